@@ -1,0 +1,1 @@
+"""AlphaZero as pure functions in JAX."""

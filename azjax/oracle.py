@@ -1,0 +1,183 @@
+"""The exact solution of an enumerable game, as arrays.
+
+The oracle judges: agents, verification, reports and tests read it, learning never does.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.game import Game, State, play
+
+_CHUNK = 512  # States expanded per compiled call; one shape, so one compilation.
+
+
+class Solution(NamedTuple):
+    """Every reachable state of a game with its exact value, sorted by ply.
+
+    A position that can be reached at two different plies is listed once for each.
+
+    Attributes:
+      states: the states; every leaf is `[S, ...]`. State 0 is the starting position.
+      layers: `int [max_plies + 2]`; the states of ply `t` are `layers[t]:layers[t + 1]`.
+      player: `int8 [S]`, who is to move.
+      over: `bool [S]`, whether the game has ended.
+      legal: `bool [S, A]`.
+      children: `int32 [S, A]`, the state after each legal action; 0 where illegal.
+      rewards: `float32 [S, A]`, to the mover; 0 where illegal.
+      values: `float32 [S]`, the game's value under perfect play, for the player to move;
+        0 where the game is over.
+      action_values: `float32 [S, A]`, the same after each action, for the mover; -inf
+        where illegal.
+      optimal: `bool [S, A]`, the legal actions that keep the value.
+      decisions: `int32 [D]`, the states where there is something to decide (not over).
+    """
+
+    states: State
+    layers: np.ndarray
+    player: np.ndarray
+    over: np.ndarray
+    legal: np.ndarray
+    children: np.ndarray
+    rewards: np.ndarray
+    values: np.ndarray
+    action_values: np.ndarray
+    optimal: np.ndarray
+    decisions: np.ndarray
+
+    @property
+    def num_states(self) -> int:
+        """`S`."""
+        return len(self.values)
+
+    @property
+    def decision_states(self) -> State:
+        """The states at `decisions`; every leaf is `[D, ...]`."""
+        return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)
+
+
+def solve(game: Game) -> Solution:
+    """Enumerates every state reachable from the start and solves the game backwards.
+
+    Args:
+      game: a game with `enumerable` set.
+
+    Raises:
+      ValueError: if the game has too many states to enumerate.
+    """
+    if not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
+            "use a game such as tic_tac_toe"
+        )
+    layers, children, rewards, discounts, legal = _enumerate(game)
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
+    sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.zeros(bounds[-1], np.float32)
+    action_values = np.full(legal.shape, -np.inf, np.float32)
+    for t in reversed(range(len(sizes))):
+        rows = slice(bounds[t], bounds[t + 1])
+        backed_up = rewards[rows] + discounts[rows] * values[children[rows]]
+        action_values[rows] = np.where(legal[rows], backed_up, -np.inf)
+        values[rows] = np.where(legal[rows].any(1), action_values[rows].max(1), 0.0)
+    over = ~legal.any(axis=1)
+    return Solution(
+        states=states,
+        layers=bounds,
+        player=np.asarray(jax.vmap(game.player)(states)),
+        over=over,
+        legal=legal,
+        children=children,
+        rewards=rewards,
+        values=values,
+        action_values=action_values,
+        optimal=legal & (action_values == values[:, None]),
+        decisions=np.flatnonzero(~over).astype(np.int32),
+    )
+
+
+def _enumerate(game: Game):
+    """Breadth-first: the layers of distinct states, and the edges between them."""
+    frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
+    expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
+    layers, edges, offset = [], [], 0
+    while len(jax.tree.leaves(frontier)[0]):
+        layers.append(frontier)
+        offset += len(jax.tree.leaves(frontier)[0])
+        next_states, reward, discount, legal = _in_chunks(expand, frontier)
+        candidates = jax.tree.map(lambda leaf: leaf[legal], next_states)
+        distinct, inverse = _distinct(candidates)
+        children = np.zeros(legal.shape, np.int32)
+        children[legal] = offset + inverse
+        edges.append((children, reward, discount, legal))
+        frontier = jax.tree.map(lambda leaf: leaf[distinct], candidates)
+    children, rewards, discounts, legal = (np.concatenate(column) for column in zip(*edges))
+    return layers, children, rewards, discounts, legal
+
+
+def _expand(game: Game, state: State):
+    """Plays every action of one state; leaves of the result are `[A, ...]`."""
+    step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
+    return (*step, game.legal_actions(state))
+
+
+def _in_chunks(function, states: State):
+    """Applies a compiled function to any number of states at one fixed batch size."""
+    size = len(jax.tree.leaves(states)[0])
+    results = []
+    for start in range(0, size, _CHUNK):
+        rows = np.minimum(np.arange(start, start + _CHUNK), size - 1)
+        results.append(jax.device_get(function(jax.tree.map(lambda leaf: leaf[rows], states))))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:size], *results)
+
+
+def _distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the indices of the distinct states, and which of them each state equals."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
+    if not len(leaves[0]):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return _unique_rows(*leaves)
+
+
+def _unique_rows(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`np.unique` over the rows' bytes: first occurrences, and the inverse."""
+    columns = [np.ascontiguousarray(a.reshape(len(a), -1)).view(np.uint8) for a in arrays]
+    rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
+    keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first, inverse.ravel()
+
+
+def count_games(solution: Solution) -> np.ndarray:
+    """Counts the complete games that go on from each state, by who wins.
+
+    Returns:
+      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole
+      game; row `children[0, a]` the games that open with action `a`.
+    """
+    counts = np.zeros((solution.num_states, 3), np.int64)
+    for t in reversed(range(len(solution.layers) - 1)):
+        rows = slice(solution.layers[t], solution.layers[t + 1])
+        children, legal = solution.children[rows], solution.legal[rows]
+        sign = np.where(solution.player[rows] == 0, 1, -1)[:, None]
+        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # 0, 1 or 2: a column.
+        ends = np.eye(3, dtype=np.int64)[outcome] * solution.over[children][..., None]
+        counts[rows] = ((counts[children] + ends) * legal[..., None]).sum(axis=1)
+    return counts
+
+
+def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
+    """Numbers the positions so that those equal up to symmetry share a number.
+
+    Returns:
+      `int64 [S]`, each in `[0, number of classes)`.
+    """
+    observe = jax.jit(jax.vmap(lambda state: game.observe(state, "absolute")))
+    planes = np.asarray(observe(solution.states))
+    cells = planes.reshape(len(planes), -1, planes.shape[-1])[:, game.symmetries.cells]
+    packed = np.packbits(cells.reshape(*cells.shape[:2], -1), axis=-1)  # [S, G, bytes]
+    canonical = np.array([min(rows, key=bytes) for rows in packed])
+    return _unique_rows(canonical)[1]

@@ -1,0 +1,66 @@
+"""The replay buffer, on the device: flashbax's item buffer behind one typed seam.
+
+The buffer is cut into a fixed number of shards, each a ring of its own with its own random
+draws, so that what is sampled does not depend on how many devices the shards lie on.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import flashbax
+import jax
+
+from azjax.targets import Sample
+
+ReplayState = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig:
+    """How many positions are remembered."""
+
+    capacity: int = 65_536
+    """Positions kept, the newest ones, over all devices. AlphaZero: those of the last
+    million games."""
+    shards: int = 8
+    """Rings that the buffer is cut into; the number of devices must divide it."""
+
+    def __post_init__(self):
+        for name in ("capacity", "shards"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"replay.{name} is {getattr(self, name)}: use 1 or more")
+
+
+class Replay(NamedTuple):
+    """The buffer as pure functions. `D` is the number of shards handed in.
+
+    Attributes:
+      init: `(example, D) -> state`; the example is one `Sample`; leaves are `[D, ...]`.
+      add: `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
+      sample: `(state, keys [D]) -> samples [D * M, ...]`, uniform with replacement.
+    """
+
+    init: Callable[[Sample, int], ReplayState]
+    add: Callable[[ReplayState, Sample], ReplayState]
+    sample: Callable[[ReplayState, jax.Array], Sample]
+
+
+def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
+    """Builds the buffer; `batch_size` samples are drawn at a time, over all shards."""
+    ring = flashbax.make_item_buffer(
+        max_length=config.capacity // config.shards,
+        min_length=1,
+        sample_batch_size=batch_size // config.shards,
+        add_batches=True,
+    )
+
+    def init(example, shards):
+        state = ring.init(example)
+        return jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * shards), state)
+
+    def sample(state, keys):
+        drawn = jax.vmap(ring.sample)(state, keys).experience
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
+
+    return Replay(init, jax.vmap(ring.add), sample)

@@ -1,0 +1,144 @@
+"""Self-play on the device: every game of a batch searches, moves and restarts in one scan."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.game import Encoding, Game, State, play, random_action, where
+from azjax.search import Search
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are generated."""
+
+    games: int = 1024
+    """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
+    plies: int = 8
+    """Moves that every game makes in one iteration; games go on in the next one."""
+    opening_share: float = 0.9
+    """Share of games that start with random moves. AlphaZero: 0."""
+    opening_plies: int = 8
+    """Largest number of random opening moves; each number from 0 is equally likely."""
+    temperature: float = 1.0
+    """PUCT: moves are drawn from visits ** (1 / temperature). AlphaZero: 1."""
+    temperature_plies: int = 30
+    """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
+
+    def __post_init__(self):
+        for name in ("games", "plies"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"selfplay.{name} is {getattr(self, name)}: use 1 or more")
+        for name in ("opening_plies", "temperature_plies", "temperature"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"selfplay.{name} is {getattr(self, name)}: use 0 or more")
+        if not 0 <= self.opening_share <= 1:
+            raise ValueError(f"selfplay.opening_share is {self.opening_share}: use 0 to 1")
+
+
+class Games(NamedTuple):
+    """The games in flight.
+
+    Attributes:
+      states: the positions, every leaf `[B, ...]`; none is finished.
+      ply: `int32 [B]`, moves made in each game, the opening's included.
+    """
+
+    states: State
+    ply: jax.Array
+
+
+class Transition(NamedTuple):
+    """One searched move. Stacked by `unroll` to `[T, B, ...]`.
+
+    Attributes:
+      planes: `bool [H, W, C]`, the observation before the move.
+      legal: `bool [A]`.
+      action_weights: `float32 [A]`, the search's policy.
+      root_value: `float32 []`, the search's value, for the player to move.
+      action: `int32 []`, the move made.
+      reward: `float32 []`, to the player who moved.
+      discount: `float32 []`, see `game.Step`; 0 where the game ended with this move.
+    """
+
+    planes: jax.Array
+    legal: jax.Array
+    action_weights: jax.Array
+    root_value: jax.Array
+    action: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+
+
+def start_games(config: SelfPlayConfig, game: Game, keys: jax.Array) -> Games:
+    """Starts one game for each of `keys [B]`, random openings included."""
+    return jax.vmap(lambda key: _start(config, game, key))(keys)
+
+
+def _start(config: SelfPlayConfig, game: Game, key: jax.Array) -> Games:
+    """Starts one game: a random number of random moves, none of which ends it."""
+    key_share, key_length, key_moves = jax.random.split(key, 3)
+    wanted = jax.random.randint(key_length, (), 0, config.opening_plies + 1)
+    wanted = jnp.where(jax.random.uniform(key_share) < config.opening_share, wanted, 0)
+
+    def move(state, inputs):
+        key_ply, ply = inputs
+        step = play(game, state, random_action(game, key_ply, state))
+        goes_on = (ply < wanted) & ~game.is_over(step.state)
+        return where(goes_on, step.state, state), goes_on
+
+    keys = jax.random.split(key_moves, config.opening_plies)
+    state, moved = jax.lax.scan(move, game.init(), (keys, jnp.arange(config.opening_plies)))
+    return Games(state, jnp.sum(moved, dtype=jnp.int32))
+
+
+def unroll(
+    config: SelfPlayConfig,
+    game: Game,
+    encoding: Encoding,
+    search: Search,
+    params: Any,
+    keys: jax.Array,
+    games: Games,
+) -> tuple[Games, Transition]:
+    """Plays `config.plies` moves in every game; finished games restart in place.
+
+    Args:
+      config: lengths, openings and temperature.
+      game: the rules.
+      encoding: of the recorded planes.
+      search: from `search.make_search`.
+      params: for the search's evaluator.
+      keys: `[B]`, one per game, so that a game does not depend on the batch around it.
+      games: the games in flight.
+
+    Returns:
+      The games in flight afterwards, and the moves, `[T, B, ...]`.
+    """
+
+    def move(games, ply):
+        key = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(keys)
+        result = search(params, key[:, 0], games.states, _temperature(config, games), True)
+        step = jax.vmap(lambda s, a: play(game, s, a))(games.states, result.action)
+        transition = Transition(
+            planes=jax.vmap(lambda s: game.observe(s, encoding))(games.states),
+            legal=jax.vmap(game.legal_actions)(games.states),
+            action_weights=result.action_weights,
+            root_value=result.value,
+            action=result.action,
+            reward=step.reward,
+            discount=step.discount,
+        )
+        over = jax.vmap(game.is_over)(step.state)
+        moved = Games(step.state, games.ply + 1)
+        return where(over, start_games(config, game, key[:, 1]), moved), transition
+
+    return jax.lax.scan(move, games, jnp.arange(config.plies))
+
+
+def _temperature(config: SelfPlayConfig, games: Games) -> jax.Array:
+    return jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
+
+

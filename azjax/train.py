@@ -1,0 +1,210 @@
+"""Training: one iteration, self-play to updated parameters, as one compiled program."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from azjax import games as game_registry
+from azjax.evaluators import Evaluator, network_evaluator
+from azjax.game import Game
+from azjax.learner import Learner, LearnerConfig, LearnerState, Losses, make_learner
+from azjax.network import Network, NetworkConfig, make_network
+from azjax.replay import Replay, ReplayConfig, ReplayState, make_replay
+from azjax.search import Search, SearchConfig, make_search
+from azjax.selfplay import Games, SelfPlayConfig, Transition, start_games, unroll
+from azjax.targets import Sample, TargetConfig, augment, make_samples
+
+AXIS = "data"  # The mesh's one axis: games and replay shards are spread over it.
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that determines a training run."""
+
+    game: str = "tic_tac_toe"
+    """Which game: tic_tac_toe or connect_four."""
+    seed: int = 0
+    """Seed of every random draw."""
+    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
+    search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
+    selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
+    targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
+
+
+@flax.struct.dataclass
+class TrainState:
+    """All that a run carries from one iteration to the next.
+
+    Attributes:
+      learner: parameters, their average, the optimiser's state.
+      replay: the buffer; leaves `[shards, ...]`.
+      games: the games in flight; leaves `[B, ...]`.
+      key: the run's key; iteration `i` uses `fold_in(key, i)` and nothing else.
+      iteration: `int32 []`, iterations made.
+    """
+
+    learner: LearnerState
+    replay: ReplayState
+    games: Games
+    key: jax.Array
+    iteration: jax.Array
+
+
+class Metrics(NamedTuple):
+    """What one iteration reports; all `float32 []`.
+
+    Attributes:
+      losses: means over the iteration's optimiser steps.
+      games: games finished.
+      moves: moves made.
+      first_wins: share of the finished games won by player 0... by the mover of the end.
+    """
+
+    losses: Losses
+    games: jax.Array
+    moves: jax.Array
+
+
+class Parts(NamedTuple):
+    """The pieces that a configuration names, each usable alone."""
+
+    game: Game
+    network: Network
+    evaluate: Evaluator
+    search: Search
+    replay: Replay
+    learner: Learner
+
+
+def make_parts(config: Config, axis_name: str | None = None) -> Parts:
+    """Builds the pieces of a run."""
+    game = game_registry.make(config.game)
+    network = make_network(config.network, game, axis_name)
+    evaluate = network_evaluator(game, network, config.network.encoding)
+    return Parts(
+        game=game,
+        network=network,
+        evaluate=evaluate,
+        search=make_search(config.search, game, evaluate),
+        replay=make_replay(config.replay, config.learner.batch_size),
+        learner=make_learner(config.learner, network, axis_name),
+    )
+
+
+def init_state(config: Config) -> TrainState:
+    """Returns the state before the first iteration; a pure function of `config`."""
+    parts = make_parts(config)
+    key = jax.random.key(config.seed)
+    key_network, key_games, key_run = jax.random.split(key, 3)
+    game_keys = jax.random.split(key_games, config.selfplay.games)
+    return TrainState(
+        learner=parts.learner.init(parts.network.init(key_network)),
+        replay=parts.replay.init(_example(config, parts.game), config.replay.shards),
+        games=start_games(config.selfplay, parts.game, game_keys),
+        key=key_run,
+        iteration=jnp.zeros((), jnp.int32),
+    )
+
+
+def _example(config: Config, game: Game) -> Sample:
+    """A sample of the right shapes and types."""
+    state = game.init()
+    legal = game.legal_actions(state)
+    policy = legal.astype(jnp.float32)
+    return Sample(game.observe(state, config.network.encoding), legal, policy, jnp.zeros(()))
+
+
+def make_iteration(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple]:
+    """Compiles `iteration: TrainState -> (TrainState, Metrics)` for a mesh of devices.
+
+    Each device plays and searches its own games; gradients, BatchNorm statistics and
+    metrics are averaged. The state handed in is donated.
+    """
+    parts = make_parts(config, AXIS)
+    specs = state_specs()
+    step = jax.shard_map(
+        lambda state: _iteration(config, parts, state),
+        mesh=mesh,
+        in_specs=(specs,),
+        out_specs=(specs, P()),
+        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
+    )
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+    return jax.jit(
+        step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
+    )
+
+
+def state_specs() -> TrainState:
+    """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
+    return TrainState(P(), P(AXIS), P(AXIS), P(), P())
+
+
+def _iteration(config: Config, parts: Parts, state: TrainState):
+    """One iteration on one device: play, remember, learn."""
+    key = jax.random.fold_in(state.key, state.iteration)
+    key_play, key_learn = jax.random.split(key)
+    games, transitions = _play(config, parts, key_play, state)
+    samples = _into_shards(state.replay, make_samples(config.targets, transitions))
+    replay = parts.replay.add(state.replay, samples)
+    learner, losses = _learn(config, parts, key_learn, state.learner, replay)
+    finished = jnp.sum(transitions.discount == 0, dtype=jnp.float32)
+    metrics = Metrics(
+        losses=jax.tree.map(jnp.mean, losses),
+        games=jax.lax.psum(finished, AXIS),
+        moves=jnp.float32(config.selfplay.games * config.selfplay.plies),
+    )
+    return TrainState(learner, replay, games, state.key, state.iteration + 1), metrics
+
+
+def _play(config: Config, parts: Parts, key, state: TrainState) -> tuple[Games, Transition]:
+    """Self-play by the averaged network, in its inference form."""
+    folded = parts.network.fold(state.learner.average)
+    keys = _local_keys(key, state.games.ply.shape[0])
+    encoding = config.network.encoding
+    return unroll(config.selfplay, parts.game, encoding, parts.search, folded, keys, state.games)
+
+
+def _local_keys(key, count: int):
+    """This device's share of the keys for all games, or all shards: one each."""
+    first = jax.lax.axis_index(AXIS) * count
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
+
+
+def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
+    """Deals samples `[T, B, ...]` out to this device's shards, `[D, K, ...]`, by game."""
+    shards = jax.tree.leaves(replay)[0].shape[0]
+
+    def deal(leaf):
+        by_game = jnp.swapaxes(leaf, 0, 1)
+        return by_game.reshape(shards, -1, *leaf.shape[2:])
+
+    return jax.tree.map(deal, samples)
+
+
+def _learn(config: Config, parts: Parts, key, learner: LearnerState, replay: ReplayState):
+    """Draws batches from the buffer and makes the iteration's optimiser steps."""
+    shards = jax.tree.leaves(replay)[0].shape[0]
+
+    def step(learner, key_step):
+        key_shards = _local_keys(key_step, 2 * shards)
+        samples = parts.replay.sample(replay, key_shards[:shards])
+        samples = augment(parts.game, key_shards[shards], samples)
+        return parts.learner.update(learner, samples)
+
+    return jax.lax.scan(step, learner, jax.random.split(key, config.learner.steps))
+
+
+def make_mesh(devices=None) -> Mesh:
+    """Returns a mesh of one axis over the given devices, all local ones by default."""
+    devices = jax.devices() if devices is None else devices
+    return Mesh(np.asarray(devices), (AXIS,))

@@ -1,0 +1,91 @@
+"""Proof by enumeration: what a policy does in every reachable state of a game.
+
+Not a sample of games: the whole tree. A policy that passes cannot be beaten.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.game import State
+from azjax.oracle import Solution
+
+Policy = Callable[[State], tuple[jax.Array, jax.Array]]
+
+
+class Verdict(NamedTuple):
+    """What `verify` found. All counts are `int32 []`.
+
+    Attributes:
+      decision_states: states examined, `D`.
+      blunders: decision states where the chosen action throws away value.
+      losing_lines: `int32 [2]`, complete games that are lost when player 0 (first entry)
+        or player 1 (second entry) follows the policy and the opponent plays anything.
+      value_sign_errors: decided (won or lost) decision states where the value estimate is
+        zero or has the wrong sign.
+      value_error: `float32 []`, mean absolute error of the value estimate.
+      is_blunder: `bool [D]`, for each decision state.
+      actions: `int32 [D]`, the chosen actions.
+    """
+
+    decision_states: jax.Array
+    blunders: jax.Array
+    losing_lines: jax.Array
+    value_sign_errors: jax.Array
+    value_error: jax.Array
+    is_blunder: jax.Array
+    actions: jax.Array
+
+
+def verify(solution: Solution, policy: Policy) -> Verdict:
+    """Examines a policy in every decision state; pure array code, to be jitted.
+
+    Args:
+      solution: from `oracle.solve`.
+      policy: `states -> (scores [D, A], values [D])`. The legal action of highest score
+        (logits, visit counts, probabilities) is the one played; values are for the player
+        to move, in [-1, 1].
+    """
+    scores, values = policy(solution.decision_states)
+    legal = solution.legal[solution.decisions]
+    actions = jnp.argmax(jnp.where(legal, scores, -jnp.inf), axis=1).astype(jnp.int32)
+    optimal = jnp.asarray(solution.optimal[solution.decisions])
+    is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
+    truth = solution.values[solution.decisions]
+    wrong_sign = (truth != 0) & (values * truth <= 0)
+    return Verdict(
+        decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
+        blunders=jnp.sum(is_blunder),
+        losing_lines=count_losing_lines(solution, actions),
+        value_sign_errors=jnp.sum(wrong_sign),
+        value_error=jnp.mean(jnp.abs(values - truth)),
+        is_blunder=is_blunder,
+        actions=actions,
+    )
+
+
+def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
+    """Counts the games lost by a deterministic player, over every reply of the opponent.
+
+    Args:
+      solution: from `oracle.solve`.
+      actions: `int32 [D]`, the player's choice in each decision state.
+
+    Returns:
+      `int32 [2]`, for the player in seat 0 and in seat 1.
+    """
+    num_actions = solution.legal.shape[1]
+    chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
+    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
+    seats = solution.player[:, None] == jnp.arange(2)  # [S, 2]: is this seat to move?
+    followed = jnp.where(seats[:, None, :], chosen[..., None], solution.legal[..., None])
+    sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
+    lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
+    lines = jnp.zeros((solution.num_states, 2), jnp.int32)
+    for start, end in reversed(list(zip(solution.layers[:-1], solution.layers[1:]))):
+        rows = slice(int(start), int(end))
+        below = lost_here[rows] + lines[solution.children[rows]] * solution.legal[rows, :, None]
+        lines = lines.at[rows].set(jnp.sum(followed[rows] * below, axis=1))
+    return lines[0]
