@@ -1,1 +1,24 @@
-"""AlphaZero as pure functions in JAX."""
+"""AlphaZero as pure functions in JAX.
+
+`make` returns a game, `load` a trained player; everything else is imported from its module,
+in the order of the package's map: `game`, `games`, `oracle`, `verify`, `network`,
+`evaluators`, `search`, `selfplay`, `targets`, `replay`, `learner`, `train`, `checkpoint`.
+"""
+
+from typing import TYPE_CHECKING
+
+from azjax import games
+from azjax.games import make
+
+if TYPE_CHECKING:
+    from azjax.checkpoint import Player
+
+__version__ = "0.1.0"
+__all__ = ["games", "load", "make"]
+
+
+def load(run_dir: str) -> "Player":
+    """Loads the newest sound checkpoint of a run; see `checkpoint.load`."""
+    from azjax import checkpoint  # Orbax takes a while to import, and few need it.
+
+    return checkpoint.load(run_dir)

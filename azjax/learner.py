@@ -131,7 +131,7 @@ def make_loss(config: LearnerConfig, network: Network):
         policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
         entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
         squared = jnp.mean(jnp.square(samples.value - value))
-        l2 = config.l2 * optax.tree.norm(params, squared=True)
+        l2 = config.l2 * optax.tree.norm(params, squared=True) if config.l2 else jnp.zeros(())
         total = policy + config.value_weight * squared + l2
         losses = Losses(total, squared, policy, policy - entropy, l2, jnp.zeros(()))
         return total, (losses, batch_stats)
@@ -155,7 +155,7 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
         optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    return optimizer
+    return optax.flatten(optimizer)
 
 
 def _decay(config: LearnerConfig) -> optax.Schedule:

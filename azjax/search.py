@@ -107,15 +107,14 @@ def make_search(config: SearchConfig, game: Game, evaluate: Evaluator) -> Search
     run = _puct if config.algorithm == "puct" else _gumbel
 
     def search(params, keys, states, temperature=0.0, explore=False) -> SearchResult:
-        keys = jax.vmap(functools.partial(jax.random.split, num=4))(keys)
-        key_root, key_tree = keys[0, 0], keys[0, 1]  # Only random evaluators use these.
-        noise_keys = keys[:, 2] if explore else None
+        key_root, key_tree = jax.random.split(keys[0])  # Only random evaluators use these.
+        keys = jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys)
         root = _evaluate(game, evaluate, params, key_root, states)
         invalid = ~jax.vmap(game.legal_actions)(states)
         recurrent = functools.partial(_recurrent, game, evaluate)
         temperature = jnp.asarray(temperature, jnp.float32)
         return run(
-            config, params, key_tree, root, invalid, recurrent, noise_keys, keys[:, 3], temperature
+            config, params, key_tree, root, invalid, recurrent, keys, temperature, explore
         )
 
     return search
@@ -146,10 +145,12 @@ def _recurrent(game: Game, evaluate: Evaluator, params, key, actions, states: St
     return output, step.state
 
 
-def _puct(config, params, key, root, invalid, recurrent, noise_keys, action_keys, temperature):
+def _puct(config, params, key, root, invalid, recurrent, keys, temperature, explore):
     """AlphaZero's search: `argmax Q + c P sqrt(N) / (1 + n)` at every node."""
-    if noise_keys is not None:
-        root = root.replace(prior_logits=_with_dirichlet(config, noise_keys, root, invalid))
+    keys = jax.vmap(jax.random.split)(keys)
+    key_noise, key_action = keys[:, 0], keys[:, 1]
+    if explore:
+        root = root.replace(prior_logits=_with_dirichlet(config, key_noise, root, invalid))
     select = functools.partial(puct_action, config)
     tree = mctx.search(
         params,
@@ -164,7 +165,7 @@ def _puct(config, params, key, root, invalid, recurrent, noise_keys, action_keys
     visits = tree.children_visits[:, tree.ROOT_INDEX]
     weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
     action = jax.vmap(_draw_by_visits)(
-        action_keys, visits, jnp.broadcast_to(temperature, visits.shape[:1])
+        key_action, visits, jnp.broadcast_to(temperature, visits.shape[:1])
     )
     return _result(tree, action, weights)
 
@@ -207,13 +208,13 @@ def _draw_by_visits(key, visits, temperature):
     return jnp.where(temperature > 0, drawn, jnp.argmax(visits)).astype(jnp.int32)
 
 
-def _gumbel(config, params, key, root, invalid, recurrent, noise_keys, action_keys, temperature):
+def _gumbel(config, params, key, root, invalid, recurrent, keys, temperature, explore):
     """Gumbel AlphaZero: sequential halving at the root, the improved policy below it."""
-    del action_keys, temperature
+    del temperature
     gumbel = jnp.zeros(invalid.shape)
-    if noise_keys is not None:
+    if explore:
         draw = functools.partial(jax.random.gumbel, shape=invalid.shape[-1:])
-        gumbel = config.gumbel_scale * jax.vmap(draw)(noise_keys)
+        gumbel = config.gumbel_scale * jax.vmap(draw)(keys)
     # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
     qtransform = functools.partial(
         mctx.qtransform_completed_by_mix_value,

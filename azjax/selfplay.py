@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Encoding, Game, State, play, random_action, where
+from azjax.game import Encoding, Game, State, play, where
 from azjax.search import Search
 
 
@@ -79,18 +79,19 @@ def start_games(config: SelfPlayConfig, game: Game, keys: jax.Array) -> Games:
 
 def _start(config: SelfPlayConfig, game: Game, key: jax.Array) -> Games:
     """Starts one game: a random number of random moves, none of which ends it."""
-    key_share, key_length, key_moves = jax.random.split(key, 3)
-    wanted = jax.random.randint(key_length, (), 0, config.opening_plies + 1)
-    wanted = jnp.where(jax.random.uniform(key_share) < config.opening_share, wanted, 0)
+    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,))
+    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1))
+    wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
 
     def move(state, inputs):
-        key_ply, ply = inputs
-        step = play(game, state, random_action(game, key_ply, state))
+        ply, scores = inputs
+        action = jnp.argmax(jnp.where(game.legal_actions(state), scores, -1.0))
+        step = play(game, state, action)
         goes_on = (ply < wanted) & ~game.is_over(step.state)
         return where(goes_on, step.state, state), goes_on
 
-    keys = jax.random.split(key_moves, config.opening_plies)
-    state, moved = jax.lax.scan(move, game.init(), (keys, jnp.arange(config.opening_plies)))
+    scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
+    state, moved = jax.lax.scan(move, game.init(), (jnp.arange(config.opening_plies), scores))
     return Games(state, jnp.sum(moved, dtype=jnp.int32))
 
 

@@ -66,7 +66,6 @@ class Metrics(NamedTuple):
       losses: means over the iteration's optimiser steps.
       games: games finished.
       moves: moves made.
-      first_wins: share of the finished games won by player 0... by the mover of the end.
     """
 
     losses: Losses
@@ -98,6 +97,33 @@ def make_parts(config: Config, axis_name: str | None = None) -> Parts:
         replay=make_replay(config.replay, config.learner.batch_size),
         learner=make_learner(config.learner, network, axis_name),
     )
+
+
+def check(config: Config, num_devices: int) -> None:
+    """Refuses settings that contradict each other or the number of devices.
+
+    Raises:
+      ValueError: naming the setting, its value and what would work.
+    """
+    shards, games = config.replay.shards, config.selfplay.games
+    batch, capacity = config.learner.batch_size, config.replay.capacity
+    if shards % num_devices:
+        raise ValueError(
+            f"replay.shards is {shards}, which {num_devices} devices do not divide: use "
+            f"{num_devices} or a multiple of it"
+        )
+    for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
+        if value % shards:
+            raise ValueError(
+                f"{name} is {value}, which the {shards} shards of the buffer do not divide: "
+                f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
+            )
+    needed = max(games * config.selfplay.plies, batch)
+    if capacity < needed:
+        raise ValueError(
+            f"replay.capacity is {capacity}, less than one iteration's moves or one batch: "
+            f"use at least {needed}"
+        )
 
 
 def init_state(config: Config) -> TrainState:
@@ -202,6 +228,31 @@ def _learn(config: Config, parts: Parts, key, learner: LearnerState, replay: Rep
         return parts.learner.update(learner, samples)
 
     return jax.lax.scan(step, learner, jax.random.split(key, config.learner.steps))
+
+
+def abstract_state(config: Config, mesh: Mesh) -> TrainState:
+    """Returns the shapes, types and places of a run's state, without computing it."""
+    shapes = jax.eval_shape(lambda: init_state(config))
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes,
+        _shardings(mesh, shapes),
+    )
+
+
+def make_state(config: Config, mesh: Mesh) -> TrainState:
+    """Computes `init_state` on the devices of a mesh, each part in its place."""
+    shardings = _shardings(mesh, jax.eval_shape(lambda: init_state(config)))
+    return jax.jit(lambda: init_state(config), out_shardings=shardings)()
+
+
+def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
+    """Where each leaf of a state belongs."""
+
+    def place(spec, tree):
+        return jax.tree.map(lambda _: NamedSharding(mesh, spec), tree)
+
+    return jax.tree.map(place, state_specs(), state, is_leaf=lambda x: isinstance(x, P))
 
 
 def make_mesh(devices=None) -> Mesh:

@@ -1,0 +1,178 @@
+"""Where numbers go on the host: the terminal and a JSON-lines file.
+
+Training returns arrays; the program turns each iteration into one `Record` and hands it to
+sinks, functions of a record that return nothing.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One iteration, in plain numbers.
+
+    Attributes:
+      iteration: counted from 1.
+      seconds: since the run began, earlier sittings of a resumed run included.
+      games: games finished in this iteration.
+      games_per_second: over this iteration.
+      loss, value_loss, policy_loss, policy_kl, l2, grad_norm: see `learner.Losses`.
+      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
+        the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
+    """
+
+    iteration: int
+    seconds: float
+    games: int
+    games_per_second: float
+    loss: float
+    value_loss: float
+    policy_loss: float
+    policy_kl: float
+    l2: float
+    grad_norm: float
+    blunders: int | None = None
+    losing_lines_first: int | None = None
+    losing_lines_second: int | None = None
+    value_sign_errors: int | None = None
+    value_error: float | None = None
+
+    def non_finite(self) -> str | None:
+        """Returns the name of a metric that is NaN or infinite, or None."""
+        for name, value in dataclasses.asdict(self).items():
+            if value is not None and not math.isfinite(value):
+                return name
+        return None
+
+
+class JsonLines:
+    """Appends records to a file, one JSON object a line."""
+
+    def __init__(self, path: pathlib.Path, after: int = 0):
+        """Opens the file, dropping what iterations beyond `after` left in it.
+
+        Args:
+          path: the file.
+          after: the iteration that the run resumes from; 0 for a new run.
+        """
+        kept = []
+        if path.exists():
+            for line in path.read_text().splitlines():
+                if line.endswith("}") and json.loads(line)["iteration"] <= after:
+                    kept.append(line + "\n")
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text("".join(kept))
+        os.replace(temporary, path)
+        self._file = path.open("a")
+
+    def __call__(self, record: Record) -> None:
+        """Writes one record."""
+        self._file.write(json.dumps(dataclasses.asdict(record)) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def last_seconds(path: pathlib.Path, iteration: int) -> float:
+    """Returns the seconds on record at an iteration of an earlier sitting; 0 if none."""
+    if not path.exists():
+        return 0.0
+    complete = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return next((r["seconds"] for r in complete if r["iteration"] == iteration), 0.0)
+
+
+def format_line(record: Record) -> str:
+    """Returns a record as one line of text, as it is printed when output is piped."""
+    parts = [
+        f"iteration {record.iteration:4d}",
+        f"{record.seconds:6.1f} s",
+        f"{record.games_per_second:6.0f} games/s",
+        f"loss {record.loss:.3f} (value {record.value_loss:.3f}, "
+        f"policy {record.policy_loss:.3f}, KL {record.policy_kl:.3f})",
+    ]
+    if record.blunders is not None:
+        parts.append(f"blunders {record.blunders:4d}")
+        lines = (record.losing_lines_first or 0, record.losing_lines_second or 0)
+        parts.append(f"losing lines {lines[0]:3d} + {lines[1]:3d}")
+    return "  ".join(parts)
+
+
+class Plain:
+    """Prints one line a record; for pipes and files."""
+
+    def __init__(self, stream: TextIO):
+        """Writes to `stream`."""
+        self._stream = stream
+
+    def __call__(self, record: Record) -> None:
+        """Prints one record."""
+        print(format_line(record), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Does nothing; the stream is the caller's."""
+
+
+class Display:
+    """A live table of the last iterations on a terminal."""
+
+    def __init__(self, console: Console, max_iterations: int, target: str, rows: int = 8):
+        """Opens the display.
+
+        Args:
+          console: a rich console on a terminal.
+          max_iterations: where the run ends at the latest; for the time left.
+          target: what the run is after, in words.
+          rows: iterations shown.
+        """
+        self._rows, self._records = rows, []
+        self._max_iterations, self._target = max_iterations, target
+        self._live = Live(console=console, refresh_per_second=8, transient=False)
+        self._live.start()
+        self._live.update(Text("compiling…", style="dim"))
+
+    def __call__(self, record: Record) -> None:
+        """Shows one more record."""
+        self._records.append(record)
+        self._live.update(self._render())
+
+    def close(self) -> None:
+        """Leaves the last state of the table on the screen."""
+        self._live.stop()
+
+    def _render(self) -> Group:
+        proof = self._records[-1].blunders is not None
+        titles = ["iteration", "seconds", "games/s", "loss", "value", "policy", "KL"]
+        titles += ["blunders left", "losing lines", "wrong signs"] if proof else []
+        table = Table(box=None, padding=(0, 1))
+        for title in titles:
+            table.add_column(title, justify="right")
+        for r in self._records[-self._rows :]:
+            row = [f"{r.iteration}", f"{r.seconds:.1f}", f"{r.games_per_second:,.0f}"]
+            row += [f"{x:.3f}" for x in (r.loss, r.value_loss, r.policy_loss, r.policy_kl)]
+            if proof:
+                row.append(f"{r.blunders:,}")
+                row.append(f"{r.losing_lines_first} + {r.losing_lines_second}")
+                row.append(f"{r.value_sign_errors:,}")
+            table.add_row(*row)
+        return Group(table, Text(self._footer(), style="dim"))
+
+    def _footer(self) -> str:
+        first, last = self._records[0], self._records[-1]
+        done = max(last.iteration - first.iteration, 1)
+        left = (last.seconds - first.seconds) / done * (self._max_iterations - last.iteration)
+        return (
+            f"until {self._target}: {last.seconds:.0f} s elapsed, at most {left:.0f} s to "
+            f"iteration {self._max_iterations}"
+        )

@@ -1,0 +1,85 @@
+"""Named configurations: `default`, `paper` and `mlp`."""
+
+import dataclasses
+
+from azjax.learner import LearnerConfig
+from azjax.network import NetworkConfig
+from azjax.replay import ReplayConfig
+from azjax.search import SearchConfig
+from azjax.selfplay import SelfPlayConfig
+from azjax.targets import TargetConfig
+from azjax.train import Config
+
+PRESETS = {
+    # The fastest route to a perfect tic-tac-toe player on two CPU cores.
+    "default": Config(
+        network=NetworkConfig(kind="mlp", hidden=(256, 256, 256), head_hidden=64),
+        search=SearchConfig(algorithm="gumbel", num_simulations=32),
+        selfplay=SelfPlayConfig(games=1024, plies=8, opening_share=0.9, opening_plies=8),
+        targets=TargetConfig(),
+        replay=ReplayConfig(capacity=65_536),
+        learner=LearnerConfig(),
+    ),
+    # AlphaZero as published, scaled to the board: a convolutional tower with BatchNorm, PUCT
+    # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.
+    "paper": Config(
+        network=NetworkConfig(kind="tower", encoding="absolute", channels=64, blocks=2),
+        search=SearchConfig(algorithm="puct", num_simulations=50, dirichlet_alpha=1.0),
+        selfplay=SelfPlayConfig(games=256, plies=9, opening_share=0.5, opening_plies=8),
+        targets=TargetConfig(outcome_weight=1.0),
+        replay=ReplayConfig(capacity=32_768),
+        learner=LearnerConfig(
+            optimizer="sgd",
+            batch_size=512,
+            steps=32,
+            learning_rate=0.05,
+            final_learning_rate=0.0005,
+            l2=1e-4,
+            clip_norm=0.0,
+            average_decay=0.0,
+        ),
+    ),
+    # A small multilayer perceptron and few games with deep searches, Adam at 1e-3.
+    "mlp": Config(
+        network=NetworkConfig(kind="mlp", hidden=(128, 128, 64), head_hidden=32),
+        search=SearchConfig(algorithm="puct", num_simulations=200, c_puct=1.0),
+        selfplay=SelfPlayConfig(games=50, plies=9, opening_share=0.0, temperature_plies=9),
+        targets=TargetConfig(outcome_weight=1.0),
+        replay=ReplayConfig(capacity=8_000, shards=2),
+        learner=LearnerConfig(
+            batch_size=64,
+            steps=28,
+            learning_rate=1e-3,
+            warmup_steps=0,
+            decay_steps=0,
+            clip_norm=0.0,
+            average_decay=0.0,
+        ),
+    ),
+}
+
+
+def get(name: str) -> Config:
+    """Returns the preset of that name.
+
+    Raises:
+      ValueError: if there is none.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def smoke(config: Config) -> Config:
+    """Shrinks a configuration so that a few iterations finish in seconds."""
+    network = dataclasses.replace(
+        config.network, channels=8, blocks=1, value_hidden=16, hidden=(32,), head_hidden=16
+    )
+    return dataclasses.replace(
+        config,
+        network=network,
+        search=dataclasses.replace(config.search, num_simulations=4),
+        selfplay=dataclasses.replace(config.selfplay, games=16, plies=4),
+        replay=dataclasses.replace(config.replay, capacity=1024, shards=2),
+        learner=dataclasses.replace(config.learner, batch_size=32, steps=2),
+    )

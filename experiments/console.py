@@ -1,0 +1,89 @@
+"""What the programs say: notes, errors, certificates and blunders."""
+
+import dataclasses
+import sys
+
+import numpy as np
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from azjax.certificate import Certificate
+from azjax.game import Game
+from azjax.oracle import Solution
+from azjax.verify import Verdict
+
+
+def note(sentence: str) -> None:
+    """Prints one sentence beside the program's output."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def fail(sentence: object) -> int:
+    """Prints an error in one sentence and returns the exit status of bad input."""
+    note(f"error: {sentence}")
+    return 2
+
+
+def show_certificate(certificate: Certificate) -> None:
+    """Prints a certificate as a table, under a title that says what it proves."""
+    c = certificate
+    if c.perfect:
+        title = "PERFECT: optimal in every reachable position"
+    elif c.unbeatable:
+        title = "UNBEATABLE: no losing line from either seat"
+    else:
+        title = "NOT PROVED: this player can be beaten"
+    rows = [
+        ("decision states checked", f"{c.decision_states:,}"),
+        ("blunders, raw network", f"{c.blunders:,}"),
+        (f"blunders, network + PUCT, {c.num_simulations} simulations", f"{c.puct_blunders:,}"),
+        (f"blunders, network + Gumbel, {c.num_simulations} simulations", f"{c.gumbel_blunders:,}"),
+        ("losing lines, raw network as first player", f"{c.losing_lines_first:,}"),
+        ("losing lines, raw network as second player", f"{c.losing_lines_second:,}"),
+        ("wrong value signs", f"{c.value_sign_errors:,}"),
+        ("iterations", f"{c.iterations:,}"),
+        ("self-play moves", f"{c.moves:,}"),
+        ("seconds, whole process", f"{c.seconds:.1f}"),
+        ("seed", f"{c.seed}"),
+        ("device", c.device),
+        ("versions", ", ".join(f"{name} {version}" for name, version in c.versions.items())),
+    ]
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    style = "green" if c.perfect else "yellow" if c.unbeatable else "red"
+    print_rich(Panel(table, title=title, border_style=style, expand=False))
+
+
+def print_rich(content) -> None:
+    """Prints a rich object, as wide as the terminal, or 100 columns into a pipe."""
+    stdout = Console()
+    (stdout if stdout.is_terminal else Console(width=100)).print(content)
+
+
+def show_blunders(game: Game, solution: Solution, verdict: Verdict, limit: int) -> None:
+    """Prints the positions where the network's move throws away value, with their boards."""
+    wrong = np.flatnonzero(verdict.is_blunder)
+    names = {1.0: "win", 0.0: "draw", -1.0: "loss"}
+    for row in wrong[:limit]:
+        index, action = solution.decisions[row], int(verdict.actions[row])
+        state = type(solution.states)(*(leaf[index] for leaf in solution.states))
+        kept = float(solution.values[index])
+        thrown = float(solution.action_values[index, action])
+        best = ", ".join(str(a) for a in np.flatnonzero(solution.optimal[index]))
+        print(f"\n{game.render(state)}")
+        print(
+            f"player {int(solution.player[index])} to move plays {action}: {names[thrown]} "
+            f"instead of {names[kept]} (optimal: {best})"
+        )
+    if len(wrong) > limit:
+        print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")
+
+
+def as_json(certificate: Certificate) -> dict:
+    """Returns a certificate as a JSON object, its verdict included."""
+    verdict = {"perfect": certificate.perfect, "unbeatable": certificate.unbeatable}
+    return verdict | dataclasses.asdict(certificate)

@@ -1,0 +1,81 @@
+"""Proves or refutes a checkpoint again, from disk: `python -m experiments.verify RUN_DIR`."""
+
+import time
+
+_STARTED = time.time()  # Before the heavy imports: figures count the whole process.
+
+import dataclasses  # noqa: E402
+import json  # noqa: E402
+import pathlib  # noqa: E402
+import sys  # noqa: E402
+from typing import Literal  # noqa: E402
+
+import jax  # noqa: E402
+import tyro  # noqa: E402
+
+from azjax import certificate as certificates  # noqa: E402
+from azjax import checkpoint, oracle, train  # noqa: E402
+from azjax.verify import verify  # noqa: E402
+from experiments import console  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Examines a trained network in every reachable position and lists its blunders."""
+
+    run_dir: tyro.conf.Positional[pathlib.Path]
+    """The folder of a training run."""
+    until: Literal["perfect", "unbeatable"] = "perfect"
+    """What must hold for exit status 0."""
+    simulations: int = 32
+    """Simulations of the two searches."""
+    limit: int = 5
+    """How many blunders to draw."""
+    json: bool = False
+    """Print the certificate as JSON and nothing else."""
+
+    def __post_init__(self):
+        if self.simulations < 1:
+            raise ValueError(f"--simulations is {self.simulations}: use 1 or more")
+        if self.limit < 0:
+            raise ValueError(f"--limit is {self.limit}: use 0 or more")
+
+
+def examine(options: Options) -> int:
+    """Prints the certificate and the blunders; the exit status says whether it holds."""
+    player = checkpoint.load(options.run_dir)
+    for sentence in player.skipped:
+        console.note(f"{sentence}; examining an older one")
+    solution = oracle.solve(player.game)
+    parts = train.make_parts(player.config)
+    certificate = certificates.certify(
+        player.config,
+        parts,
+        solution,
+        player.params,
+        iterations=player.iteration,
+        seconds=time.time() - _STARTED,
+        num_simulations=options.simulations,
+    )
+    if options.json:
+        print(json.dumps(console.as_json(certificate), indent=2))
+    else:
+        console.show_certificate(certificate)
+        policy = certificates.network_policy(parts, player.params)
+        verdict = jax.device_get(jax.jit(lambda: verify(solution, policy))())
+        console.show_blunders(player.game, solution, verdict, options.limit)
+    holds = certificate.perfect if options.until == "perfect" else certificate.unbeatable
+    return 0 if holds else 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the program; returns its exit status."""
+    try:
+        options = tyro.cli(Options, args=arguments, prog="experiments.verify")
+        return examine(options)
+    except (ValueError, checkpoint.CheckpointError) as error:
+        return console.fail(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

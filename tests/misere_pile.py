@@ -1,0 +1,59 @@
+"""A game for tests in which a player may move again, and the mover can lose.
+
+Five stones. Action 0 takes one, and the same player moves again; action 1 takes two, and
+the turn passes. Who takes the last stone loses. With 1, 2, 3, 4, 5 stones left, the player
+to move gets -1, -1, 1, 1, 1: with 3, only taking two wins; with 5, only taking one.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.game import Game, Symmetries, observation_planes
+
+
+class State(NamedTuple):
+    board: jax.Array  # int8 [5], who took each stone: 1, -1, or 0 while it lies there.
+    player: jax.Array  # int8 []
+    over: jax.Array  # bool []
+
+
+def init():
+    return State(jnp.zeros(5, jnp.int8), jnp.zeros((), jnp.int8), jnp.zeros((), bool))
+
+
+def step(state, action):
+    taken = jnp.sum(state.board != 0)
+    stones = (jnp.arange(5) >= taken) & (jnp.arange(5) <= taken + action)
+    board = jnp.where(stones, 1 - 2 * state.player, state.board)
+    player = jnp.where(action == 0, state.player, 1 - state.player)
+    moved = State(board, player, jnp.all(board != 0))
+    valid = (action >= 0) & (action < 2) & legal_actions(state)[action]
+    next_state = jax.tree.map(lambda new, old: jnp.where(valid, new, old), moved, state)
+    return next_state, jnp.where(valid & moved.over, -1.0, 0.0)
+
+
+def legal_actions(state):
+    return jnp.sum(state.board == 0) > jnp.arange(2)
+
+
+def make() -> Game:
+    return Game(
+        name="misere_pile",
+        num_actions=2,
+        board_shape=(1, 5),
+        max_plies=5,
+        enumerable=True,
+        init=init,
+        step=step,
+        legal_actions=legal_actions,
+        is_over=lambda state: state.over,
+        player=lambda state: state.player,
+        observe=lambda state, encoding: observation_planes(
+            state.board, state.player, (1, 5), encoding
+        ),
+        symmetries=Symmetries(np.arange(5)[None], np.arange(2)[None]),
+        render=lambda state: "".join(".XO"[mark] for mark in np.asarray(state.board)),
+    )

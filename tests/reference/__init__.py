@@ -1,0 +1,20 @@
+"""Slow, obvious twins in plain Python, to compare the arrays with.
+
+A file of rules has `start() -> Position`, `legal(position) -> [action]` and
+`play(position, action) -> (Position, reward)`, with the signs of `azjax.game`.
+"""
+
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """A board of 1 (player 0), -1 (player 1) and 0 (empty); who moves; whether it is over."""
+
+    board: tuple[int, ...]
+    player: int
+    over: bool
+
+
+def sign(before: Position, after: Position) -> int:
+    """What turns an outcome for the player of `after` into one for the player of `before`."""
+    return 1 if before.player == after.player else -1

@@ -1,0 +1,39 @@
+"""The rules of Connect Four."""
+
+from reference import Position
+
+
+def start():
+    return Position((0,) * 42, 0, False)
+
+
+def legal(position):
+    return [] if position.over else [i for i in range(7) if position.board[i] == 0]
+
+
+def play(position, action):
+    if action not in legal(position):
+        return position, 0
+    mark = 1 if position.player == 0 else -1
+    rows = [list(position.board[7 * r : 7 * r + 7]) for r in range(6)]
+    row = max(r for r in range(6) if rows[r][action] == 0)  # Row 5 is the lowest.
+    rows[row][action] = mark
+    won = longest_line(rows, row, action) >= 4
+    board = tuple(cell for row in rows for cell in row)
+    return Position(board, 1 - position.player, won or 0 not in board), int(won)
+
+
+def longest_line(rows, row, column):
+    """The longest straight line of equal stones through a cell."""
+    return max(
+        1 + run(rows, row, column, down, right) + run(rows, row, column, -down, -right)
+        for down, right in [(0, 1), (1, 0), (1, 1), (1, -1)]
+    )
+
+
+def run(rows, row, column, down, right):
+    """How many stones equal to the one at a cell follow it in a direction."""
+    r, c = row + down, column + right
+    if not (0 <= r < 6 and 0 <= c < 7) or rows[r][c] != rows[row][column]:
+        return 0
+    return 1 + run(rows, r, c, down, right)

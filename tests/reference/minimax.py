@@ -1,0 +1,66 @@
+"""What a game is worth, by recursion over its rules."""
+
+import functools
+
+from reference import sign
+
+
+def reachable(rules):
+    """The positions of each ply."""
+    plies = [{rules.start()}]
+    while plies[-1]:
+        plies.append({rules.play(p, a)[0] for p in plies[-1] for a in rules.legal(p)})
+    return plies[:-1]
+
+
+@functools.cache
+def action_values(rules, position):
+    """`{action: outcome for the mover}` if both players play perfectly from then on."""
+    outcomes = {}
+    for action in rules.legal(position):
+        after, reward = rules.play(position, action)
+        outcomes[action] = reward + sign(position, after) * value(rules, after)
+    return outcomes
+
+
+def value(rules, position):
+    """The outcome for the player to move; 0 once the game is over."""
+    return max(action_values(rules, position).values(), default=0)
+
+
+@functools.cache
+def random_play_value(rules, position):
+    """The expected outcome for the player to move if all moves are drawn uniformly."""
+    outcomes = []
+    for action in rules.legal(position):
+        after, reward = rules.play(position, action)
+        outcomes.append(reward + sign(position, after) * random_play_value(rules, after))
+    return sum(outcomes) / max(len(outcomes), 1)
+
+
+@functools.cache
+def count_games(rules, position):
+    """Complete games from here: won by player 0, drawn, won by player 1."""
+    totals = [0, 0, 0]
+    for action in rules.legal(position):
+        after, reward = rules.play(position, action)
+        if after.over:
+            games = [0, 0, 0]
+            games[1 - (reward if position.player == 0 else -reward)] = 1
+        else:
+            games = count_games(rules, after)
+        totals = [total + more for total, more in zip(totals, games)]
+    return tuple(totals)
+
+
+def losing_lines(rules, position, seat, policy):
+    """Games lost by a player who follows `{position: action}`, whatever the other does."""
+    lost = 0
+    mine = position.player == seat
+    for action in [policy[position]] if mine else rules.legal(position):
+        after, reward = rules.play(position, action)
+        if after.over:
+            lost += (reward if mine else -reward) < 0
+        else:
+            lost += losing_lines(rules, after, seat, policy)
+    return lost

@@ -1,0 +1,88 @@
+"""AlphaZero's tree search as a textbook has it: nodes, dictionaries, one simulation a time."""
+
+import math
+from typing import NamedTuple
+
+from reference import sign
+
+
+class Node:
+    """A position in the tree; its values are for the player to move there."""
+
+    def __init__(self, position, prior=1.0, outcome=None):
+        self.position = position
+        self.prior = prior
+        self.outcome = outcome  # The result of the game, where it is over.
+        self.children = {}
+        self.visit_count = 0
+        self.value_sum = 0.0
+
+    @property
+    def value(self):
+        return self.value_sum / self.visit_count
+
+
+class Result(NamedTuple):
+    visit_counts: dict[int, int]
+    value: float
+    margin: float  # By how much the closest of all choices was decided.
+
+
+def search(rules, evaluate, position, num_simulations, c_puct, first_play_urgency):
+    """Searches from a position.
+
+    Args:
+      rules: a module of rules; only a game's last move may be rewarded.
+      evaluate: `position -> (logits, value)`, with a logit for every action.
+      position: one that is not over.
+      num_simulations: beside the first one, which expands the root.
+      c_puct: weight of exploration.
+      first_play_urgency: `"zero"`, `"parent"` or `"loss"`.
+    """
+    root, margins = Node(position), [math.inf]
+    for _ in range(num_simulations + 1):
+        path = [root]
+        while path[-1].children:
+            child, margin = select(path[-1], c_puct, first_play_urgency)
+            path.append(child)
+            margins.append(margin)
+        backup(path, expand(rules, evaluate, path[-1]))
+    visits = {action: child.visit_count for action, child in root.children.items()}
+    return Result(visits, root.value, min(margins))
+
+
+def select(node, c_puct, first_play_urgency):
+    """The child of highest score, the first one if several have it; and its lead."""
+    urgency = {"zero": 0.0, "parent": node.value, "loss": -1.0}[first_play_urgency]
+
+    def score(child):
+        known = child.visit_count > 0
+        q = sign(node.position, child.position) * child.value if known else urgency
+        return q + c_puct * child.prior * math.sqrt(node.visit_count) / (1 + child.visit_count)
+
+    scores = [score(child) for _, child in sorted(node.children.items())]
+    best, *others = sorted(scores, reverse=True)
+    chosen = sorted(node.children)[scores.index(best)]
+    return node.children[chosen], best - max(others, default=-math.inf)
+
+
+def expand(rules, evaluate, node):
+    """Adds the children of a node; returns its value, for the player to move there."""
+    if node.position.over:
+        return node.outcome
+    logits, value = evaluate(node.position)
+    actions = rules.legal(node.position)
+    highest = max(logits[action] for action in actions)
+    weights = {action: math.exp(logits[action] - highest) for action in actions}
+    for action in actions:
+        after, reward = rules.play(node.position, action)
+        prior = weights[action] / sum(weights.values())
+        node.children[action] = Node(after, prior, sign(node.position, after) * reward)
+    return value
+
+
+def backup(path, value):
+    """Adds an outcome, for the player at the end of the path, to every node of it."""
+    for node in path:
+        node.visit_count += 1
+        node.value_sum += sign(node.position, path[-1].position) * value

@@ -1,0 +1,28 @@
+"""The rules of tic-tac-toe."""
+
+from reference import Position
+
+
+def start():
+    return Position((0,) * 9, 0, False)
+
+
+def legal(position):
+    return [] if position.over else [i for i in range(9) if position.board[i] == 0]
+
+
+def play(position, action):
+    if action not in legal(position):
+        return position, 0
+    mark = 1 if position.player == 0 else -1
+    board = list(position.board)
+    board[action] = mark
+    won = has_line(board, mark)
+    return Position(tuple(board), 1 - position.player, won or 0 not in board), int(won)
+
+
+def has_line(board, mark):
+    rows = [board[0:3], board[3:6], board[6:9]]
+    columns = [board[0::3], board[1::3], board[2::3]]
+    diagonals = [board[0::4], board[2:7:2]]
+    return [mark] * 3 in rows + columns + diagonals

@@ -1,0 +1,122 @@
+"""The oracle's arrays against known counts and against a plain recursion."""
+
+import itertools
+
+import jax
+import misere_pile
+import numpy as np
+import pytest
+from reference import Position, minimax
+from reference import misere_pile as misere_pile_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
+
+from azjax import games, oracle
+
+CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
+
+
+@pytest.fixture(scope="module")
+def pile_solution():
+    return oracle.solve(misere_pile.make())
+
+
+@pytest.fixture(params=["tic_tac_toe", "misere_pile"])
+def solved(request, solution, pile_solution):
+    if request.param == "tic_tac_toe":
+        return solution, tic_tac_toe_rules
+    return pile_solution, misere_pile_rules
+
+
+def positions(solution):
+    """The states, as the reference has them."""
+    boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
+    return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs)]
+
+
+def test_tic_tac_toe_counts(tic_tac_toe, solution):
+    assert solution.num_states == 5478
+    assert solution.over.sum() == 958
+    assert len(solution.decisions) == 4520
+    assert np.diff(solution.layers).tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
+    assert solution.values[0] == 0
+
+
+def test_states_are_the_reachable_positions_of_each_ply(solved):
+    solution, rules = solved
+    listed = positions(solution)
+    assert listed[0] == rules.start()
+    bounds = itertools.pairwise(solution.layers)
+    plies = [listed[start:end] for start, end in bounds]
+    assert [len(ply) for ply in plies] == [len(set(ply)) for ply in plies]
+    assert [set(ply) for ply in plies] == minimax.reachable(rules)
+
+
+def test_solution_equals_the_reference(solved):
+    solution, rules = solved
+    listed = positions(solution)
+    for s, position in enumerate(listed):
+        outcomes = minimax.action_values(rules, position)
+        best = max(outcomes.values(), default=None)
+        assert solution.player[s] == position.player
+        assert solution.over[s] == position.over
+        assert solution.values[s] == minimax.value(rules, position)
+        assert np.flatnonzero(solution.legal[s]).tolist() == list(outcomes)
+        assert np.flatnonzero(solution.optimal[s]).tolist() == [
+            action for action in outcomes if outcomes[action] == best
+        ]
+        for action in range(solution.legal.shape[1]):
+            after, reward = rules.play(position, action)
+            legal = action in outcomes
+            assert listed[solution.children[s, action]] == (after if legal else rules.start())
+            assert solution.rewards[s, action] == reward
+            assert solution.action_values[s, action] == outcomes.get(action, -np.inf)
+
+
+def test_values_follow_from_player_ids_where_a_player_moves_twice(pile_solution):
+    """Hand values: a hard-coded discount of -1 would make two stones a win."""
+    left = (pile_solution.states.board == 0).sum(axis=1)
+    np.testing.assert_array_equal(pile_solution.values, np.array([0, -1, -1, 1, 1, 1])[left])
+    only_take_two, only_take_one = pile_solution.optimal[left == 3], pile_solution.optimal[left == 5]
+    assert (only_take_two == [False, True]).all()
+    assert (only_take_one == [True, False]).all()
+
+
+def test_decision_states_are_those_that_are_not_over(solution):
+    np.testing.assert_array_equal(solution.decisions, np.flatnonzero(~solution.over))
+    decisions = solution.decision_states
+    np.testing.assert_array_equal(decisions.board, solution.states.board[~solution.over])
+    assert not decisions.over.any()
+
+
+def test_count_games_of_tic_tac_toe(solution):
+    counts = oracle.count_games(solution)
+    assert counts[0].tolist() == [131184, 46080, 77904]
+    assert counts[0].sum() == 255168
+    by_first_move = [tuple(counts[child].tolist()) for child in solution.children[0]]
+    assert by_first_move == [CORNER, EDGE, CORNER, EDGE, CENTRE, EDGE, CORNER, EDGE, CORNER]
+
+
+def test_count_games_equals_the_reference(solved):
+    solution, rules = solved
+    expected = [minimax.count_games(rules, position) for position in positions(solution)]
+    np.testing.assert_array_equal(oracle.count_games(solution), expected)
+
+
+def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
+    """Two positions share a number exactly if some symmetry turns one into the other."""
+    numbers = oracle.symmetry_classes(tic_tac_toe, solution)
+    boards = np.asarray(solution.states.board)
+    turned = boards[:, tic_tac_toe.symmetries.cells].tolist()
+    orbits = [min(map(tuple, boards)) for boards in turned]
+    assert len(set(orbits)) == len(set(numbers.tolist())) == 765
+    assert len(set(zip(orbits, numbers.tolist()))) == 765
+    assert set(numbers.tolist()) == set(range(765))
+
+
+def test_a_game_too_large_to_enumerate_is_refused():
+    with pytest.raises(ValueError, match="connect_four has too many positions to enumerate"):
+        oracle.solve(games.make("connect_four"))
+
+
+def test_arrays_stay_on_the_host(solution):
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(solution))
