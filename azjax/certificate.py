@@ -4,13 +4,14 @@ import dataclasses
 import functools
 import importlib.metadata
 import platform
+import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
 import azjax
-
 from azjax.oracle import Solution
 from azjax.search import SearchConfig, make_search
 from azjax.train import Config, Parts
@@ -66,9 +67,7 @@ class Certificate:
     @property
     def perfect(self) -> bool:
         """Whether the network, alone and with either search, is optimal everywhere."""
-        return self.unbeatable and not (
-            self.blunders or self.puct_blunders or self.gumbel_blunders
-        )
+        return self.unbeatable and not (self.blunders or self.puct_blunders or self.gumbel_blunders)
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
@@ -104,55 +103,60 @@ def versions() -> dict[str, str]:
 
 
 def device_name() -> str:
-    """What the computation runs on, such as `2 x cpu (AMD EPYC)`."""
+    """What the computation runs on, such as `1 x NVIDIA H200`."""
     devices = jax.devices()
     return f"{len(devices)} x {devices[0].device_kind}"
 
 
-def certify(
-    config: Config,
-    parts: Parts,
-    solution: Solution,
-    params: Any,
-    iterations: int,
-    seconds: float,
-    num_simulations: int = 32,
-) -> Certificate:
-    """Examines a network in every decision state: alone, with PUCT and with Gumbel.
+def make_certifier(
+    config: Config, parts: Parts, solution: Solution, num_simulations: int = 32
+) -> Callable[[Any, int, float], Certificate]:
+    """Builds `certify(params, iterations, started) -> Certificate`.
+
+    It examines a network in every decision state: alone, with PUCT and with Gumbel. The
+    first call compiles.
 
     Args:
       config: the run's configuration; its search settings are kept, but for the number of
         simulations.
       parts: from `train.make_parts(config)`.
       solution: from `oracle.solve`.
-      params: the network's, in its inference form.
-      iterations: training iterations made.
-      seconds: the time to put on record.
       num_simulations: for the two searches.
+
+    Returns:
+      A function of `params`, the network's in its inference form; `iterations`, made so
+      far; and `started`, the `time.time()` from which the seconds on record count.
     """
 
-    def blunders(params, algorithm):
+    def examine(params) -> Verdict:
+        return verify(solution, network_policy(parts, params))
+
+    def blunders(params, algorithm: str) -> jax.Array:
         search = dataclasses.replace(
             config.search, algorithm=algorithm, num_simulations=num_simulations
         )
         return verify(solution, search_policy(parts, search, params)).blunders
 
-    raw = jax.jit(lambda params: verify(solution, network_policy(parts, params)))(params)
-    searched = jax.jit(blunders, static_argnums=1)
-    return Certificate(
-        game=parts.game.name,
-        decision_states=int(raw.decision_states),
-        blunders=int(raw.blunders),
-        puct_blunders=int(searched(params, "puct")),
-        gumbel_blunders=int(searched(params, "gumbel")),
-        num_simulations=num_simulations,
-        losing_lines_first=int(raw.losing_lines[0]),
-        losing_lines_second=int(raw.losing_lines[1]),
-        value_sign_errors=int(raw.value_sign_errors),
-        iterations=iterations,
-        moves=iterations * config.selfplay.games * config.selfplay.plies,
-        seconds=round(seconds, 1),
-        seed=config.seed,
-        versions=versions(),
-        device=device_name(),
-    )
+    examine, blunders = jax.jit(examine), jax.jit(blunders, static_argnums=1)
+
+    def certify(params: Any, iterations: int, started: float) -> Certificate:
+        raw = examine(params)
+        return Certificate(
+            game=parts.game.name,
+            decision_states=int(raw.decision_states),
+            blunders=int(raw.blunders),
+            puct_blunders=int(blunders(params, "puct")),
+            gumbel_blunders=int(blunders(params, "gumbel")),
+            num_simulations=num_simulations,
+            losing_lines_first=int(raw.losing_lines[0]),
+            losing_lines_second=int(raw.losing_lines[1]),
+            value_sign_errors=int(raw.value_sign_errors),
+            iterations=iterations,
+            moves=iterations * config.selfplay.games * config.selfplay.plies,
+            seconds=round(time.time() - started, 1),
+            seed=config.seed,
+            versions=versions(),
+            device=device_name(),
+        )
+
+    return certify

@@ -1,28 +1,32 @@
 """Run directories: configuration, checkpoints and trained players, on disk.
 
 A run directory holds `config.json` and `checkpoints/ITERATION/`, each checkpoint complete:
-parameters, optimiser, buffer, games in flight, key and counter. Orbax writes a checkpoint
-beside its final place and renames it when it is whole, so a killed run leaves no half of
-one; a digest over all arrays finds out one that was damaged later. Only arrays and JSON are
-read back: loading a stranger's checkpoint runs no code.
+parameters, optimiser, buffer, games in flight, key and counter. It is written beside its
+final place and renamed when it is whole, so a killed run leaves no half of one; the digests
+of its files find out one that was damaged later. Only arrays and JSON are read back: loading
+a stranger's checkpoint runs no code.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
 import os
 import pathlib
-from typing import Any, NamedTuple
+import shutil
+import textwrap
+import typing
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
-from azjax import search as search_lib
-from azjax.evaluators import Evaluator
 from azjax.game import Game, State
+from azjax.search import SearchConfig, SearchResult, make_search
 from azjax.train import (
     Config,
     TrainState,
@@ -33,8 +37,7 @@ from azjax.train import (
 )
 
 Path = str | os.PathLike[str]
-
-_policies = ocp.checkpoint_managers
+Settings = TypeVar("Settings")  # A dataclass of settings.
 
 
 class CheckpointError(Exception):
@@ -56,7 +59,7 @@ class Restored(NamedTuple):
 class Checkpointer:
     """Writes the checkpoints of one run, keeping the newest few and the best.
 
-    Use it as a context manager, so that the last write is complete on leaving.
+    Use it as a context manager, so that the writer is closed on leaving.
     """
 
     def __init__(self, run_dir: Path, keep: int = 3):
@@ -66,54 +69,74 @@ class Checkpointer:
           run_dir: the run directory; it must hold a `config.json` (see `create_run`).
           keep: how many of the newest checkpoints to keep, beside the best one.
         """
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        best = _policies.BestN(
-            get_metric_fn=lambda metrics: metrics["score"],
-            n=1,
-            keep_checkpoints_without_metrics=False,
-        )
-        self._manager = ocp.CheckpointManager(
-            _checkpoints(run_dir),
-            options=ocp.CheckpointManagerOptions(
-                preservation_policy=_policies.AnyPreservationPolicy(
-                    [_policies.LatestN(keep), best]
-                ),
-                enable_async_checkpointing=False,
-            ),
-        )
+        logging.getLogger("absl").setLevel(logging.CRITICAL)  # What fails is raised as well.
+        self._folder, self._keep = _checkpoints(run_dir), keep
+        for pattern in ("*.partial", "*.deleted"):
+            for leftover in self._folder.glob(pattern):  # A run was killed while it wrote.
+                shutil.rmtree(leftover)
+        self._writer = ocp.Checkpointer(ocp.StandardCheckpointHandler())
 
     def save(self, state: TrainState, score: float) -> None:
         """Writes a checkpoint named after `state.iteration`; nothing if it exists already.
 
         Args:
-          state: the state to write; its arrays are copied before this returns.
+          state: the state to write; it is on disk when this returns.
           score: higher is better; decides which checkpoint is the best.
+
+        Raises:
+          CheckpointError: if the disk is full, or the network's parameters are not finite;
+            the checkpoints before are untouched.
         """
-        plain = _to_plain(state)
-        step = int(state.iteration)
-        if step in self._manager.all_steps():
+        folder = self._folder / str(int(state.iteration))
+        if folder.exists():
             return
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                state=ocp.args.StandardSave(plain),
-                digest=ocp.args.JsonSave({"sha256": _digest(plain)}),
-            ),
-            metrics={"score": float(score)},
-        )
+        plain = _to_plain(state)
+        if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(plain.learner)):
+            raise CheckpointError(
+                f"the network's parameters are NaN or infinite after iteration {folder.name}, "
+                "so they were not saved: start a new run with a lower learning rate"
+            )
+        partial = self._folder / f"{folder.name}.partial"
+        try:
+            self._writer.save(partial / "state", args=ocp.args.StandardSave(plain))
+            digests = _digests(partial / "state")
+            summary = {"score": float(score), "arrays": _describe(plain), "sha256": digests}
+            write_json(partial / "summary.json", summary)
+            os.rename(partial, folder)
+        except (OSError, ValueError) as error:  # Orbax has both for a disk that is full.
+            raise CheckpointError(
+                f"checkpoint {folder.name} could not be written ({_summarize(error)}): make room "
+                f"on the disk, then go on with --resume --run-dir {self._folder.parent}"
+            ) from error
+        self._prune()
+
+    def _prune(self) -> None:
+        """Deletes all but the newest few and the best; of equals the newest is the best."""
+        steps = _steps(self._folder)
+        best = max(steps, key=lambda step: _score(self._folder / str(step)))
+        for step in steps[self._keep :]:
+            if step != best:
+                doomed = self._folder / f"{step}.deleted"  # So that no half of one is left.
+                os.rename(self._folder / str(step), doomed)
+                shutil.rmtree(doomed)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        self._manager.close()
+        self._writer.close()
 
 
-def create_run(run_dir: Path, config: Config) -> None:
+def create_run(run_dir: Path, config: Config, plan: dict | None = None) -> None:
     """Makes a new run directory with the configuration in it.
 
+    Args:
+      run_dir: the directory; it must not exist.
+      config: everything that determines the run.
+      plan: what else the program that trains wants to remember, as JSON.
+
     Raises:
-      CheckpointError: if the directory exists; it is never erased.
+      CheckpointError: if the directory exists (it is never erased) or cannot be made.
     """
     path = pathlib.Path(run_dir)
     if path.exists():
@@ -122,9 +145,15 @@ def create_run(run_dir: Path, config: Config) -> None:
             "--run-dir"
         )
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.mkdir(parents=True, exist_ok=True)
-    write_json(temporary / "config.json", dataclasses.asdict(config))
-    os.rename(temporary, path)
+    try:
+        temporary.mkdir(parents=True, exist_ok=True)
+        write_json(temporary / "config.json", dataclasses.asdict(config))
+        write_json(temporary / "plan.json", plan or {})
+        os.rename(temporary, path)
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} cannot be made ({error.strerror}): choose another --run-dir"
+        ) from error
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -146,29 +175,49 @@ def read_config(run_dir: Path) -> Config:
             f"{run_dir} is not a run directory (no config.json in it): give the folder that "
             "a training run made, such as runs/tic_tac_toe-default-1"
         )
+    return read_settings(path, Config)
+
+
+def read_settings(path: Path, cls: type[Settings]) -> Settings:
+    """Reads a (nested) dataclass from a JSON file; entries left out have their defaults.
+
+    Raises:
+      CheckpointError: if the file is no JSON, or an entry is unknown or of a wrong type.
+    """
     try:
-        return _from_dict(Config, json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
+        return _from_dict(cls, json.loads(pathlib.Path(path).read_text()))
+    except (ValueError, OSError) as error:
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 
-def _from_dict(cls, content: dict):
-    """Builds a (nested) dataclass from JSON; every unknown or wrong entry is an error."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    unknown = sorted(set(content) - set(fields))
-    if unknown:
-        raise ValueError(f"unknown setting {unknown[0]!r}")
-    values = {}
-    for name, value in content.items():
-        default = getattr(cls(), name)
-        if dataclasses.is_dataclass(default):
-            value = _from_dict(type(default), value)
-        elif isinstance(default, tuple):
-            value = tuple(value)
-        elif not isinstance(value, type(default)):
-            raise ValueError(f"{name} is {value!r}, which is not a {type(default).__name__}")
-        values[name] = value
-    return cls(**values)
+def _from_dict(cls, content: Any, prefix: str = ""):
+    """Builds a (nested) dataclass from JSON; every unknown or wrong entry is a ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
+    hints = typing.get_type_hints(cls)
+    for name in content:
+        if name not in hints:
+            raise ValueError(f"unknown setting {prefix + name!r}: use one of {', '.join(hints)}")
+    return cls(**{k: _checked(prefix + k, v, hints[k]) for k, v in content.items()})
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    """Returns a setting's value if it is of the type that the setting has."""
+    choices = typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return _from_dict(hint, value, f"{name}.")
+    if typing.get_origin(hint) is Literal:
+        if value not in choices:
+            raise ValueError(f"{name} is {value!r}: use {' or '.join(map(repr, choices))}")
+        return value
+    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
+        return tuple(_checked(name, item, choices[0]) for item in value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        wanted = hint.__name__ if isinstance(hint, type) else str(hint)
+        raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
+    return value
 
 
 def restore(
@@ -187,28 +236,37 @@ def restore(
     """
     folder = _checkpoints(run_dir)
     mesh = make_mesh() if mesh is None else mesh
-    steps = _steps(run_dir)
+    steps = _steps(folder)
     if not steps:
         return Restored(make_state(config, mesh), [])
-    target = _abstract(config, mesh)
-    skipped = []
+    target, reasons = _abstract(config, mesh), {}
     for step in steps:
         try:
-            return Restored(_read(folder / str(step), target), skipped)
+            state = _read(folder / str(step), target)
         except Exception as error:  # Whatever is wrong with this one, an older one may do.
-            reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else error
-            skipped.append(f"checkpoint {step} in {run_dir} is damaged ({reason!s})")
-            if set_aside:
-                _set_aside(pathlib.Path(run_dir), step)
+            reasons[step] = _summarize(error)
+            continue
+        if set_aside:
+            for damaged in reasons:
+                _set_aside(pathlib.Path(run_dir), damaged)
+        said = [f"checkpoint {n} in {run_dir} is damaged ({why})" for n, why in reasons.items()]
+        return Restored(state, said)
+    listed = "; ".join(f"{step}: {why}" for step, why in reasons.items())
     raise CheckpointError(
-        f"no sound checkpoint is left in {run_dir}: {'; '.join(skipped)}; restore the folder "
-        "from a copy, or start a new run in another --run-dir"
+        f"no checkpoint in {run_dir} is sound ({listed}): restore the folder from a copy, or "
+        "start a new run in another --run-dir"
     )
 
 
-def _steps(run_dir: Path) -> list[int]:
-    """The iterations that have a checkpoint, newest first."""
-    names = (path.name for path in _checkpoints(run_dir).glob("*"))
+def _summarize(error: Exception) -> str:
+    """The first line of an error's message, cut short."""
+    lines = str(error).split("\n")
+    return textwrap.shorten(lines[0] or type(error).__name__, 200, placeholder="…")
+
+
+def _steps(folder: pathlib.Path) -> list[int]:
+    """The iterations that have a checkpoint in a folder, newest first."""
+    names = (path.name for path in folder.glob("*"))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
 
@@ -221,18 +279,50 @@ def _set_aside(run_dir: pathlib.Path, step: int) -> None:
     os.rename(_checkpoints(run_dir) / str(step), target)
 
 
-def _read(folder: pathlib.Path, target) -> TrainState:
-    """Reads one checkpoint and checks its digest."""
-    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader:
-        content = reader.restore(
-            folder,
-            args=ocp.args.Composite(
-                state=ocp.args.StandardRestore(target), digest=ocp.args.JsonRestore()
-            ),
-        )
-    if _digest(content["state"]) != content["digest"]["sha256"]:
-        raise ValueError("its digest does not match its content")
-    return _from_plain(content["state"])
+def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
+    """Reads one checkpoint, once its files and arrays are known to be what they should be."""
+    summary, found = _read_summary(folder), _digests(folder / "state")
+    expected = summary["sha256"]
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            what = "was changed" if name in found else "is missing"
+            raise ValueError(f"its file state/{name} {what}")
+    if summary["arrays"] != _describe(target):
+        raise ValueError("its arrays do not fit the settings in config.json")
+    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
+        return _from_plain(reader.restore(folder / "state", args=ocp.args.StandardRestore(target)))
+
+
+def _score(folder: pathlib.Path) -> float:
+    """The score that a checkpoint was saved with; the lowest if it cannot be read."""
+    try:
+        return _read_summary(folder)["score"]
+    except ValueError:
+        return -np.inf
+
+
+def _read_summary(folder: pathlib.Path) -> dict[str, Any]:
+    kinds = {"score": float, "arrays": dict, "sha256": dict}
+    try:
+        summary = json.loads((folder / "summary.json").read_text())
+        return {name: kind(summary[name]) for name, kind in kinds.items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError("its summary.json is missing or damaged") from error
+
+
+def _describe(plain: TrainState) -> dict[str, str]:
+    """The type and shape of every array, by its name in the state."""
+    leaves = jax.tree_util.tree_leaves_with_path(plain)
+    return {jax.tree_util.keystr(path): f"{x.dtype}{list(x.shape)}" for path, x in leaves}
+
+
+def _digests(folder: pathlib.Path) -> dict[str, str]:
+    """The SHA-256 of every file in a folder, by its path."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
 
 
 def _checkpoints(run_dir: Path) -> pathlib.Path:
@@ -241,11 +331,11 @@ def _checkpoints(run_dir: Path) -> pathlib.Path:
 
 def _to_plain(state: TrainState) -> TrainState:
     """Replaces the typed key by its data, which orbax stores as an ordinary array."""
-    return state.replace(key=jax.random.key_data(state.key))
+    return dataclasses.replace(state, key=jax.random.key_data(state.key))
 
 
 def _from_plain(state: TrainState) -> TrainState:
-    return state.replace(key=jax.random.wrap_key_data(state.key))
+    return dataclasses.replace(state, key=jax.random.wrap_key_data(state.key))
 
 
 def _abstract(config: Config, mesh: Mesh) -> TrainState:
@@ -253,17 +343,7 @@ def _abstract(config: Config, mesh: Mesh) -> TrainState:
     state = abstract_state(config, mesh)
     data = jax.eval_shape(jax.random.key_data, state.key)
     plain = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=state.key.sharding)
-    return state.replace(key=plain)
-
-
-def _digest(plain: TrainState) -> str:
-    """SHA-256 over every array's name, type, shape and bytes."""
-    digest = hashlib.sha256()
-    for path, leaf in jax.tree_util.tree_leaves_with_path(plain):
-        array = np.asarray(leaf)
-        digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    return dataclasses.replace(state, key=plain)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,17 +362,19 @@ class Player:
     config: Config
     params: Any
     iteration: int
-    evaluator: Evaluator
     skipped: tuple[str, ...] = ()
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
 
         Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
-        """
-        return _evaluate(self.evaluator, self.params, states)
 
-    def search(self, key: jax.Array, states: State, **settings: Any) -> search_lib.SearchResult:
+        Raises:
+          ValueError: if the states are not a batch.
+        """
+        return _compiled_evaluate(self.config)(self.params, states)
+
+    def search(self, key: jax.Array, states: State, **settings: Any) -> SearchResult:
         """Searches from states `[B, ...]`.
 
         Args:
@@ -300,38 +382,61 @@ class Player:
           states: the positions.
           **settings: fields of `SearchConfig` to change, such as `num_simulations=64` or
             `algorithm="puct"`.
+
+        Raises:
+          ValueError: if the states are not a batch, or a setting is unknown or out of range.
         """
-        config = dataclasses.replace(self.config.search, **settings)
-        keys = jax.random.split(key, self.game.player(states).shape[0])
-        return _search(config, self.game.name, self.evaluator, self.params, keys, states)
+        search = _from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
+        return _compiled_search(self.config, search)(self.params, key, states)
 
 
-_evaluate = jax.jit(lambda evaluate, params, states: evaluate(params, None, states), static_argnums=0)
+@functools.lru_cache(maxsize=32)
+def _compiled_evaluate(config: Config) -> Callable:
+    parts = make_parts(config)
+
+    def evaluate(params, states):
+        _batch_size(parts.game, states)
+        return parts.evaluate(params, None, states)
+
+    return jax.jit(evaluate)
 
 
-def _search_impl(config, game_name, evaluate, params, keys, states):
-    from azjax import games
+@functools.lru_cache(maxsize=32)
+def _compiled_search(config: Config, settings: SearchConfig) -> Callable:
+    parts = make_parts(config)
+    search = make_search(settings, parts.game, parts.evaluate)
 
-    return search_lib.make_search(config, games.make(game_name), evaluate)(params, keys, states)
+    def split_and_search(params, key, states):
+        keys = jax.random.split(key, _batch_size(parts.game, states))
+        return search(params, keys, states)
+
+    return jax.jit(split_and_search)
 
 
-_search = jax.jit(_search_impl, static_argnums=(0, 1, 2))
+def _batch_size(game: Game, states: State) -> int:
+    """Returns `B` of a batch of states, or refuses what is none."""
+    one, many = (jax.tree.leaves(tree)[0] for tree in (jax.eval_shape(game.init), states))
+    if many.ndim != one.ndim + 1:
+        raise ValueError(
+            "states must be a batch, with one axis in front: give a single state one by "
+            "jax.tree.map(lambda leaf: leaf[None], state)"
+        )
+    return many.shape[0]
 
 
 def load(run_dir: Path) -> Player:
-    """Loads the newest sound checkpoint of a run as a player.
+    """Loads the newest sound checkpoint of a run as a player, on one device.
 
     Raises:
       CheckpointError: if there is no run or no sound checkpoint.
     """
     config = read_config(run_dir)
     parts = make_parts(config)
-    state, skipped = restore(run_dir, config)
+    state, skipped = restore(run_dir, config, make_mesh(jax.devices()[:1]))
     return Player(
         game=parts.game,
         config=config,
         params=parts.network.fold(state.learner.average),
         iteration=int(state.iteration),
-        evaluator=parts.evaluate,
         skipped=tuple(skipped),
     )

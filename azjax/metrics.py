@@ -4,6 +4,7 @@ Training returns arrays; the program turns each iteration into one `Record` and 
 sinks, functions of a record that return nothing.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -65,13 +66,9 @@ class JsonLines:
           path: the file.
           after: the iteration that the run resumes from; 0 for a new run.
         """
-        kept = []
-        if path.exists():
-            for line in path.read_text().splitlines():
-                if line.endswith("}") and json.loads(line)["iteration"] <= after:
-                    kept.append(line + "\n")
+        kept = [record for record in read_records(path) if record["iteration"] <= after]
         temporary = path.with_suffix(".tmp")
-        temporary.write_text("".join(kept))
+        temporary.write_text("".join(json.dumps(record) + "\n" for record in kept))
         os.replace(temporary, path)
         self._file = path.open("a")
 
@@ -85,12 +82,19 @@ class JsonLines:
         self._file.close()
 
 
+def read_records(path: pathlib.Path) -> list[dict]:
+    """Returns what `JsonLines` wrote; lines that a crash cut short are left out."""
+    records = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            records.append(json.loads(line))
+    return [record for record in records if isinstance(record, dict) and "iteration" in record]
+
+
 def last_seconds(path: pathlib.Path, iteration: int) -> float:
     """Returns the seconds on record at an iteration of an earlier sitting; 0 if none."""
-    if not path.exists():
-        return 0.0
-    complete = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return next((r["seconds"] for r in complete if r["iteration"] == iteration), 0.0)
+    found = (r["seconds"] for r in read_records(path) if r["iteration"] == iteration)
+    return next(found, 0.0)
 
 
 def format_line(record: Record) -> str:
@@ -138,9 +142,8 @@ class Display:
         """
         self._rows, self._records = rows, []
         self._max_iterations, self._target = max_iterations, target
-        self._live = Live(console=console, refresh_per_second=8, transient=False)
+        self._live = Live(console=console, refresh_per_second=8)
         self._live.start()
-        self._live.update(Text("compiling…", style="dim"))
 
     def __call__(self, record: Record) -> None:
         """Shows one more record."""

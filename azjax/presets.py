@@ -14,11 +14,18 @@ PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
     "default": Config(
         network=NetworkConfig(kind="mlp", hidden=(256, 256, 256), head_hidden=64),
-        search=SearchConfig(algorithm="gumbel", num_simulations=32),
+        search=SearchConfig(algorithm="gumbel", num_simulations=16),
         selfplay=SelfPlayConfig(games=1024, plies=8, opening_share=0.9, opening_plies=8),
-        targets=TargetConfig(),
-        replay=ReplayConfig(capacity=65_536),
-        learner=LearnerConfig(),
+        targets=TargetConfig(outcome_weight=1.0),
+        replay=ReplayConfig(capacity=16_384),
+        learner=LearnerConfig(
+            batch_size=512,
+            steps=128,
+            learning_rate=2e-3,
+            final_learning_rate=2e-4,
+            decay_steps=2000,
+            average_decay=0.99,
+        ),
     ),
     # AlphaZero as published, scaled to the board: a convolutional tower with BatchNorm, PUCT
     # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.

@@ -107,14 +107,14 @@ def make_search(config: SearchConfig, game: Game, evaluate: Evaluator) -> Search
     run = _puct if config.algorithm == "puct" else _gumbel
 
     def search(params, keys, states, temperature=0.0, explore=False) -> SearchResult:
-        key_root, key_tree = jax.random.split(keys[0])  # Only random evaluators use these.
-        keys = jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys)
+        keys = jax.vmap(jax.random.split)(keys)
+        key_root, key_tree = jax.random.split(keys[0, 0])  # Only random evaluators use these.
         root = _evaluate(game, evaluate, params, key_root, states)
         invalid = ~jax.vmap(game.legal_actions)(states)
         recurrent = functools.partial(_recurrent, game, evaluate)
         temperature = jnp.asarray(temperature, jnp.float32)
         return run(
-            config, params, key_tree, root, invalid, recurrent, keys, temperature, explore
+            config, params, key_tree, root, invalid, recurrent, keys[:, 1], temperature, explore
         )
 
     return search

@@ -1,12 +1,18 @@
 """What the programs say: notes, errors, certificates and blunders."""
 
+import contextlib
 import dataclasses
+import io
+import re
 import sys
+from typing import Any
 
 import numpy as np
+import tyro
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from azjax.certificate import Certificate
 from azjax.game import Game
@@ -19,10 +25,46 @@ def note(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def fail(sentence: object) -> int:
+def fail(error: object) -> int:
     """Prints an error in one sentence and returns the exit status of bad input."""
-    note(f"error: {sentence}")
+    if isinstance(error, OSError):
+        error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    note(f"error: {error}")
     return 2
+
+
+def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
+    """Reads a command line into a dataclass with tyro.
+
+    Raises:
+      ValueError: with one sentence in place of the boxes that tyro prints.
+    """
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(cls, args=arguments, prog=prog, **settings)
+    except SystemExit as stop:
+        if not stop.code:  # --help
+            raise
+        raise ValueError(_unbox(said.getvalue(), prog)) from None
+
+
+def _unbox(box: str, prog: str) -> str:
+    """Turns one of tyro's boxes, which are paragraphs between rules, into a sentence."""
+    lines = [line.strip(" │|") for line in Text.from_ansi(box).plain.splitlines()[1:-1]]
+    text = " ".join("\n" if set(line) <= set("─-") else line for line in lines)
+    first, *others = [" ".join(paragraph.split()) for paragraph in text.split("\n")]
+    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", first).rstrip(".")
+    if ": use " in sentence or ": add " in sentence:
+        return sentence
+    similar = [re.findall(r"--[\w.-]+", text) for text in others if text.startswith("Perhaps")]
+    meant = f", perhaps you meant {' or '.join(similar[0])}" if similar else ""
+    return f"{sentence}{meant}: python -m {prog} --help lists what is allowed"
+
+
+def busy(what: str):
+    """Shows, on a terminal and until its `with` block ends, what takes a while."""
+    return Console().status(what)
 
 
 def show_certificate(certificate: Certificate) -> None:

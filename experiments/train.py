@@ -5,21 +5,50 @@ import time
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
 
 import argparse  # noqa: E402
+import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
 import pathlib  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 from typing import Annotated, Any, Literal, NamedTuple  # noqa: E402
 
 import jax  # noqa: E402
 import tyro  # noqa: E402
+from jax.sharding import Mesh  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from azjax import certificate as certificates  # noqa: E402
 from azjax import checkpoint, metrics, oracle, presets, train  # noqa: E402
+from azjax.game import Game  # noqa: E402
 from azjax.verify import Verdict, verify  # noqa: E402
 from experiments import console  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run started from and how long it goes on; its `plan.json`."""
+
+    preset: Literal["default", "paper", "mlp"] = "default"
+    """Settings to start from. default: the fastest route to perfect; paper: AlphaZero's
+    tower, PUCT and noise; mlp: a small perceptron with deep searches."""
+    smoke: bool = False
+    """Shrink everything, to see the whole program work in seconds."""
+    until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
+    """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
+    no losing line from either seat; never: at --max-iterations; auto: perfect where the
+    game can be enumerated, never elsewhere."""
+    max_iterations: int = 500
+    """Stop after this many iterations at the latest, earlier sittings included."""
+    checkpoint_every: int = 10
+    """Iterations between checkpoints; there is always one at the end."""
+
+    def __post_init__(self):
+        for name in ("max_iterations", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                flag = "--" + name.replace("_", "-")
+                raise ValueError(f"{flag} is {getattr(self, name)}: use 1 or more")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,75 +56,103 @@ class Options:
     """Trains AlphaZero by self-play, proving at every iteration how good the network is."""
 
     config: Annotated[train.Config, tyro.conf.arg(name="")]
-    preset: Literal["default", "paper", "mlp"] = "default"
-    """Settings to start from. default: the fastest route to perfect; paper: AlphaZero's
-    tower, PUCT and noise; mlp: a small perceptron with deep searches."""
-    until: Literal["perfect", "unbeatable", "never"] | None = None
-    """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
-    no losing line from either seat; never: at --max-iterations. Left out: perfect where the
-    game can be enumerated, never elsewhere."""
-    max_iterations: int = 500
-    """Stop after this many iterations at the latest, earlier sittings included."""
+    plan: Annotated[Plan, tyro.conf.arg(name="")]
     run_dir: pathlib.Path | None = None
     """Folder for checkpoints, metrics and the certificate. Left out: a new one in runs/."""
     resume: bool = False
     """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
-    checkpoint_every: int = 10
-    """Iterations between checkpoints; there is always one at the end."""
-    smoke: bool = False
-    """Shrink everything, to see the whole program work in seconds."""
 
     def __post_init__(self):
-        for name in ("max_iterations", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} is {getattr(self, name)}: use 1 or more")
         if self.resume and self.run_dir is None:
             raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
 
 
-class Session(NamedTuple):
-    """A run made ready: everything compiled, the state on its devices."""
+class Proof(NamedTuple):
+    """What a game that can be enumerated allows.
 
-    options: Options
+    Attributes:
+      judge: `variables -> Verdict` of the raw network, compiled.
+      certify: from `certificate.make_certifier`.
+    """
+
+    judge: Callable[[Any], Verdict]
+    certify: Callable[[Any, int, float], certificates.Certificate]
+
+
+class Session(NamedTuple):
+    """A run made ready: everything compiled, the state on its devices.
+
+    Attributes:
+      plan: when to stop and to save.
+      goal: what the plan's `until` means for this game.
+      run_dir: the run directory.
+      parts: from `train.make_parts`.
+      state: where to start.
+      iterate: one iteration, compiled.
+      proof: None where the game cannot be enumerated.
+      started: the `time.time()` from which this run's seconds count; earlier sittings of a
+        resumed run move it back.
+    """
+
+    plan: Plan
     goal: certificates.Goal
     run_dir: pathlib.Path
     parts: train.Parts
     state: train.TrainState
-    iterate: Any
-    judge: Any
-    solution: oracle.Solution | None
-    seconds_before: float
+    iterate: Callable[[train.TrainState], tuple[train.TrainState, train.Metrics]]
+    proof: Proof | None
+    started: float
+
+
+class Diverged(Exception):
+    """Training produced numbers that are not finite."""
 
 
 def parse(arguments: list[str]) -> Options:
     """Reads the command line; presets and resumed runs give the defaults of the rest."""
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", default="default")
-    first.add_argument("--run-dir")
-    first.add_argument("--resume", action="store_true")
-    first.add_argument("--smoke", action="store_true")
-    known, _ = first.parse_known_args(arguments)
-    config, until, limit = presets.get(known.preset), None, 500
-    if known.smoke:
-        config, until, limit = presets.smoke(config), "never", 3
+    known = _peek(arguments)
     if known.resume and known.run_dir:
         config = checkpoint.read_config(known.run_dir)
-    default = Options(config=config, until=until, max_iterations=limit)
-    options = tyro.cli(Options, args=arguments, default=default, prog="experiments.train")
-    if known.resume and options.config != config:
-        raise ValueError(_describe_change(config, options.config))
+        plan = checkpoint.read_settings(known.run_dir / "plan.json", Plan)
+        default = Options(config, plan, known.run_dir, resume=True)
+    elif known.smoke:
+        config = presets.smoke(presets.get(known.preset))
+        default = Options(config, Plan(until="never", max_iterations=3))
+    else:
+        default = Options(presets.get(known.preset), Plan())
+    options = console.parse(Options, arguments, "experiments.train", default=default)
+    if options.resume:
+        _refuse_changes(default, options)
     return options
 
 
-def _describe_change(saved: train.Config, given: train.Config) -> str:
-    """Says which setting of a resumed run was to be changed."""
-    pairs = zip(_flatten(saved), _flatten(given), strict=True)
-    name, old, new = next((a[0], a[1], b[1]) for a, b in pairs if a != b)
-    return (
-        f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, not "
-        f"{new!r}: leave it out, or start a new run in another --run-dir"
-    )
+def _peek(arguments: list[str]) -> argparse.Namespace:
+    """Reads only those options that the defaults of the others depend on."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--preset", default="default")
+    parser.add_argument("--run-dir", "--run_dir", type=pathlib.Path)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--smoke", action="store_true")
+    try:
+        return parser.parse_known_args(arguments)[0]
+    except argparse.ArgumentError as error:
+        raise ValueError(error) from error
+
+
+def _refuse_changes(saved: Options, given: Options) -> None:
+    """Refuses to resume a run with settings that would change its numbers."""
+    for (name, old), (_, new) in zip(_fixed(saved), _fixed(given), strict=True):
+        if old != new:
+            raise ValueError(
+                f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
+                f"not {new!r}: leave it out, or start a new run in another --run-dir"
+            )
+
+
+def _fixed(options: Options) -> list[tuple[str, Any]]:
+    """Lists the settings that no resumed run may change, with their dotted names."""
+    plan = options.plan
+    return [("preset", plan.preset), ("smoke", plan.smoke), *_flatten(options.config)]
 
 
 def _flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
@@ -116,93 +173,122 @@ def prepare(options: Options) -> Session:
       ValueError: if settings contradict each other or the machine.
       checkpoint.CheckpointError: if the run directory cannot be used.
     """
-    config = options.config
+    config, plan = options.config, options.plan
     mesh = train.make_mesh()
     train.check(config, mesh.size)
     parts = train.make_parts(config)
-    goal = _choose_goal(options, parts)
+    goal = _choose_goal(plan, parts.game)
+    abstract = train.abstract_state(config, mesh)
     run_dir = options.run_dir or _new_run_dir(options)
-    seconds_before = 0.0
     if not options.resume:
-        checkpoint.create_run(run_dir, config)
-    with ThreadPoolExecutor() as pool:  # XLA compiles outside Python's lock.
-        iterate = pool.submit(_compile_iteration, config, mesh)
+        checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
+    with (
+        console.busy("compiling…"),
+        ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
+    ):
+        iterate = pool.submit(_compile_iteration, config, mesh, abstract)
         if options.resume:
-            state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
-            for sentence in skipped:
-                console.note(f"{sentence}; going on from an older one")
-            seconds_before = metrics.last_seconds(run_dir / "metrics.jsonl", int(state.iteration))
+            state, seconds = _restore(run_dir, config, mesh)
+            checkpoint.write_json(run_dir / "plan.json", dataclasses.asdict(plan))
         else:
-            state = train.make_state(config, mesh)
-        solution = oracle.solve(parts.game) if parts.game.enumerable else None
-        judge = _compile_judge(parts, solution, state) if solution else None
-    return Session(
-        options, goal, run_dir, parts, state, iterate.result(), judge, solution, seconds_before
-    )
+            state, seconds = train.make_state(config, mesh), 0.0
+        proof = _make_proof(config, parts, abstract) if parts.game.enumerable else None
+    return Session(plan, goal, run_dir, parts, state, iterate.result(), proof, _STARTED - seconds)
 
 
-def _choose_goal(options: Options, parts: train.Parts) -> certificates.Goal:
-    if parts.game.enumerable:
-        return options.until or "perfect"
-    if options.until in ("perfect", "unbeatable"):
+def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
+    if plan.until == "auto":
+        return "perfect" if game.enumerable else "never"
+    if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f"{parts.game.name} has too many positions to enumerate, so --until "
-            f"{options.until} cannot be proved: use --until never with --max-iterations"
+            f"{game.name} has too many positions to enumerate, so --until {plan.until} cannot "
+            "be proved: use --until never with --max-iterations"
         )
-    return "never"
+    return plan.until
 
 
 def _new_run_dir(options: Options) -> pathlib.Path:
     """Returns the first free `runs/GAME-PRESET-NUMBER`."""
-    number = 1
-    while (path := pathlib.Path(f"runs/{options.config.game}-{options.preset}-{number}")).exists():
+    name, number = f"{options.config.game}-{options.plan.preset}", 1
+    while (path := pathlib.Path(f"runs/{name}-{number}")).exists():
         number += 1
     return path
 
 
-def _compile_iteration(config: train.Config, mesh):
-    abstract = train.abstract_state(config, mesh)
-    return train.make_iteration(config, mesh).lower(abstract).compile()
+def _restore(
+    run_dir: pathlib.Path, config: train.Config, mesh: Mesh
+) -> tuple[train.TrainState, float]:
+    """Returns the newest sound state of a run, and the seconds spent until then."""
+    state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
+    for sentence in skipped:
+        console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
+    return state, metrics.last_seconds(run_dir / "metrics.jsonl", int(state.iteration))
 
 
-def _compile_judge(parts: train.Parts, solution: oracle.Solution, state: train.TrainState):
-    """Compiles the verification of the averaged network: `variables -> Verdict`."""
+def _compile_iteration(config: train.Config, mesh: Mesh, abstract: train.TrainState):
+    iterate: Any = train.make_iteration(config, mesh)
+    return iterate.lower(abstract).compile()
+
+
+def _make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainState) -> Proof:
+    """Solves the game and compiles the verification of the averaged network."""
+    solution = oracle.solve(parts.game)
 
     def judge(variables) -> Verdict:
         params = parts.network.fold(variables)
         return verify(solution, certificates.network_policy(parts, params))
 
-    return jax.jit(judge).lower(state.learner.average).compile()
+    return Proof(
+        judge=jax.jit(judge).lower(abstract.learner.average).compile(),
+        certify=certificates.make_certifier(config, parts, solution),
+    )
 
 
 def run(session: Session) -> int:
-    """Trains until the goal is reached, and returns the exit status."""
-    state, options, certificate = session.state, session.options, None
-    sinks = _open_sinks(session)
-    with checkpoint.Checkpointer(session.run_dir) as checkpointer, _Interrupt() as interrupt:
-        record = None
-        while int(state.iteration) < options.max_iterations and certificate is None:
-            before = time.time()
-            state, measured = session.iterate(state)
-            verdict = session.judge(state.learner.average) if session.judge else None
-            record = _make_record(session, state, measured, verdict, before)
-            if name := record.non_finite():
-                _close(sinks)
-                return _report_non_finite(session, record, name)
+    """Trains until the goal is reached, and returns the exit status.
+
+    Raises:
+      Diverged: if a metric is NaN or infinite.
+      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
+    """
+    plan, state = session.plan, session.state
+    start = int(state.iteration)
+    certificate = _certify_goal(session, state, _judge(session, state)) if start else None
+    with (
+        checkpoint.Checkpointer(session.run_dir) as checkpointer,
+        _open_sinks(session) as sinks,
+        _Interrupt() as interrupt,
+    ):
+        while certificate is None and int(state.iteration) < plan.max_iterations:
+            state, verdict, record = _advance(session, state)
             for sink in sinks:
                 sink(record)
-            if record.iteration % options.checkpoint_every == 0 or interrupt.requested:
+            certificate = _certify_goal(session, state, verdict)
+            is_last = certificate is not None or record.iteration >= plan.max_iterations
+            if is_last or interrupt.requested or record.iteration % plan.checkpoint_every == 0:
                 checkpointer.save(state, _score(record))
-            if interrupt.requested:
-                _close(sinks)
-                console.note(f"interrupted: go on with --resume --run-dir {session.run_dir}")
-                return 130
-            if verdict is not None and certificates.reached(session.goal, verdict):
-                certificate = _certify_goal(session, state)
-        _close(sinks)
-        if record is not None:
-            checkpointer.save(state, _score(record))
-    return _finish(session, state, certificate)
+            if interrupt.requested and not is_last:
+                raise KeyboardInterrupt
+    return _finish(session, state, certificate, trained=int(state.iteration) > start)
+
+
+def _advance(session: Session, state: train.TrainState):
+    """Makes one iteration; returns the new state, its verdict and the record of both."""
+    before = time.time()
+    state, measured = session.iterate(state)
+    verdict = _judge(session, state)
+    record = _make_record(session, state, measured, verdict, before)
+    if name := record.non_finite():
+        raise Diverged(
+            f"{name} became {getattr(record, name)} in iteration {record.iteration}, so training "
+            f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
+            "lower --learner.learning-rate, or with --learner.clip-norm 1"
+        )
+    return state, verdict, record
+
+
+def _judge(session: Session, state: train.TrainState) -> Verdict | None:
+    return session.proof.judge(state.learner.average) if session.proof else None
 
 
 class _Interrupt:
@@ -222,19 +308,18 @@ class _Interrupt:
         signal.signal(signal.SIGINT, self._previous)
 
 
-def _open_sinks(session: Session) -> list:
+@contextlib.contextmanager
+def _open_sinks(session: Session) -> Iterator[list[Callable[[metrics.Record], None]]]:
     """The JSON-lines file, and a live table on a terminal or plain lines elsewhere."""
-    path = session.run_dir / "metrics.jsonl"
-    file = metrics.JsonLines(path, after=int(session.state.iteration))
-    terminal = Console()
-    if not terminal.is_terminal:
-        return [file, metrics.Plain(sys.stdout)]
-    return [file, metrics.Display(terminal, session.options.max_iterations, session.goal)]
-
-
-def _close(sinks: list) -> None:
-    for sink in sinks:
-        sink.close()
+    path, terminal = session.run_dir / "metrics.jsonl", Console()
+    with contextlib.ExitStack() as stack:
+        file = metrics.JsonLines(path, after=int(session.state.iteration))
+        stack.enter_context(contextlib.closing(file))
+        screen = metrics.Plain(sys.stdout)
+        if terminal.is_terminal:
+            screen = metrics.Display(terminal, session.plan.max_iterations, session.goal)
+        stack.enter_context(contextlib.closing(screen))
+        yield [file, screen]
 
 
 def _make_record(session: Session, state, measured, verdict, before: float) -> metrics.Record:
@@ -252,7 +337,7 @@ def _make_record(session: Session, state, measured, verdict, before: float) -> m
         }
     return metrics.Record(
         iteration=int(state.iteration),
-        seconds=now - _STARTED + session.seconds_before,
+        seconds=now - session.started,
         games=int(measured.games),
         games_per_second=float(measured.games) / (now - before),
         loss=float(losses.total),
@@ -270,55 +355,58 @@ def _score(record: metrics.Record) -> float:
     return -record.loss if record.blunders is None else -record.blunders - record.loss / 1e3
 
 
-def _report_non_finite(session: Session, record: metrics.Record, name: str) -> int:
-    return console.fail(
-        f"{name} became {getattr(record, name)} in iteration {record.iteration}, so training "
-        f"stopped; the newest checkpoint in {session.run_dir} is from before it: start a new "
-        "run with a lower --learner.learning-rate or with --learner.clip-norm 1"
-    )
-
-
-def _certify_goal(session: Session, state: train.TrainState):
-    """Returns the certificate if it holds up to the goal, search included, or None."""
-    found = _certify(session, state)
+def _certify_goal(session: Session, state: train.TrainState, verdict: Verdict | None):
+    """Returns the certificate if the goal is reached, search included, or None."""
+    if not session.proof or not verdict or not certificates.reached(session.goal, verdict):
+        return None
+    found = _certify(session, session.proof, state)
     return found if session.goal == "unbeatable" or found.perfect else None
 
 
-def _certify(session: Session, state: train.TrainState) -> certificates.Certificate:
-    return certificates.certify(
-        session.options.config,
-        session.parts,
-        session.solution,
-        session.parts.network.fold(state.learner.average),
-        iterations=int(state.iteration),
-        seconds=time.time() - _STARTED + session.seconds_before,
-    )
+def _certify(session: Session, proof: Proof, state: train.TrainState) -> certificates.Certificate:
+    params = session.parts.network.fold(state.learner.average)
+    return proof.certify(params, int(state.iteration), session.started)
 
 
-def _finish(session: Session, state: train.TrainState, certificate) -> int:
-    """Prints and writes the certificate; the exit status says whether the goal was reached."""
+def _finish(session: Session, state: train.TrainState, certificate, trained: bool) -> int:
+    """Writes and prints the certificate; the exit status says whether the goal was reached."""
     reached = session.goal == "never" or certificate is not None
-    if session.solution is not None:
-        certificate = certificate or _certify(session, state)
-        checkpoint.write_json(session.run_dir / "certificate.json", console.as_json(certificate))
+    run_dir, iterations = session.run_dir, int(state.iteration)
+    path = run_dir / "certificate.json"
+    if session.proof and (trained or not path.exists()):
+        certificate = certificate or _certify(session, session.proof, state)
+        checkpoint.write_json(path, console.as_json(certificate))
         console.show_certificate(certificate)
-    print(f"run directory: {session.run_dir}")
+    print(f"run directory: {run_dir}")
     if not reached:
         console.note(
-            f"not {session.goal} after {int(state.iteration)} iterations: go on with --resume "
-            f"--run-dir {session.run_dir} --max-iterations {2 * int(state.iteration)}"
+            f"not {session.goal} after {iterations} iterations: go on with --resume --run-dir "
+            f"{run_dir} --max-iterations {2 * iterations}"
+        )
+    elif not trained:
+        console.note(
+            f"{run_dir} was finished already, after {iterations} iterations: to train on, add "
+            f"--until never --max-iterations {2 * iterations}"
         )
     return 0 if reached else 1
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
+    session = None
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments)
-        session = prepare(options)
-    except (ValueError, checkpoint.CheckpointError) as error:
+        session = prepare(parse(sys.argv[1:] if arguments is None else arguments))
+        return run(session)
+    except (OSError, checkpoint.CheckpointError, Diverged) as error:
         return console.fail(error)
-    return run(session)
+    except ValueError as error:
+        if session:  # Not bad input, but a defect.
+            raise
+        return console.fail(error)
+    except KeyboardInterrupt:
+        where = f"go on with --resume --run-dir {session.run_dir}" if session else "not started"
+        console.note(f"interrupted: {where}")
+        return 130
 
 
 if __name__ == "__main__":

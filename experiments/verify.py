@@ -48,15 +48,8 @@ def examine(options: Options) -> int:
         console.note(f"{sentence}; examining an older one")
     solution = oracle.solve(player.game)
     parts = train.make_parts(player.config)
-    certificate = certificates.certify(
-        player.config,
-        parts,
-        solution,
-        player.params,
-        iterations=player.iteration,
-        seconds=time.time() - _STARTED,
-        num_simulations=options.simulations,
-    )
+    certify = certificates.make_certifier(player.config, parts, solution, options.simulations)
+    certificate = certify(player.params, player.iteration, _STARTED)
     if options.json:
         print(json.dumps(console.as_json(certificate), indent=2))
     else:
@@ -71,9 +64,8 @@ def examine(options: Options) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     try:
-        options = tyro.cli(Options, args=arguments, prog="experiments.verify")
-        return examine(options)
-    except (ValueError, checkpoint.CheckpointError) as error:
+        return examine(console.parse(Options, arguments, "experiments.verify"))
+    except (ValueError, OSError, checkpoint.CheckpointError) as error:
         return console.fail(error)
 
 

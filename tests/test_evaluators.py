@@ -4,13 +4,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import misere_pile
 import numpy as np
 import pytest
-from reference import Position, minimax
-from reference import misere_pile as misere_pile_rules
-from reference import tic_tac_toe as tic_tac_toe_rules
 
+import misere_pile
 from azjax import games, oracle
 from azjax.evaluators import (
     exact_evaluator,
@@ -21,6 +18,9 @@ from azjax.evaluators import (
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.network import NetworkConfig, make_network
+from reference import Position, minimax
+from reference import misere_pile as misere_pile_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
 
 EVALUATORS = ["network", "uniform", "rollout", "exact"]
 SMALL = NetworkConfig(kind="mlp", hidden=(8,), head_hidden=4, encoding="absolute")
@@ -30,8 +30,10 @@ def make_evaluator(kind, game, solution):
     """Returns `(evaluate, params)`."""
     if kind == "network":
         network = make_network(SMALL, game)
-        params = network.fold(jax.jit(network.init)(jax.random.key(0)))
-        return network_evaluator(game, network, SMALL.encoding), params
+        shapes = jax.eval_shape(network.init, jax.random.key(0))
+        draw = np.random.default_rng(0).normal
+        variables = jax.tree.map(lambda leaf: draw(size=leaf.shape).astype(leaf.dtype), shapes)
+        return network_evaluator(game, network, SMALL.encoding), network.fold(variables)
     if kind == "exact":
         return exact_evaluator(game, solution), None
     return {"uniform": uniform_evaluator, "rollout": rollout_evaluator}[kind](game), None
@@ -65,7 +67,7 @@ def test_network_evaluator_observes_and_infers(tic_tac_toe, solution):
     states = some_states(tic_tac_toe, solution)
     planes = jax.vmap(lambda state: tic_tac_toe.observe(state, "absolute"))(states)
     found = evaluate(params, jax.random.key(1), states)
-    for ours, expected in zip(found, network.infer(params, planes)):
+    for ours, expected in zip(found, network.infer(params, planes), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
@@ -115,7 +117,7 @@ def test_exact_evaluator_equals_the_oracle(name, solution):
 
 
 def test_exact_evaluator_is_for_the_player_to_move(tic_tac_toe, solution):
-    evaluate = functools.partial(exact_evaluator(tic_tac_toe, solution), None, None)
+    evaluate = jax.jit(functools.partial(exact_evaluator(tic_tac_toe, solution), None, None))
     x_wins, o_wins = [1, 1, 0, -1, -1, 0, 0, 0, 0], [1, 1, 0, -1, -1, 0, 0, 0, 1]
     for board in (x_wins, o_wins):
         states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], from_board(board))

@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import misere_pile
 import numpy as np
 import pytest
+
+import misere_pile
+from azjax import games
+from azjax.game import ENCODINGS, Game, Step, init_batch, play, random_action, where
+from azjax.games import connect_four
+from azjax.games.tic_tac_toe import from_board
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 
-from azjax import games
-from azjax.game import ENCODINGS, Game, Step, init_batch, play, random_action, where
-from azjax.games.tic_tac_toe import from_board
-
 NAMES = [*games.available(), "misere_pile"]
-GAMES = 16  # Random games played of each game, from the start to the end.
+GAMES = 32  # Random games played of each game, from the start to the end.
 BEYOND = 2  # Actions tried below 0 and above A - 1.
 
 
@@ -84,14 +85,14 @@ def test_shapes_and_types(walk):
     game = walk.game
     state = jax.eval_shape(game.init)
     after, reward = jax.eval_shape(game.step, state, jnp.int32(0))
-    same = [a == b and not b.weak_type for a, b in zip(jax.tree.leaves(state), after)]
+    same = [a == b and not b.weak_type for a, b in zip(jax.tree.leaves(state), after, strict=True)]
     assert all(same)
     assert (game.player(game.init()).dtype, game.player(game.init()).shape) == (jnp.int8, ())
     assert walk.states.board.dtype == np.int8
     assert (reward.dtype, reward.shape) == (jnp.float32, ())
     assert walk.steps.discount.dtype == np.float32
     assert (walk.legal.dtype, walk.legal.shape[1]) == (bool, game.num_actions)
-    for encoding, planes in zip(ENCODINGS, (3, 2)):
+    for encoding, planes in zip(ENCODINGS, (3, 2), strict=True):
         observed = jax.eval_shape(lambda s: game.observe(s, encoding), state)
         assert (observed.dtype, observed.shape) == (bool, (*game.board_shape, planes))
 
@@ -118,7 +119,7 @@ def test_a_step_that_is_not_allowed_changes_nothing(walk):
     ignored = ~walk.allowed
     assert ignored[walk.over].all() and ignored[:, [0, 1, -2, -1]].all()
     assert (walk.steps.reward[ignored] == 0).all()
-    for before, after in zip(walk.states, walk.steps.state):
+    for before, after in zip(walk.states, walk.steps.state, strict=True):
         before = np.broadcast_to(np.expand_dims(before, 1), after.shape)
         np.testing.assert_array_equal(after[ignored], before[ignored])
 
@@ -161,7 +162,7 @@ def test_symmetries_are_a_group_of_permutations(walk):
     for permutations in (cells, actions):
         assert (np.sort(permutations) == np.arange(permutations.shape[1])).all()
         assert (permutations[0] == np.arange(permutations.shape[1])).all()
-    group = {(tuple(c), tuple(a)) for c, a in zip(cells.tolist(), actions.tolist())}
+    group = {(tuple(c), tuple(a)) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
     assert len(group) == walk.game.num_symmetries
     for g, h in itertools.product(range(len(cells)), repeat=2):
         both = tuple(cells[g][cells[h]].tolist()), tuple(actions[g][actions[h]].tolist())
@@ -217,10 +218,10 @@ def test_random_action_is_uniform_over_the_legal_ones(tic_tac_toe):
 
 
 def test_where_chooses_whole_states(tic_tac_toe):
-    started = init_batch(tic_tac_toe, 2)
-    moved = jax.vmap(tic_tac_toe.step)(started, jnp.array([4, 4]))[0]
+    started = jax.device_get(init_batch(tic_tac_toe, 2))
+    moved = started._replace(board=started.board + np.int8([[1], [-1]]), player=np.int8([1, 0]))
     mixed = where(jnp.array([True, False]), moved, started)
-    for leaf, on_true, on_false in zip(mixed, moved, started):
+    for leaf, on_true, on_false in zip(mixed, moved, started, strict=True):
         np.testing.assert_array_equal(leaf, [on_true[0], on_false[1]])
     np.testing.assert_array_equal(where(jnp.array(True), moved, started).board, moved.board)
 
@@ -251,14 +252,39 @@ X . . . . . O
 
 @pytest.mark.parametrize(
     ("name", "actions", "drawing"),
-    [("tic_tac_toe", (0, 4, 8), TIC_TAC_TOE_DRAWING), ("connect_four", (0, 6, 0), CONNECT_FOUR_DRAWING)],
+    [
+        ("tic_tac_toe", (0, 4, 8), TIC_TAC_TOE_DRAWING),
+        ("connect_four", (0, 6, 0), CONNECT_FOUR_DRAWING),
+    ],
+    ids=games.available(),
 )
 def test_render(name, actions, drawing):
     game = games.make(name)
-    state = game.init()
+    state, step = game.init(), jax.jit(game.step)
     for action in actions:
-        state = game.step(state, action)[0]
+        state = step(state, action)[0]
     assert game.render(state) == drawing
+
+
+def test_connect_four_sees_every_line():
+    """The first stone of each line falls onto O's; the other three of X lie there."""
+    boards, columns = [], []
+    for (down, right), row, column in itertools.product(
+        [(0, 1), (1, 0), (1, 1), (1, -1)], range(6), range(7)
+    ):
+        line = [(row + i * down, column + i * right) for i in range(4)]
+        if all(0 <= r < 6 and 0 <= c < 7 for r, c in line):
+            board = np.zeros((6, 7), np.int8)
+            for r, c in line:
+                board[r:, c] = -1
+            board[tuple(np.transpose(line))] = 1
+            board[row, column] = 0
+            boards.append(board.ravel())
+            columns.append(column)
+    assert len(boards) == 69
+    states = connect_four.State(np.stack(boards), np.zeros(69, np.int8), np.zeros(69, bool))
+    after, rewards = jax.jit(jax.vmap(connect_four.step))(states, np.array(columns))
+    assert after.over.all() and (rewards == 1).all()
 
 
 def test_from_board_accepts_exactly_the_reachable_boards():

@@ -3,14 +3,14 @@
 import itertools
 
 import jax
-import misere_pile
 import numpy as np
 import pytest
+
+import misere_pile
+from azjax import games, oracle
 from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
-
-from azjax import games, oracle
 
 CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
 
@@ -30,7 +30,7 @@ def solved(request, solution, pile_solution):
 def positions(solution):
     """The states, as the reference has them."""
     boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
-    return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs)]
+    return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
 
 
 def test_tic_tac_toe_counts(tic_tac_toe, solution):
@@ -76,9 +76,8 @@ def test_values_follow_from_player_ids_where_a_player_moves_twice(pile_solution)
     """Hand values: a hard-coded discount of -1 would make two stones a win."""
     left = (pile_solution.states.board == 0).sum(axis=1)
     np.testing.assert_array_equal(pile_solution.values, np.array([0, -1, -1, 1, 1, 1])[left])
-    only_take_two, only_take_one = pile_solution.optimal[left == 3], pile_solution.optimal[left == 5]
-    assert (only_take_two == [False, True]).all()
-    assert (only_take_one == [True, False]).all()
+    assert (pile_solution.optimal[left == 3] == [False, True]).all()
+    assert (pile_solution.optimal[left == 5] == [True, False]).all()
 
 
 def test_decision_states_are_those_that_are_not_over(solution):
@@ -109,7 +108,7 @@ def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
     turned = boards[:, tic_tac_toe.symmetries.cells].tolist()
     orbits = [min(map(tuple, boards)) for boards in turned]
     assert len(set(orbits)) == len(set(numbers.tolist())) == 765
-    assert len(set(zip(orbits, numbers.tolist()))) == 765
+    assert len(set(zip(orbits, numbers.tolist(), strict=True))) == 765
     assert set(numbers.tolist()) == set(range(765))
 
 

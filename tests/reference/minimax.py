@@ -49,7 +49,7 @@ def count_games(rules, position):
             games[1 - (reward if position.player == 0 else -reward)] = 1
         else:
             games = count_games(rules, after)
-        totals = [total + more for total, more in zip(totals, games)]
+        totals = [total + more for total, more in zip(totals, games, strict=True)]
     return tuple(totals)
 
 

@@ -1,0 +1,54 @@
+# Everything happens in .venv, which is made here; only a Python is needed beforehand.
+# Arguments for a program go into ARGS:   make train ARGS="--seed 1"
+# Arguments for pytest go into TESTS:     make test TESTS="tests/test_games.py -x"
+
+ARGS =
+TESTS = -m "not slow"
+VENV = .venv
+RUN = $(VENV)/bin/python
+
+# The first Python that runs, fits and can make environments. To choose another one:
+#   make clean train PYTHON=/path/to/python
+USABLE = 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c $(USABLE) 2>/dev/null && echo $$python && break; done)
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+train: $(VENV)/runtime ## Train tic-tac-toe until the player is proved perfect
+	$(RUN) -m experiments.train $(ARGS)
+
+test: check ## Check the code, then run the tests
+	$(RUN) -m pytest $(TESTS)
+
+check: $(VENV)/dev ## Check lint, formatting and types
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m pyright
+
+bench: $(VENV)/runtime ## Measure the time to perfect and the cost of the proof
+	$(RUN) -m experiments.benchmark $(or $(ARGS),--time-to-perfect --verification)
+
+clean: ## Remove the environment and caches; trained players in runs/ stay
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
+	find azjax experiments tests -name __pycache__ -prune -exec rm -rf {} +
+
+# These two files tell when the environment was last brought up to date.
+$(VENV)/runtime: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax into $(VENV), which takes a minute or two the first time ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax and tools into $(VENV), which takes a minute or two the first time ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(VENV)/runtime $@
+
+$(VENV)/bin/pip:
+	@"$(PYTHON)" -c $(USABLE) 2>/dev/null || { echo "error: azjax needs Python 3.11, 3.12 or 3.13" \
+	  "with its venv module: install both (Debian: apt-get install python3 python3-venv)," \
+	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+.PHONY: help train test check bench clean

@@ -1,0 +1,368 @@
+"""Run directories: what is written is read back bit for bit, and damage is found out."""
+
+import dataclasses
+import json
+import pickle
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import checkpoint, presets, train
+from azjax.checkpoint import Checkpointer, CheckpointError
+
+CONFIG = presets.smoke(presets.get("default"))
+
+
+@pytest.fixture(scope="module")
+def state():
+    return train.make_state(CONFIG, train.make_mesh())
+
+
+@pytest.fixture(scope="module")
+def saved(state, tmp_path_factory):
+    """A run with checkpoints 1, 2 and 3; tests work on copies of it."""
+    run_dir = tmp_path_factory.mktemp("saved") / "run"
+    make_run(run_dir, state, [0.0, 0.0, 0.0])
+    return run_dir
+
+
+@pytest.fixture
+def run(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "run")
+
+
+def at(state, iteration):
+    return dataclasses.replace(state, iteration=jnp.full_like(state.iteration, iteration))
+
+
+def make_run(run_dir, state, scores):
+    checkpoint.create_run(run_dir, CONFIG)
+    with Checkpointer(run_dir) as checkpointer:
+        for iteration, score in enumerate(scores, start=1):
+            checkpointer.save(at(state, iteration), score)
+
+
+def restore(run_dir, **options):
+    return checkpoint.restore(run_dir, CONFIG, **options)
+
+
+def steps(run_dir):
+    return sorted(int(path.name) for path in (run_dir / "checkpoints").iterdir())
+
+
+def arrays(state):
+    plain = dataclasses.replace(state, key=jax.random.key_data(state.key))
+    leaves = jax.tree_util.tree_leaves_with_path(plain)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def assert_same(left, right):
+    left, right = arrays(left), arrays(right)
+    assert left.keys() == right.keys()
+    for name in left:
+        assert left[name].dtype == right[name].dtype, name
+        assert left[name].tobytes() == right[name].tobytes(), name
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+# Saving and restoring.
+
+
+@pytest.mark.parametrize(("devices_before", "devices_after"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
+    meshes = [train.make_mesh(jax.devices()[:n]) for n in (devices_before, devices_after)]
+    before = train.make_state(CONFIG, meshes[0])
+    make_run(tmp_path / "run", before, [0.0])
+    after, skipped = restore(tmp_path / "run", mesh=meshes[1])
+    assert skipped == []
+    assert_same(after, at(before, 1))
+    expected = train.abstract_state(CONFIG, meshes[1])
+    for leaf, abstract in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
+        assert leaf.sharding == abstract.sharding
+
+
+def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):
+    iterate = train.make_iteration(CONFIG, train.make_mesh())
+    first, _ = iterate(jax.tree.map(jnp.copy, state))
+    checkpoint.create_run(tmp_path / "run", CONFIG)
+    with Checkpointer(tmp_path / "run") as checkpointer:
+        checkpointer.save(first, 0.0)
+    restored = restore(tmp_path / "run").state
+    assert_same(iterate(restored)[0], iterate(first)[0])
+
+
+def test_a_run_without_checkpoints_is_at_its_beginning(state, tmp_path):
+    checkpoint.create_run(tmp_path / "run", CONFIG)
+    assert_same(restore(tmp_path / "run").state, state)
+
+
+def test_saving_twice_keeps_the_first(run, state):
+    before = files(run)
+    with Checkpointer(run) as checkpointer:
+        checkpointer.save(at(state, 3), 5.0)
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("part", ["variables", "average", "opt_state"])
+def test_refuses_to_save_numbers_that_are_not_finite(part, run, state):
+    poison = jax.tree.map(
+        lambda leaf: leaf * jnp.nan if leaf.dtype == jnp.float32 else leaf,
+        getattr(state.learner, part),
+    )
+    bad = dataclasses.replace(at(state, 4), learner=state.learner._replace(**{part: poison}))
+    with Checkpointer(run) as checkpointer, pytest.raises(CheckpointError, match="iteration 4"):
+        checkpointer.save(bad, 0.0)
+    assert steps(run) == [1, 2, 3]
+    assert_same(restore(run).state, at(state, 3))
+
+
+# Which are kept.
+
+
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ([0, 0], [1, 2]),
+        ([5, 4, 3, 2, 1], [1, 3, 4, 5]),
+        ([1, 9, 3, 2, 1, 0], [2, 4, 5, 6]),
+        ([1, 2, 3, 4, 5], [3, 4, 5]),
+        ([7, 7, 1, 1, 1], [2, 3, 4, 5]),  # Of equals the newest is the best.
+    ],
+)
+def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
+    make_run(tmp_path / "run", state, scores)
+    assert steps(tmp_path / "run") == kept
+
+
+def test_remembers_the_best_of_earlier_sittings(state, tmp_path):
+    make_run(tmp_path / "run", state, [1, 9, 3])
+    for iteration in range(4, 7):
+        with Checkpointer(tmp_path / "run") as checkpointer:
+            checkpointer.save(at(state, iteration), 0.0)
+    assert steps(tmp_path / "run") == [2, 4, 5, 6]
+
+
+def test_clears_away_what_a_killed_run_left(run, state):
+    shutil.copytree(run / "checkpoints" / "3", run / "checkpoints" / "4.partial")
+    (run / "checkpoints" / "1").rename(run / "checkpoints" / "1.deleted")
+    assert_same(restore(run).state, at(state, 3))
+    with Checkpointer(run) as checkpointer:
+        checkpointer.save(at(state, 4), 0.0)
+    assert steps(run) == [2, 3, 4]
+
+
+# Damage.
+
+
+def truncate_the_largest_file(folder):
+    path = largest_file(folder)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_byte(folder):
+    path = largest_file(folder)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def delete_the_largest_file(folder):
+    largest_file(folder).unlink()
+
+
+def delete_the_summary(folder):
+    (folder / "summary.json").unlink()
+
+
+def empty(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def replace_by_a_file(folder):
+    shutil.rmtree(folder)
+    folder.write_text("not a checkpoint")
+
+
+def spoil_the_summary(folder):
+    (folder / "summary.json").write_text("[]")
+
+
+def add_a_file(folder):
+    (folder / "state" / "stray").write_text("")
+
+
+def exchange_the_arrays(folder):
+    """Puts sound arrays in place of others, as a copy that went wrong does."""
+    shutil.rmtree(folder / "state")
+    shutil.copytree(folder.parent / "1" / "state", folder / "state")
+
+
+def largest_file(folder):
+    return max(folder.rglob("*"), key=lambda path: path.stat().st_size * path.is_file())
+
+
+DAMAGES = [
+    truncate_the_largest_file,
+    flip_a_byte,
+    delete_the_largest_file,
+    delete_the_summary,
+    empty,
+    replace_by_a_file,
+    spoil_the_summary,
+    add_a_file,
+    exchange_the_arrays,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_falls_back_to_the_newest_sound_checkpoint(damage, run, state):
+    damage(run / "checkpoints" / "3")
+    before = files(run)
+    restored, skipped = restore(run)
+    assert_same(restored, at(state, 2))
+    assert len(skipped) == 1
+    assert f"checkpoint 3 in {run} is damaged" in skipped[0]
+    assert "\n" not in skipped[0] and len(skipped[0]) < 400
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_sets_damaged_checkpoints_aside(damage, run, state):
+    damage(run / "checkpoints" / "3")
+    damage(run / "checkpoints" / "2")
+    damaged = files(run / "checkpoints" / "2") | files(run / "checkpoints" / "3")
+    assert_same(restore(run, set_aside=True).state, at(state, 1))
+    assert steps(run) == [1]
+    assert sorted(path.name for path in (run / "damaged").iterdir()) == ["2-1", "3-1"]
+    assert files(run / "damaged" / "2-1") | files(run / "damaged" / "3-1") == damaged
+    with Checkpointer(run) as checkpointer:
+        checkpointer.save(at(state, 3), 0.0)
+    flip_a_byte(run / "checkpoints" / "3")
+    restore(run, set_aside=True)
+    assert (run / "damaged" / "3-2").is_dir()
+
+
+def test_a_damaged_older_checkpoint_is_no_obstacle(run, state):
+    empty(run / "checkpoints" / "1")
+    assert restore(run, set_aside=True).skipped == []
+    with Checkpointer(run) as checkpointer:
+        checkpointer.save(at(state, 4), -1.0)
+    assert steps(run) == [2, 3, 4]
+
+
+def test_says_so_when_all_are_damaged_and_moves_nothing(run):
+    for step in (1, 2, 3):
+        flip_a_byte(run / "checkpoints" / str(step))
+    before = files(run)
+    with pytest.raises(CheckpointError, match="no checkpoint in .* is sound"):
+        restore(run, set_aside=True)
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("hidden", [(16,), (64,), (32, 32)])
+def test_the_wrong_configuration_costs_no_checkpoint(hidden, run):
+    before = files(run)
+    other = dataclasses.replace(CONFIG, network=dataclasses.replace(CONFIG.network, hidden=hidden))
+    with pytest.raises(CheckpointError, match="its arrays do not fit the settings"):
+        checkpoint.restore(run, other, set_aside=True)
+    assert files(run) == before
+
+
+def test_loading_unpickles_nothing(run, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("something was unpickled")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    monkeypatch.setattr(np, "load", refuse)
+    assert checkpoint.load(run).iteration == 3
+
+
+# Configurations.
+
+
+@pytest.mark.parametrize("shrink", [False, True])
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
+    config = presets.smoke(presets.get(name)) if shrink else presets.get(name)
+    checkpoint.create_run(tmp_path / "run", config)
+    assert checkpoint.read_config(tmp_path / "run") == config
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["colour"], 3, "unknown setting 'colour': use one of game, seed, network"),
+        (["network", "chanels"], 3, "unknown setting 'network.chanels'"),
+        (["seed"], "zero", "seed is 'zero', which is not of type int"),
+        (["seed"], True, "seed is True, which is not of type int"),
+        (["network"], 3, "network is 3, not an object"),
+        (["network", "kind"], "transformer", "network.kind is 'transformer': use 'tower' or 'mlp'"),
+        (["network", "hidden"], 32, "network.hidden is 32"),
+        (["network", "hidden"], ["32"], "network.hidden is '32', which is not of type int"),
+        (["learner", "l2"], None, "learner.l2 is None, which is not of type float"),
+        (["learner", "steps"], 0, "learner.steps is 0: use 1 or more"),
+    ],
+)
+def test_refuses_a_wrong_entry_in_the_configuration(path, value, said, tmp_path):
+    content = dataclasses.asdict(CONFIG)
+    *parents, name = path
+    target = content
+    for parent in parents:
+        target = target[parent]
+    target[name] = value
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError) as error:
+        checkpoint.read_config(tmp_path)
+    assert said in str(error.value)
+    assert str(tmp_path / "config.json") in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '"text"', "\0\1\2"])
+def test_refuses_what_is_no_configuration(content, tmp_path):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(CheckpointError, match="config.json cannot be used"):
+        checkpoint.read_config(tmp_path)
+
+
+def test_a_whole_number_is_as_good_as_a_fraction(tmp_path):
+    (tmp_path / "config.json").write_text('{"learner": {"l2": 1}}')
+    l2 = checkpoint.read_config(tmp_path).learner.l2
+    assert l2 == 1 and isinstance(l2, float)
+
+
+# New run directories.
+
+
+def test_never_touches_a_directory_that_exists(run):
+    before = files(run)
+    with pytest.raises(CheckpointError, match="exists already"):
+        checkpoint.create_run(run, CONFIG)
+    assert files(run) == before
+
+
+def test_makes_parents_and_ignores_a_start_that_was_killed(tmp_path):
+    run_dir = tmp_path / "deep" / "down" / "run"
+    leftover = run_dir.with_name(".run.tmp")
+    leftover.mkdir(parents=True)
+    (leftover / "config.json").write_text("{")
+    checkpoint.create_run(run_dir, CONFIG)
+    assert checkpoint.read_config(run_dir) == CONFIG
+    assert not leftover.exists()
+
+
+def test_says_why_a_directory_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):
+        checkpoint.create_run(tmp_path / "file" / "run", CONFIG)

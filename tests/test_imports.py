@@ -1,0 +1,125 @@
+"""Who may import what: the package's order, its seams, and an import that touches nothing."""
+
+import ast
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+ORDER = [
+    *["game", "games", "oracle", "verify", "network", "evaluators", "search"],
+    *["agents", "arena", "ratings"],
+    *["selfplay", "targets", "replay", "learner", "train", "presets"],
+    *["checkpoint", "metrics", "certificate", "viz"],
+]
+LEARNING = ["selfplay", "targets", "replay", "learner", "train"]
+FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
+TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}
+
+
+def module_of(file):
+    """`azjax/games/tic_tac_toe.py` belongs to `games`, `azjax/__init__.py` to `__init__`."""
+    return pathlib.Path(file).parts[1].removesuffix(".py")
+
+
+def imported(tree):
+    """The dotted names that a file imports, inside its functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def siblings(tree):
+    """The modules of azjax that a file imports."""
+    names = [name.split(".") for name in imported(tree)]
+    return {parts[1] for parts in names if parts[0] == "azjax" and len(parts) > 1}
+
+
+PACKAGE = {
+    file: tree
+    for file, tree in TREES.items()
+    if file.startswith("azjax") and module_of(file) != "__init__"
+}
+
+
+def test_every_file_has_its_place():
+    assert {module_of(file) for file in PACKAGE} <= set(ORDER)
+
+
+@pytest.mark.parametrize("file", PACKAGE)
+def test_a_file_imports_only_from_those_above_it(file):
+    above = set(ORDER[: ORDER.index(module_of(file))])
+    within = {module_of(file)} if len(pathlib.Path(file).parts) > 2 else set()
+    assert siblings(PACKAGE[file]) <= above | within
+
+
+@pytest.mark.parametrize(
+    ("library", "home"),
+    [
+        ("mctx", "azjax/search.py"),
+        ("flashbax", "azjax/replay.py"),
+        ("orbax", "azjax/checkpoint.py"),
+    ],
+)
+def test_one_file_imports_it(library, home):
+    users = [
+        file
+        for file, tree in TREES.items()
+        if library in {name.split(".")[0] for name in imported(tree)}
+    ]
+    assert users == [home]
+
+
+@pytest.mark.parametrize("module", LEARNING)
+def test_learning_never_sees_the_oracle(module):
+    assert not siblings(TREES[f"azjax/{module}.py"]) & {"oracle", "verify", "certificate"}
+
+
+def test_the_package_never_imports_the_programs():
+    assert not [f for f, t in PACKAGE.items() if any("experiments" in n for n in imported(t))]
+
+
+@pytest.mark.parametrize("file", TREES)
+def test_nothing_of_the_past(file):
+    names = {name for dotted in imported(TREES[file]) for name in dotted.split(".")}
+    for node in ast.walk(TREES[file]):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+    assert not names & {"pickle", "cloudpickle", "PRNGKey", "pmap", "device_put_replicated"}
+
+
+def run_python(program):
+    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+
+
+def test_importing_leaves_the_devices_alone():
+    # JAX refuses to change the number of devices once anything has touched them.
+    modules = [f[: -len(".py")].replace("/", ".").removesuffix(".__init__") for f in PACKAGE]
+    program = f"""
+import importlib
+for name in {["azjax", *modules]}:
+    importlib.import_module(name)
+import jax
+jax.config.update("jax_num_cpu_devices", 3)
+assert jax.device_count() == 3
+"""
+    result = run_python(program)
+    assert result.returncode == 0, result.stderr
+
+
+def test_importing_the_package_is_light():
+    heavy = ["orbax", "flashbax", "mctx", "flax", "optax", "tyro", "rich"]
+    program = f"import sys, azjax; print([m for m in {heavy} if m in sys.modules])"
+    result = run_python(program)
+    assert result.stdout.strip() == "[]", result.stdout + result.stderr

@@ -1,0 +1,146 @@
+"""Numbers on the host: records, the JSON-lines file, and what is shown on a terminal."""
+
+import dataclasses
+import io
+import json
+import math
+
+import pytest
+from rich.console import Console
+
+from azjax import metrics
+from azjax.metrics import Display, JsonLines, Plain, Record
+
+
+def record(iteration, **changes):
+    plain = Record(
+        iteration=iteration,
+        seconds=1.5 * iteration,
+        games=100,
+        games_per_second=1234.5,
+        loss=2.0,
+        value_loss=0.5,
+        policy_loss=1.5,
+        policy_kl=0.25,
+        l2=0.0,
+        grad_norm=1.0,
+        blunders=4321,
+        losing_lines_first=87,
+        losing_lines_second=553,
+        value_sign_errors=99,
+        value_error=0.5,
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+NO_PROOF = dict.fromkeys(
+    ["blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors", "value_error"]
+)
+
+
+def write(path, iterations, after=0):
+    sink = JsonLines(path, after)
+    for iteration in iterations:
+        sink(record(iteration))
+    sink.close()
+
+
+def iterations(path):
+    return [json.loads(line)["iteration"] for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["loss", "grad_norm", "value_error"])
+def test_names_the_metric_that_is_not_finite(name, bad):
+    assert record(1, **{name: bad}).non_finite() == name
+
+
+def test_finds_nothing_wrong_with_finite_numbers():
+    assert record(1).non_finite() is None
+    assert record(1, **NO_PROOF).non_finite() is None
+
+
+def test_writes_each_record_at_once(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    sink = JsonLines(path)
+    for iteration in (1, 2):
+        sink(record(iteration))
+        lines = path.read_text().splitlines()
+        assert json.loads(lines[-1]) == dataclasses.asdict(record(iteration))
+        assert len(lines) == iteration
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]
+)
+def test_drops_what_is_beyond_the_checkpoint(after, expected, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2, 3])
+    first = path.read_text().splitlines()[0]
+    write(path, [9], after)
+    assert iterations(path) == expected
+    assert after == 0 or path.read_text().splitlines()[0] == first
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+@pytest.mark.parametrize("rest", ['{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"])
+def test_survives_a_line_that_was_cut_short(rest, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    with path.open("a") as file:
+        file.write(rest)
+    assert metrics.last_seconds(path, 2) == 3.0
+    write(path, [3], after=2)
+    assert iterations(path) == [1, 2, 3]
+
+
+def test_finds_the_seconds_of_an_earlier_sitting(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert metrics.last_seconds(path, 1) == 0.0
+    write(path, [1, 2])
+    assert metrics.last_seconds(path, 1) == 1.5
+    assert metrics.last_seconds(path, 7) == 0.0
+
+
+def test_one_plain_line_a_record():
+    stream = io.StringIO()
+    sink = Plain(stream)
+    sink(record(7))
+    sink(record(8, **NO_PROOF))
+    sink.close()
+    first, second = stream.getvalue().splitlines()
+    expected = ["iteration    7", "10.5 s", "loss 2.000", "value 0.500", "policy 1.500", "KL 0.250"]
+    for text in [*expected, "blunders 4321", "losing lines  87 + 553"]:
+        assert text in first
+    assert "iteration    8" in second and "blunders" not in second
+
+
+def show(records, max_iterations=100):
+    """What is left on a terminal after showing some records."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=140, color_system=None)
+    display = Display(console, max_iterations, "perfect", rows=3)
+    for shown in records:
+        display(shown)
+    display.close()
+    return stream.getvalue()
+
+
+def test_the_display_shows_the_last_records():
+    screen = show([record(i, blunders=5000 + i) for i in range(1, 6)])
+    final = screen[screen.rindex("blunders left") :]
+    for text in ("5,003", "5,004", "5,005", "87 + 553", "99"):
+        assert text in final
+    assert "5,002" not in final
+    assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in final
+    assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is back.
+
+
+def test_the_display_without_a_proof_has_no_columns_for_it():
+    screen = show([record(1, **NO_PROOF)])
+    assert "games/s" in screen and "blunders" not in screen and "None" not in screen
+
+
+def test_a_display_that_showed_nothing_closes():
+    assert "iteration" not in show([])

@@ -1,0 +1,596 @@
+"""The programs: runs that are killed, interrupted, damaged, diverge or are asked nonsense."""
+
+import dataclasses
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import certificate as certificates
+from azjax import checkpoint, presets
+from azjax.certificate import Certificate
+from experiments import train, verify
+
+# Every test that trains compiles, or starts processes; they share one compilation cache.
+
+SHORT = ["--smoke", "--until", "never", "--max-iterations", "6", "--checkpoint-every", "2"]
+
+
+def train_in(run_dir, *arguments):
+    return train.main([*map(str, arguments), "--run-dir", str(run_dir)])
+
+
+def resume(run_dir, *arguments):
+    return train_in(run_dir, "--resume", *arguments)
+
+
+def start(*command, **options):
+    """Starts a real Python process that shares the tests' compilation cache."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        "COLUMNS": "120",
+    }
+    command = [sys.executable, *map(str, command)]
+    return subprocess.Popen(command, env=environment, text=True, **options)
+
+
+def finish(process):
+    """Waits for a process; returns its exit status and what it printed."""
+    stdout, stderr = process.communicate(timeout=120)
+    return process.returncode, stdout, stderr
+
+
+def pipes():
+    return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+@pytest.fixture
+def raw_only(monkeypatch):
+    """Lets certificates leave out the two searches, which take longer than all the rest."""
+
+    def search_policy(parts, config, params):
+        return certificates.network_policy(parts, params)
+
+    monkeypatch.setattr(certificates, "search_policy", search_policy)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing ever interrupted."""
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    assert train_in(run_dir, *SHORT) == 0
+    return run_dir
+
+
+@pytest.fixture
+def finished(whole, tmp_path):
+    """A copy of it, to be spoiled."""
+    return shutil.copytree(whole, tmp_path / "finished")
+
+
+def arrays(run_dir):
+    """Every array of a run's newest checkpoint: parameters, optimiser, buffer, games, key."""
+    state, skipped = checkpoint.restore(run_dir, checkpoint.read_config(run_dir))
+    assert not skipped
+    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def assert_same_end(run_dir, whole):
+    """Two runs end in the same state, bit for bit, with each iteration on record once."""
+    left, right = arrays(run_dir), arrays(whole)
+    assert left.keys() == right.keys()
+    for name in left:
+        assert left[name].dtype == right[name].dtype, name
+        assert left[name].tobytes() == right[name].tobytes(), name
+    assert records(run_dir, without_time=True) == records(whole, without_time=True)
+
+
+def records(run_dir, without_time=False):
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    times = ("seconds", "games_per_second") if without_time else ()
+    return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
+
+
+def steps(run_dir):
+    names = [path.name for path in (run_dir / "checkpoints").iterdir()]
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+# Killed runs.
+
+# Trains, but sends itself a signal before or after one call.
+SIGNALLED = """
+import os, signal, sys
+from azjax import checkpoint, metrics
+from experiments import train
+
+def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
+    original = getattr(owner, name)
+    def watched(*args, **kwargs):
+        due = is_due(*args)
+        if due and not after:
+            os.kill(os.getpid(), number)
+        result = original(*args, **kwargs)
+        if due and after:
+            os.kill(os.getpid(), number)
+        return result
+    setattr(owner, name, watched)
+
+def iteration(number):
+    return lambda sink, record: record.iteration == number
+
+def goes_to(suffix):
+    return lambda old, new: str(new).endswith(suffix)
+
+watch(MOMENT)
+sys.exit(train.main(sys.argv[1:]))
+"""
+
+MOMENTS = {
+    "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
+    "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
+    "inside a save": "os, 'rename', goes_to('checkpoints/4')",
+    "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
+}
+MORE_MOMENTS = {
+    "while compiling": "train, 'Proof', lambda *_: True",
+    "while arrays are written": "os, 'rename', goes_to('4.partial/state')",
+    "while an old checkpoint is deleted": "os, 'rename', goes_to('1.deleted'), True",
+    "while metrics are rewritten": "metrics.os, 'replace', goes_to('metrics.jsonl')",
+    "before the certificate": "os, 'replace', goes_to('certificate.json')",
+}
+
+
+def start_signalled(moment, run_dir, *arguments):
+    program = SIGNALLED.replace("MOMENT", moment)
+    return start("-c", program, *arguments, "--run-dir", run_dir, **pipes())
+
+
+@pytest.mark.parametrize(
+    "moment", [*MOMENTS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_MOMENTS)]
+)
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path, raw_only):
+    run_dir = tmp_path / "run"
+    every = ["--checkpoint-every", "1"] if "deleted" in moment else []
+    process = start_signalled((MOMENTS | MORE_MOMENTS)[moment], run_dir, *SHORT, *every)
+    status, _, stderr = finish(process)
+    assert status == -signal.SIGKILL, stderr
+    assert not (run_dir / "certificate.json").exists()
+    assert resume(run_dir) == 0
+    assert_same_end(run_dir, whole)
+    assert (run_dir / "certificate.json").exists()
+    assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
+
+
+@pytest.mark.slow
+def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
+    run_dir = tmp_path / "run"
+    for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
+        known = ["--resume"] if run_dir.exists() else [*SHORT, "--checkpoint-every", "1"]
+        process = start("-m", "experiments.train", *known, "--run-dir", run_dir, **pipes())
+        process.stdout.readline()  # The next iteration's line.
+        time.sleep(delay)
+        process.kill()
+        status, _, stderr = finish(process)
+        assert status in (0, -signal.SIGKILL), stderr
+    assert resume(run_dir) == 0
+    assert_same_end(run_dir, whole)
+
+
+def test_a_run_killed_before_its_directory_was_whole_never_was(tmp_path, capfd, raw_only):
+    run_dir = tmp_path / "run"
+    process = start_signalled("os, 'rename', goes_to('/run')", run_dir, *SHORT)
+    assert finish(process)[0] == -signal.SIGKILL
+    assert not run_dir.exists()
+    assert resume(run_dir) == 2
+    assert f"{run_dir} is not a run directory" in capfd.readouterr().err
+    assert train_in(run_dir, "--smoke", "--max-iterations", "1") == 0
+
+
+# Interrupted runs.
+
+
+def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
+    run_dir = tmp_path / "run"
+    moment = "metrics.JsonLines, '__call__', iteration(3), False, signal.SIGINT"
+    status, stdout, stderr = finish(start_signalled(moment, run_dir, *SHORT))
+    assert status == 130
+    assert stderr == f"interrupted: go on with --resume --run-dir {run_dir}\n"
+    assert len(stdout.splitlines()) == 3
+    assert steps(run_dir) == [2, 3]
+    assert resume(run_dir) == 0
+    assert_same_end(run_dir, whole)
+
+
+def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
+    run_dir = tmp_path / "run"
+    master, terminal = pty.openpty()
+    settings = termios.tcgetattr(terminal)
+    program = """
+import fcntl, sys, termios
+from experiments import train
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # So that Ctrl-C on this terminal reaches this process.
+sys.exit(train.main(sys.argv[1:]))
+"""
+    process = start(
+        *["-c", program, "--smoke", "--run-dir", run_dir],
+        *["--until", "perfect", "--max-iterations", 100_000],
+        **dict.fromkeys(["stdin", "stdout", "stderr"], terminal),
+        start_new_session=True,
+    )
+    screen = b""
+    while b"until perfect" not in screen:
+        assert process.poll() is None, screen.decode()
+        screen += read_some(master)
+    os.write(master, b"\x03")  # Ctrl-C, as the terminal sends it.
+    while process.poll() is None:
+        screen += read_some(master)
+    screen += read_some(master)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
+    assert process.returncode == 130
+    for heading in ("iteration", "games/s", "loss", "blunders left", "losing lines"):
+        assert heading in text
+    assert "interrupted: go on with --resume" in text
+    assert screen.rfind(b"\x1b[?25h") > screen.rfind(b"\x1b[?25l") >= 0  # The cursor is back.
+    assert termios.tcgetattr(terminal) == settings
+
+
+def read_some(descriptor):
+    """Reads what there is to read, waiting a little for it."""
+    ready, _, _ = select.select([descriptor], [], [], 0.2)
+    return os.read(descriptor, 65536) if ready else b""
+
+
+# Finished runs.
+
+
+def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
+    assert train_in(tmp_path / "run", "--smoke") == 0
+    out, err = capfd.readouterr()
+    lines = out.splitlines()
+    for number, line in enumerate(lines[:3], start=1):
+        assert re.match(rf"iteration +{number} .* s .* games/s  loss .*blunders \d+ ", line)
+    assert "\x1b" not in out and "iteration" not in lines[3]
+    assert lines[-1] == f"run directory: {tmp_path / 'run'}"
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--preset", "paper"], ["--preset", "mlp"], ["--game", "connect_four"]],
+    ids=" ".join,
+)
+def test_smoke_runs_finish(arguments, tmp_path, raw_only):
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", *arguments) == 0
+    assert [record["iteration"] for record in records(run_dir)] == [1, 2, 3]
+    assert steps(run_dir) == [3]
+    assert (run_dir / "certificate.json").exists() == ("connect_four" not in arguments)
+    assert checkpoint.load(run_dir).iteration == 3
+
+
+def test_the_certificate_is_what_verification_finds(whole, capfd):
+    said = json.loads((whole / "certificate.json").read_text())
+    fields = [field.name for field in dataclasses.fields(Certificate)]
+    assert set(said) == {*fields, "perfect", "unbeatable"}
+    assert verify.main([str(whole), "--json"]) == 1  # Six iterations don't make it perfect.
+    found = json.loads(capfd.readouterr().out)
+    assert found | {"seconds": 0} == said | {"seconds": 0}
+    last = records(whole)[-1]
+    for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
+        assert said[name] == last[name]
+    assert said["decision_states"] == 4520
+    assert (said["iterations"], said["moves"]) == (6, 6 * 16 * 4)
+    assert said["seconds"] >= last["seconds"]
+    assert not said["perfect"] and not said["unbeatable"]
+
+
+def test_verification_draws_blunders(whole, capfd, raw_only):
+    assert verify.main([str(whole), "--limit", "2"]) == 1
+    out, err = capfd.readouterr()
+    assert "NOT PROVED" in out and "\x1b" not in out and err == ""
+    assert out.count("instead of") == 2
+    blunders = json.loads((whole / "certificate.json").read_text())["blunders"]
+    assert f"and {blunders - 2:,} more: add --limit {blunders} to see them all" in out
+
+
+def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", "--until", "perfect", "--max-iterations", "2") == 1
+    assert capfd.readouterr().err == (
+        f"not perfect after 2 iterations: go on with --resume --run-dir {run_dir} "
+        "--max-iterations 4\n"
+    )
+
+
+@pytest.mark.parametrize("goal", ["perfect", "unbeatable"])
+def test_stops_as_soon_as_the_goal_is_reached(goal, tmp_path, capfd, monkeypatch):
+    verdicts = iter([False, True, True])
+    monkeypatch.setattr(train.certificates, "reached", lambda goal, verdict: next(verdicts))
+    monkeypatch.setattr(train, "_certify", lambda *_: proved(goal))
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, "--smoke", "--until", goal, "--max-iterations", "9") == 0
+    assert steps(run_dir) == [2] and len(records(run_dir)) == 2
+    before = files(run_dir)
+    capfd.readouterr()
+    assert resume(run_dir) == 0
+    assert files(run_dir) == before
+    assert f"{run_dir} was finished already, after 2 iterations" in capfd.readouterr().err
+
+
+def proved(goal):
+    """A certificate without losing lines, and without blunders where the goal wants it."""
+    zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
+    blunders = 0 if goal == "perfect" else 3
+    return Certificate(**zeros | {"blunders": blunders, "versions": {}, "device": "", "game": ""})
+
+
+def test_a_raw_network_without_blunders_may_still_fail_with_search(tmp_path, monkeypatch):
+    almost = dataclasses.replace(proved("perfect"), puct_blunders=1)
+    found = iter([almost, proved("perfect")])
+    monkeypatch.setattr(train.certificates, "reached", lambda goal, verdict: True)
+    monkeypatch.setattr(train, "_certify", lambda *_: next(found))
+    assert train_in(tmp_path / "run", "--smoke", "--until", "perfect") == 0
+    assert steps(tmp_path / "run") == [2]
+
+
+def test_resuming_a_finished_run_changes_nothing(finished, capfd):
+    before = files(finished)
+    assert resume(finished) == 0
+    assert files(finished) == before
+    assert capfd.readouterr().err == (
+        f"{finished} was finished already, after 6 iterations: to train on, add --until never "
+        "--max-iterations 12\n"
+    )
+
+
+def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only):
+    monkeypatch.setattr(train, "_STARTED", time.time())
+    assert resume(finished, "--max-iterations", "8") == 0
+    seconds = [record["seconds"] for record in records(finished)]
+    assert len(seconds) == 8 and seconds == sorted(seconds)  # Those of both sittings.
+    certificate = json.loads((finished / "certificate.json").read_text())
+    assert certificate["iterations"] == 8
+    assert certificate["seconds"] >= seconds[-1]
+    assert steps(finished)[-3:] == [4, 6, 8]
+    assert json.loads((finished / "plan.json").read_text())["max_iterations"] == 8
+
+
+def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch, raw_only):
+    blunders = iter([9, 3, 5, 4, 8, 7])
+    make_record = train._make_record
+
+    def pretend(*arguments):
+        return dataclasses.replace(make_record(*arguments), blunders=next(blunders))
+
+    monkeypatch.setattr(train, "_make_record", pretend)
+    assert train_in(tmp_path / "run", *SHORT, "--checkpoint-every", "1") == 0
+    assert steps(tmp_path / "run") == [2, 4, 5, 6]
+
+
+# Damage and divergence.
+
+
+def damage(run_dir, step):
+    (run_dir / "checkpoints" / str(step) / "state" / "manifest.ocdbt").unlink()
+
+
+def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, raw_only):
+    damage(finished, 6)
+    assert verify.main([str(finished), "--json"]) == 1
+    out, err = capfd.readouterr()
+    assert json.loads(out)["iterations"] == 4
+    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "examining an older one")
+    assert resume(finished) == 0
+    err = capfd.readouterr().err
+    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", f"{finished}/damaged")
+    assert (finished / "damaged" / "6-1").is_dir()
+    assert_same_end(finished, whole)
+
+
+def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
+    for step in steps(finished):
+        damage(finished, step)
+    before = files(finished)
+    for program in (resume, lambda run_dir: verify.main([str(run_dir)])):
+        assert program(finished) == 2
+        assert_error(capfd, f"no checkpoint in {finished} is sound", "start a new run")
+    assert files(finished) == before
+
+
+def test_stops_when_the_numbers_explode(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    wild = ["--learner.learning-rate", "1e30", "--learner.clip-norm", "0", "--learner.steps", "1"]
+    assert train_in(run_dir, "--smoke", *wild, "--checkpoint-every", "1") == 2
+    err = capfd.readouterr().err
+    assert_one_sentence(err, "error: value_error became nan in iteration 2", "learning-rate")
+    assert [record["iteration"] for record in records(run_dir)] == [1]
+    player = checkpoint.load(run_dir)
+    assert player.iteration == 1 and player.skipped == ()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
+
+
+def test_says_so_when_the_disk_is_full(tmp_path):
+    program = """
+import resource, sys
+from experiments import train
+run = train.run
+def limited(session):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+    return run(session)
+train.run = limited
+sys.exit(train.main(sys.argv[1:]))
+"""
+    run_dir = tmp_path / "run"
+    status, _, stderr = finish(start("-c", program, *SHORT, "--run-dir", run_dir, **pipes()))
+    assert status == 2
+    assert re.match("error: checkpoint 2 could not be written .*: make room", last_line(stderr))
+
+
+def last_line(text):
+    return text.splitlines()[-1]
+
+
+# Bad input.
+
+
+def assert_one_sentence(err, *fragments):
+    assert err.count("\n") == 1 and err.endswith("\n"), err
+    for fragment in fragments:
+        assert fragment in err
+
+
+def assert_error(capfd, *fragments):
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert_one_sentence(err, *fragments)
+
+
+SIZES = [
+    *["learner.batch-size", "learner.steps", "selfplay.games", "selfplay.plies"],
+    *["replay.capacity", "replay.shards", "search.num-simulations"],
+    *["search.max-considered-actions", "network.channels", "network.value-hidden"],
+    *["network.head-hidden", "network.hidden", "max-iterations", "checkpoint-every"],
+]
+
+
+@pytest.mark.parametrize("size", ["0", "-1"])
+@pytest.mark.parametrize("setting", SIZES)
+def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert train.main([f"--{setting}", size]) == 2
+    assert_error(capfd, setting.replace("-", "_") if "." in setting else setting, size, ": use ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ("--game chess", ["unknown game 'chess'", "tic_tac_toe, connect_four"]),
+        ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp"]),
+        ("--until maybe", ["'maybe'", "--until", "'perfect'", "'never'"]),
+        ("--network.kind cnn", ["'cnn'", "--network.kind", "'tower'", "'mlp'"]),
+        ("--frobnicate 3", ["--frobnicate", "--help"]),
+        ("--learner.batchsize 3", ["--learner.batchsize", "meant --learner.batch-size"]),
+        ("train", ["train", "--help"]),
+        ("--learner.batch-size many", ["--learner.batch-size", "'many'"]),
+        ("--learner.l2 much", ["--learner.l2", "'much'"]),
+        ("--learner.l2 -1", ["learner.l2 is -1.0", "use 0 or more"]),
+        ("--smoke=3", ["--smoke", "'3'"]),
+        ("--run-dir", ["--run-dir", "expected one argument"]),
+        ("--learner.batch-size", ["--learner.batch-size", "Expected 1"]),
+        ("--learner.batch-size 1001", ["learner.batch_size is 1001", "such as 1008"]),
+        ("--selfplay.games 1001", ["selfplay.games is 1001", "such as 1008"]),
+        ("--replay.shards 3", ["replay.shards is 3", "2 devices", "use 2 or a multiple"]),
+        ("--replay.capacity 100", ["replay.capacity is 100", "use at least 8192"]),
+        ("--game connect_four --until perfect", ["connect_four", "--until never"]),
+        ("--game connect_four --until unbeatable", ["--until unbeatable", "--until never"]),
+        ("--resume", ["--resume", "add --run-dir"]),
+        ("--resume --run-dir nothing", ["nothing is not a run directory", "config.json"]),
+        ("--resume --run_dir nothing", ["nothing is not a run directory", "config.json"]),
+        ("--run-dir /dev/null/run", ["/dev/null/run cannot be made", "choose another"]),
+        ("--run-dir /proc/azjax/run", ["/proc/azjax/run cannot be made", "choose another"]),
+    ],
+)
+def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert train.main(arguments.split()) == 2
+    assert_error(capfd, *fragments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ("", ["finished exists already", "add --resume", "another --run-dir"]),
+        ("--resume --game connect_four", ["--game was 'tic_tac_toe', not 'connect_four'"]),
+        ("--resume --network.hidden 8 8", ["--network.hidden was (32,), not (8, 8)"]),
+        ("--resume --network.kind tower", ["--network.kind was 'mlp', not 'tower'"]),
+        ("--resume --learner.batch-size 64", ["--learner.batch-size was 32, not 64"]),
+        ("--resume --preset paper", ["--preset was 'default', not 'paper'"]),
+        ("--resume --seed 1", ["--seed was 0, not 1", "another --run-dir"]),
+        ("--resume --max-iterations 0", ["--max-iterations is 0", "use 1 or more"]),
+    ],
+)
+def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
+    before = files(finished)
+    assert train_in(finished, *arguments.split()) == 2
+    assert_error(capfd, *fragments)
+    assert files(finished) == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "plan.json"])
+@pytest.mark.parametrize("content", ["", "[]", '{"colour": 3}', '{"seed": "x", "preset": 1}'])
+def test_refuses_a_spoiled_run(name, content, finished, capfd):
+    (finished / name).write_text(content)
+    before = files(finished)
+    assert resume(finished) == 2
+    assert_error(capfd, f"{finished / name} cannot be used")
+    assert files(finished) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ("nothing", ["nothing is not a run directory", "give the folder"]),
+        ("file", ["file is not a run directory"]),
+        ("", ["PATH", "--help"]),
+        ("one two", ["two", "--help"]),
+        ("nothing --simulations 0", ["--simulations is 0", "use 1 or more"]),
+        ("nothing --limit -1", ["--limit is -1", "use 0 or more"]),
+        ("nothing --until never", ["'never'", "'perfect'", "'unbeatable'"]),
+    ],
+)
+def test_verification_refuses_bad_input(arguments, fragments, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert verify.main(arguments.split()) == 2
+    assert_error(capfd, *fragments)
+
+
+def test_verification_refuses_a_game_that_cannot_be_enumerated(tmp_path, capfd):
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
+    checkpoint.create_run(tmp_path / "run", config)
+    assert verify.main([str(tmp_path / "run")]) == 2
+    assert_error(capfd, "connect_four has too many positions")
+
+
+def test_a_real_process_says_one_sentence_and_exits_with_2(tmp_path):
+    process = start("-m", "experiments.train", "--game", "chess", cwd=tmp_path, **pipes())
+    status, stdout, stderr = finish(process)
+    assert (status, stdout) == (2, "")
+    assert_one_sentence(stderr, "error: unknown game 'chess'")
+
+
+@pytest.mark.parametrize("program", [train, verify])
+def test_help_lists_every_setting(program, capfd):
+    with pytest.raises(SystemExit) as stop:
+        program.main(["--help"])
+    assert stop.value.code == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    for option in [f"--{size}" for size in SIZES] if program is train else ["--simulations"]:
+        assert option in out

@@ -1,0 +1,470 @@
+"""The search against a textbook one, and the laws that a search on `mctx` easily breaks."""
+
+import dataclasses
+import functools
+import importlib
+
+import jax
+import numpy as np
+import pytest
+
+import misere_pile
+from azjax.evaluators import exact_evaluator, network_evaluator
+from azjax.game import init_batch, play, random_action, where
+from azjax.games.tic_tac_toe import State
+from azjax.network import NetworkConfig, make_network
+from azjax.search import SearchConfig, make_search
+from reference import Position, puct
+from tables import BATCH, all_boards, bench, compiled, repeat, run
+
+PUCT = SearchConfig(algorithm="puct")
+GUMBEL = SearchConfig(algorithm="gumbel")
+BOTH = pytest.mark.parametrize("config", [PUCT, GUMBEL], ids=lambda config: config.algorithm)
+CLEAR = 1e-5  # Choices decided by less than this may turn out differently in float32.
+
+
+@pytest.fixture(scope="module")
+def some_states(solution):
+    """Random positions with a decision, `[BATCH, ...]`."""
+    rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
+    return jax.tree.map(lambda leaf: leaf[rows], solution.states)
+
+
+# The textbook.
+
+
+def textbook(name, config, table, states):
+    """The reference's visit counts `[B, A]`, values `[B]` and margins `[B]`."""
+    rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
+    logits, values = table.logits.tolist(), table.values.tolist()
+
+    def evaluate(position):
+        row = a_bench.number(np.array(position.board), position.player)
+        return logits[row], values[row]
+
+    visits = np.zeros((len(states.board), a_bench.game.num_actions), int)
+    found = []
+    for row, (board, player) in enumerate(
+        zip(states.board.tolist(), states.player.tolist(), strict=True)
+    ):
+        position = Position(tuple(board), player, False)
+        settings = config.num_simulations, config.c_puct, config.first_play_urgency
+        result = puct.search(rules, evaluate, position, *settings)
+        for action, count in result.visit_counts.items():
+            visits[row, action] = count
+        found.append((result.value, result.margin))
+    return visits, *np.array(found).T
+
+
+def assert_equals_textbook(result, visits, values, margins, tolerance=1e-5):
+    clear = margins > CLEAR
+    assert clear.mean() > 0.98
+    np.testing.assert_array_equal(result.visit_counts[clear], visits[clear])
+    np.testing.assert_allclose(result.value[clear], values[clear], atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("c_puct", "first_play_urgency"),
+    [(1.25, "zero"), (3.0, "parent"), (0.5, "loss")],
+)
+def test_puct_equals_the_textbook_in_tic_tac_toe(some_states, c_puct, first_play_urgency):
+    config = SearchConfig("puct", c_puct=c_puct, first_play_urgency=first_play_urgency)
+    table = bench("tic_tac_toe").random_table()
+    result = run(config, table, some_states)
+    assert_equals_textbook(result, *textbook("tic_tac_toe", config, table, some_states))
+
+
+def test_puct_equals_the_textbook_in_connect_four():
+    game = bench("connect_four").game
+    config = SearchConfig("puct", first_play_urgency="parent", num_simulations=48)
+
+    @jax.jit
+    @jax.vmap
+    def somewhere(key):
+        key_length, key_moves = jax.random.split(key)
+        length = jax.random.randint(key_length, (), 0, 36)
+
+        def move(ply, state):
+            action = random_action(game, jax.random.fold_in(key_moves, ply), state)
+            return game.step(state, action)[0]
+
+        return jax.lax.fori_loop(0, length, move, game.init())
+
+    states = jax.device_get(somewhere(jax.random.split(jax.random.key(0), 80)))
+    states = jax.tree.map(lambda leaf: leaf[~states.over][:40], states)
+    table = bench("connect_four").random_table()
+    result = run(config, table, states, name="connect_four")
+    assert_equals_textbook(result, *textbook("connect_four", config, table, states))
+
+
+def test_puct_equals_the_textbook_where_a_player_moves_twice():
+    states = pile_states()
+    table = bench("misere_pile").random_table()
+    result = run(PUCT, table, states, name="misere_pile")
+    assert_equals_textbook(result, *textbook("misere_pile", PUCT, table, states))
+
+
+def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solution, some_states):
+    network = make_network(NetworkConfig(kind="mlp", hidden=(16,), head_hidden=8), tic_tac_toe)
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    draw = np.random.default_rng(0).normal
+    variables = jax.tree.map(lambda leaf: np.float32(draw(size=leaf.shape)) / 2, shapes)
+    evaluate = network_evaluator(tic_tac_toe, network, "relative")
+    params = network.fold(variables)
+
+    table = bench("tic_tac_toe").constant_table(0)
+    rows = bench("tic_tac_toe").number(solution.states.board, solution.states.player)
+    table.logits[rows], table.values[rows] = jax.jit(evaluate)(params, None, solution.states)
+    assert table.values[rows].std() > 0.1 and table.logits[rows].std() > 0.1
+
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    result = jax.jit(make_search(PUCT, tic_tac_toe, evaluate))(params, keys, some_states)
+    assert_equals_textbook(result, *textbook("tic_tac_toe", PUCT, table, some_states), 1e-4)
+
+
+def test_ties_go_to_the_lowest_action(solution):
+    """With nothing to tell actions apart, all choices near the start are ties."""
+    first = jax.tree.map(lambda leaf: leaf[:10], solution.states)
+    table = bench("tic_tac_toe").constant_table(0)
+    visits, _, margins = textbook("tic_tac_toe", PUCT, table, first)
+    assert (margins == 0).all()
+    states = jax.tree.map(lambda leaf: np.resize(leaf, (BATCH, *leaf.shape[1:])), first)
+    np.testing.assert_array_equal(run(PUCT, table, states).visit_counts[:10], visits)
+
+
+# Laws of both algorithms.
+
+
+@BOTH
+def test_visits_and_values_add_up(some_states, config):
+    """A root's value is the mean of its own evaluation and of what its actions returned."""
+    table = bench("tic_tac_toe").random_table(1)
+    result = run(config, table, some_states)
+    _, raw = bench("tic_tac_toe").evaluate(table, None, some_states)
+    assert (result.visit_counts.sum(axis=1) == config.num_simulations).all()
+    assert (abs(result.q_values) <= 1).all()
+    assert (result.q_values[result.visit_counts == 0] == 0).all()
+    returned = raw + (result.visit_counts * result.q_values).sum(axis=1)
+    np.testing.assert_allclose(result.value, returned / (config.num_simulations + 1), atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("explore", [False, True])
+def test_weights_are_a_distribution_over_the_legal_actions(some_states, config, explore):
+    result = run(config, bench("tic_tac_toe").random_table(), some_states, explore=explore)
+    legal = (some_states.board == 0) & ~some_states.over[:, None]
+    np.testing.assert_allclose(result.action_weights.sum(axis=1), 1, atol=1e-5)
+    assert (result.action_weights >= 0).all()
+    assert (result.action_weights[~legal] == 0).all()
+    assert (result.visit_counts[~legal] == 0).all()
+    assert legal[np.arange(BATCH), result.action].all()
+
+
+@BOTH
+@pytest.mark.parametrize("value", [1.0, -1.0, None])
+def test_illegal_actions_are_never_visited_at_any_depth(some_states, config, value):
+    """Above all where every legal action seems lost (`value` 1: the opponent's joy)."""
+    a_bench = bench("tic_tac_toe")
+    table = a_bench.random_table() if value is None else a_bench.constant_table(value)
+    tree = run(config, table, some_states).tree
+    boards, over = tree.embeddings.board, tree.embeddings.over
+    illegal = (boards != 0) & ~over[..., None]
+    assert (tree.children_visits[~over].sum(axis=-1) > 0).any()  # There is a tree.
+    assert (tree.node_visits > 0).mean() == 1
+    assert (tree.children_visits[illegal] == 0).all()
+
+
+@BOTH
+def test_a_finished_game_in_the_tree_is_worth_its_result(config):
+    """An evaluator that calls finished games 0.7 changes nothing."""
+    last_move_draws = [1, -1, 1, 1, -1, -1, -1, 1, 0]
+    last_move_wins = [1, -1, 1, -1, 1, -1, -1, 1, 0]
+    states = repeat(last_move_draws, last_move_wins)
+    result = run(config, bench("tic_tac_toe").constant_table(0.7), states)
+    n = config.num_simulations
+    np.testing.assert_array_equal(result.visit_counts[:, 8], n)
+    np.testing.assert_allclose(result.q_values[:2, 8], [0, 1], atol=1e-6)
+    np.testing.assert_allclose(result.value[:2], [0.7 / (n + 1), (0.7 + n) / (n + 1)], atol=1e-6)
+    finished = result.tree.embeddings.over
+    assert (result.tree.node_values[finished] == 0).all()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("board", "action"),
+    [([1, 1, 0, -1, -1, 0, 0, 0, 0], 2), ([1, 1, 0, -1, -1, 0, 1, 0, 0], 5)],
+    ids=["X", "O"],
+)
+def test_a_win_is_found_from_both_seats(config, board, action):
+    """Without any knowledge: all positions look even."""
+    result = run(config, bench("tic_tac_toe").constant_table(0), repeat(board))
+    assert result.action[0] == action
+    assert result.q_values[0, action] == 1
+    assert result.value[0] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("board", "action"),
+    [([1, 0, 0, -1, -1, 0, 0, 0, 1], 5), ([1, 1, 0, 0, -1, 0, 0, 0, 0], 2)],
+    ids=["X", "O"],
+)
+def test_a_threat_is_met_from_both_seats(board, action):
+    result = run(PUCT, bench("tic_tac_toe").constant_table(0), repeat(board))
+    assert result.action[0] == action
+    others = np.flatnonzero((np.array(board) == 0) & (np.arange(9) != action))
+    assert (result.q_values[0, others] < result.q_values[0, action]).all()
+
+
+@BOTH
+def test_values_are_the_same_with_colours_exchanged(some_states, config):
+    """The sign is the mover's: no value depends on whether the mover is X or O."""
+    swapped = State(-some_states.board, 1 - some_states.player, some_states.over)
+    a_bench = bench("tic_tac_toe")
+    table, mirrored = a_bench.random_table(), a_bench.constant_table(0)
+    boards = all_boards(9)
+    for player in (0, 1):
+        rows, mirrored_rows = a_bench.number(boards, player), a_bench.number(-boards, 1 - player)
+        mirrored.logits[mirrored_rows] = table.logits[rows]
+        mirrored.values[mirrored_rows] = table.values[rows]
+    result, exchanged = run(config, table, some_states), run(config, mirrored, swapped)
+    np.testing.assert_array_equal(result.visit_counts, exchanged.visit_counts)
+    np.testing.assert_array_equal(result.value, exchanged.value)
+
+
+def pile_states():
+    """The unfinished positions of the pile that X reaches alone, and the opponent's."""
+    boards = np.tril(np.ones((5, 5), np.int8), -1)
+    boards = np.concatenate([boards, boards])
+    return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
+
+
+@BOTH
+def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
+    """With two stones left both actions lose; a hard-coded discount calls taking one a win."""
+    a_bench, states = bench("misere_pile"), pile_states()
+    exact = np.array([0, -1, -1, 1, 1, 1], np.float32)  # By the number of stones left.
+    table, boards = a_bench.constant_table(0), all_boards(5)
+    for player in (0, 1):
+        table.values[a_bench.number(boards, player)] = exact[(boards == 0).sum(axis=1)]
+    result = run(config, table, states, name="misere_pile")
+    left = (states.board == 0).sum(axis=1)
+    np.testing.assert_array_equal(result.value[left <= 2], -1)
+    np.testing.assert_array_equal(result.q_values[left == 2], -1)
+    np.testing.assert_array_equal(result.action[(left == 3) | (left == 5)], [0, 1, 0, 1])
+    tree = result.tree
+    first, second = tree.embeddings.player[:, 0], tree.children_index[:, 0]
+    row, action = np.nonzero(second >= 0)
+    after = tree.embeddings.player[row, second[row, action]]
+    over = tree.embeddings.over[row, second[row, action]]
+    expected = np.where(over, 0, np.where(after == first[row], 1, -1))
+    np.testing.assert_array_equal(tree.children_discounts[:, 0][row, action], expected)
+
+
+@BOTH
+@pytest.mark.parametrize("explore", [False, True])
+def test_rows_do_not_mix(some_states, config, explore):
+    """Each row has other legal actions; in reverse order each gives the same result."""
+    table = bench("tic_tac_toe").random_table()
+    search, temperature = compiled("tic_tac_toe", config, explore), np.zeros(BATCH, np.float32)
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    result = search(table, keys, some_states, temperature)
+    backwards = jax.tree.map(lambda leaf: leaf[::-1], some_states)
+    reverse = search(table, keys[::-1], backwards, temperature)
+    for ours, theirs in zip(jax.tree.leaves(result), jax.tree.leaves(reverse), strict=True):
+        np.testing.assert_array_equal(ours, theirs[::-1])
+
+
+@BOTH
+def test_only_exploration_is_random(some_states, config):
+    """The keys matter with `explore`, and not without (at temperature 0)."""
+    table = bench("tic_tac_toe").random_table()
+    for explore in (False, True):
+        results = [run(config, table, some_states, seed=s, explore=explore) for s in (0, 0, 1)]
+        first, again, other = (np.c_[result.visit_counts, result.action] for result in results)
+        np.testing.assert_array_equal(first, again)
+        assert (first == other).all() != explore
+
+
+@BOTH
+def test_a_finished_root_disturbs_nobody(some_states, config):
+    table = bench("tic_tac_toe").random_table()
+    over = np.arange(BATCH) % 2 == 0
+    finished = repeat([1, 1, 1, -1, -1, 0, 0, 0, 0])
+    mixed = jax.device_get(jax.jit(where)(over, finished, some_states))
+    result, undisturbed = run(config, table, mixed), run(config, table, some_states)
+    np.testing.assert_array_equal(result.visit_counts[~over], undisturbed.visit_counts[~over])
+    np.testing.assert_array_equal(result.action[over], 0)
+    assert np.isfinite(result.action_weights).all()
+
+
+@BOTH
+def test_a_fresh_game_in_the_place_of_a_finished_one_is_alive(tic_tac_toe, config):
+    """A restart that left `over` set would make the search a walk on the spot."""
+    nearly_over = repeat([1, 1, 0, -1, -1, 0, 0, 0, 0])
+    fresh = jax.device_get(init_batch(tic_tac_toe, BATCH))
+
+    @jax.jit
+    def win_and_restart(states):
+        states = jax.vmap(lambda state: play(tic_tac_toe, state, 2).state)(states)
+        return where(jax.vmap(tic_tac_toe.is_over)(states), fresh, states)
+
+    restarted = win_and_restart(nearly_over)
+    table = bench("tic_tac_toe").random_table()
+    result, expected = run(config, table, restarted), run(config, table, fresh)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
+    np.testing.assert_array_equal(result.tree.embeddings.over[:, 0], False)
+    visited = result.tree.children_visits[:, 0] > 0
+    assert (result.tree.children_discounts[:, 0][visited] == -1).all()
+    assert (result.q_values[0] != 0).sum() > 1
+
+
+@BOTH
+def test_with_the_truth_every_choice_is_optimal(tic_tac_toe, solution, config):
+    """All 4,520 decision states in one call."""
+    config = dataclasses.replace(config, num_simulations=16)
+    search = make_search(config, tic_tac_toe, exact_evaluator(tic_tac_toe, solution))
+    keys = jax.random.split(jax.random.key(0), len(solution.decisions))
+    action = jax.jit(lambda keys, states: search(None, keys, states).action)
+    action = action(keys, solution.decision_states)
+    assert len(action) == 4520
+    assert solution.optimal[solution.decisions, action].all()
+
+
+# Exploration with PUCT.
+
+TWO_LEFT = [1, 1, -1, -1, -1, 1, 1, 0, 0]  # A draw, whatever O does.
+SKEWED = np.where(np.arange(9) == 7, np.log(4), 0)  # Of the legal 7 and 8: 0.8 and 0.2.
+
+
+def searches_with_noise(config):
+    """Searches of `TWO_LEFT` with a skewed prior, 4,096 times in all."""
+    table = bench("tic_tac_toe").constant_table(0)
+    table.logits[:] = SKEWED
+    states = repeat(TWO_LEFT)
+    return [run(config, table, states, seed=seed, explore=True) for seed in range(16)]
+
+
+def test_noise_acts_in_full_on_two_legal_actions():
+    """With two actions a Dirichlet draw is Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
+    alpha, fraction = PUCT.dirichlet_alpha, PUCT.dirichlet_fraction
+    results = searches_with_noise(PUCT)
+    logits = np.concatenate([result.tree.children_prior_logits[:, 0] for result in results])
+    priors = np.asarray(jax.nn.softmax(logits))
+    np.testing.assert_allclose(priors[:, [7, 8]].sum(axis=1), 1, atol=1e-5)
+    mean, deviation = priors[:, 7].mean(), priors[:, 7].std()
+    expected = fraction / np.sqrt(4 * (2 * alpha + 1))
+    assert mean == pytest.approx((1 - fraction) * 0.8 + fraction * 0.5, abs=0.008)
+    assert deviation == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_temperature_draws_by_powers_of_visits(temperature):
+    table, start = bench("tic_tac_toe").random_table(), repeat([0] * 9)
+    results = [run(PUCT, table, start, seed=s, temperature=temperature) for s in range(16)]
+    counts = np.bincount(np.concatenate([r.action for r in results]), minlength=9)
+    visits = results[0].visit_counts[0].astype(float)
+    share = visits ** (1 / temperature) / (visits ** (1 / temperature)).sum()
+    draws = counts.sum()
+    assert (visits > 0).sum() >= 3
+    assert (abs(counts - draws * share) <= 5 * np.sqrt(draws * share * (1 - share))).all()
+
+
+def test_each_row_has_its_temperature(some_states):
+    table = bench("tic_tac_toe").random_table()
+    cold = np.arange(BATCH) % 2 == 0
+    result = run(PUCT, table, some_states, temperature=np.where(cold, 0.0, 1.0))
+    most_visited = result.visit_counts.argmax(axis=1)
+    assert (result.action[cold] == most_visited[cold]).all()
+    assert (result.action[~cold] != most_visited[~cold]).any()
+
+
+def test_puct_learns_from_visit_shares(some_states):
+    result = run(PUCT, bench("tic_tac_toe").random_table(), some_states)
+    np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
+
+
+# Gumbel AlphaZero.
+
+
+def improved_policy(config, logits, raw_value, visits, q_values, legal):
+    """Equations 10 to 12 and appendix D of the paper, for Q in [-1, 1], one position."""
+    prior = np.where(legal, np.exp(logits), 0)
+    prior /= prior.sum()
+    visited = visits > 0
+    mean_q = (prior * q_values)[visited].sum() / prior[visited].sum()
+    mixed = (raw_value + visits.sum() * mean_q) / (1 + visits.sum())
+    completed = np.where(visited, q_values, mixed)
+    scale = (config.maxvisit_init + visits.max()) * config.value_scale / 2
+    weights = np.where(legal, np.exp(logits + scale * completed), 0)
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("explore", [False, True])
+def test_gumbel_learns_from_the_improved_policy(some_states, explore):
+    table = bench("tic_tac_toe").random_table()
+    result = run(GUMBEL, table, some_states, explore=explore)
+    logits, values = bench("tic_tac_toe").evaluate(table, None, some_states)
+    rows = zip(
+        logits, values, result.visit_counts, result.q_values, some_states.board == 0, strict=True
+    )
+    expected = [improved_policy(GUMBEL, *(np.float64(x) for x in row[:4]), row[4]) for row in rows]
+    np.testing.assert_allclose(result.action_weights, expected, atol=1e-4)
+
+
+def test_gumbel_plays_a_finalist(some_states):
+    result = run(GUMBEL, bench("tic_tac_toe").random_table(), some_states, explore=True)
+    finalists = result.visit_counts == result.visit_counts.max(axis=1, keepdims=True)
+    assert finalists[np.arange(BATCH), result.action].all()
+
+
+def test_gumbel_without_noise_plays_the_best_finalist(some_states):
+    result = run(GUMBEL, bench("tic_tac_toe").random_table(), some_states)
+    finalists = result.visit_counts == result.visit_counts.max(axis=1, keepdims=True)
+    best = np.where(finalists, result.action_weights, -1).argmax(axis=1)
+    np.testing.assert_array_equal(result.action, best)
+
+
+def test_gumbel_explores_by_sampling_from_the_prior():
+    """Among actions of equal value the choice is a draw from the prior (Gumbel-max trick)."""
+    actions = np.concatenate([result.action for result in searches_with_noise(GUMBEL)])
+    assert (actions == 7).mean() == pytest.approx(0.8, abs=0.032)  # Five standard errors.
+    assert np.isin(actions, [7, 8]).all()
+
+
+# Settings.
+
+
+@BOTH
+def test_settings_may_be_integers(some_states, config):
+    """Some arguments of `mctx` fail on integers, a share of noise of 0 among them."""
+    numbers = {"dirichlet_fraction": 0, "dirichlet_alpha": 1, "c_puct": 1}
+    numbers |= {"gumbel_scale": 0, "value_scale": 1, "maxvisit_init": 50}
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), BATCH))
+    table = bench("tic_tac_toe").random_table()
+
+    def shapes(config):
+        search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
+        search = functools.partial(search, temperature=0, explore=True)
+        return jax.eval_shape(search, table, keys, some_states)
+
+    assert shapes(dataclasses.replace(config, **numbers)) == shapes(config)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"num_simulations": 0},
+        {"max_considered_actions": 0},
+        {"dirichlet_fraction": 1.5},
+        {"dirichlet_fraction": -0.1},
+        {"dirichlet_alpha": 0},
+        {"c_puct": -1},
+        {"gumbel_scale": -1},
+        {"value_scale": -1},
+        {"maxvisit_init": -1},
+    ],
+)
+def test_bad_settings_are_refused(setting):
+    name = next(iter(setting))
+    with pytest.raises(ValueError, match=f"search.{name} is {setting[name]}: use "):
+        SearchConfig(**setting)

@@ -1,0 +1,323 @@
+"""One iteration: reproducible, the same on one device and two, compiled once; and it learns."""
+
+import contextlib
+import dataclasses
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, presets, train
+from azjax.learner import LearnerConfig
+from azjax.network import NetworkConfig
+from azjax.replay import ReplayConfig
+from azjax.search import SearchConfig
+from azjax.selfplay import SelfPlayConfig
+from azjax.train import Config
+from azjax.verify import verify
+
+# A tower with BatchNorm, so that there are statistics to keep equal; and steps large enough
+# to see. SGD, since Adam blows up the rounding of gradients near zero.
+TOWER = Config(
+    network=NetworkConfig(channels=4, blocks=0, value_hidden=4),
+    search=SearchConfig(num_simulations=4),
+    selfplay=SelfPlayConfig(games=8, plies=4),
+    replay=ReplayConfig(capacity=64, shards=4),
+    learner=LearnerConfig(
+        batch_size=16, steps=3, optimizer="sgd", learning_rate=0.1, warmup_steps=0, l2=1e-3
+    ),
+)
+
+
+class Run:
+    """A compiled iteration on some devices, and where its first two calls lead."""
+
+    def __init__(self, config, num_devices):
+        self.mesh = train.make_mesh(jax.devices()[:num_devices])
+        self.iterate = train.make_iteration(config, self.mesh)
+        self.before = train.make_state(config, self.mesh)
+        self.after, self.metrics = self.iterate(copy(self.before))
+        again = copy(self.after)
+        with compilations() as self.compiled_again:
+            self.later, _ = jax.block_until_ready(self.iterate(again))
+
+
+def copy(state):
+    """Another state that may be donated."""
+    return jax.tree.map(jnp.copy, state)
+
+
+@contextlib.contextmanager
+def compilations():
+    """A list to which JAX adds the names of what it does to compile."""
+    heard = []
+
+    def listen(event, duration, **details):
+        if "compile" in event:
+            heard.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield heard
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.fixture(scope="module")
+def one():
+    return Run(TOWER, 1)
+
+
+@pytest.fixture(scope="module")
+def two():
+    return Run(TOWER, 2)
+
+
+def to_host(tree):
+    """NumPy arrays, with the typed key as numbers."""
+
+    def convert(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return jax.tree.map(convert, tree)
+
+
+def assert_equal(*trees):
+    jax.tree.map(np.testing.assert_array_equal, *map(to_host, trees))
+
+
+# --- Reproducible ------------------------------------------------------------------------
+
+
+def test_an_iteration_is_reproducible_bit_for_bit(two):
+    assert_equal(two.iterate(copy(two.before)), (two.after, two.metrics))
+
+
+def test_the_start_depends_on_the_seed_alone(one, two):
+    assert_equal(one.before, two.before)
+    other = jax.jit(lambda: train.init_state(dataclasses.replace(TOWER, seed=1)).games.ply)()
+    assert (other != one.before.games.ply).any()
+
+
+def test_one_device_and_two_agree(one, two):
+    assert_equal(one.after.games, two.after.games)
+    assert_equal(one.metrics.games, two.metrics.games)
+    for ours, theirs in (
+        (one.after.replay, two.after.replay),
+        (one.metrics.losses, two.metrics.losses),
+        (one.after.learner, two.after.learner),
+    ):
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+            *map(to_host, (ours, theirs)),
+        )
+
+
+def test_every_iteration_draws_anew(two):
+    # Games start alike and the network is the same, but the counter is another.
+    counted_on = copy(two.before).replace(iteration=two.before.iteration + 1)
+    assert (two.iterate(counted_on)[0].games.states.board != two.after.games.states.board).any()
+
+
+def test_the_average_plays_and_the_parameters_learn(two):
+    def perturb(name):
+        learner = two.before.learner
+        changed = jax.tree.map(lambda x: x + 0.1, getattr(learner, name))
+        state = two.before.replace(learner=learner._replace(**{name: changed}))
+        return two.iterate(copy(state))[0]
+
+    assert_equal(perturb("variables").replay, two.after.replay)
+    with pytest.raises(AssertionError):
+        assert_equal(perturb("average").replay, two.after.replay)
+
+
+def test_an_iteration_changes_what_it_should(two):
+    for before, after in zip(
+        *map(jax.tree.leaves, (two.before.learner, two.after.learner)), strict=True
+    ):
+        assert (to_host(before) != to_host(after)).any()
+    assert_equal(two.before.key, two.after.key)
+    assert (two.before.iteration, two.after.iteration) == (0, 1)
+    assert two.after.learner.step == TOWER.learner.steps
+
+
+def test_every_device_holds_the_same_parameters_and_statistics(two):
+    assert "batch_stats" in two.after.learner.variables
+    for leaf in jax.tree.leaves(two.after.learner):
+        first, second = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_every_device_plays_its_own_games(two):
+    boards = to_host(two.after.games.states.board)
+    assert len(np.unique(boards, axis=0)) > len(boards) / 2
+
+
+def test_what_was_played_is_remembered_shard_by_shard(two):
+    parts, shards = train.make_parts(TOWER), TOWER.replay.shards
+    draw = jax.jit(jax.vmap(parts.replay.sample, in_axes=(None, 0)))
+    keys = jax.random.split(jax.random.key(0), (200, shards))
+    played = TOWER.selfplay.games * TOWER.selfplay.plies // shards
+    for state, expected in ((two.after, played), (two.later, 2 * played)):
+        drawn = to_host(draw(jax.device_get(state.replay), keys))
+        assert drawn.legal.any(axis=-1).all()
+        np.testing.assert_allclose(drawn.policy.sum(axis=-1), 1, atol=1e-5)
+        assert (abs(drawn.value) <= 1).all()
+        for policies in np.split(drawn.policy.reshape(200, shards, -1, 9), shards, axis=1):
+            found = len(np.unique(policies.reshape(-1, 9), axis=0))
+            assert expected / 2 < found <= expected
+
+
+# --- Compiled once, and well -------------------------------------------------------------
+
+
+def test_the_second_call_compiles_nothing(one, two):
+    with compilations() as heard:
+        jax.jit(lambda x: x + 1)(0)
+    assert heard
+    assert one.compiled_again == two.compiled_again == []
+
+
+def test_a_state_keeps_its_types_and_places(one, two):
+    for run in (one, two):
+        promised = train.abstract_state(TOWER, run.mesh)
+        for state in (run.before, run.after, run.later):
+            assert jax.tree.structure(state) == jax.tree.structure(promised)
+            for leaf, expected in zip(*map(jax.tree.leaves, (state, promised)), strict=True):
+                assert (leaf.shape, leaf.dtype) == (expected.shape, expected.dtype)
+                assert leaf.sharding.is_equivalent_to(expected.sharding, leaf.ndim)
+                assert not getattr(leaf, "weak_type", False)
+
+
+def test_the_old_state_is_donated(two):
+    state = copy(two.before)
+    two.iterate(state)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
+
+
+COLLECTIVES = r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-\w+)(-start)?\("
+
+
+def loops_with_collectives(hlo):
+    """The bodies of the while loops of a compiled program that talk to other devices."""
+    bodies = dict(re.findall(r"^(?:ENTRY )?%?([\w.-]+) \(.*?\{\n(.*?)^\}", hlo, re.M | re.S))
+
+    def talks(name, seen=()):
+        text = bodies[name]
+        called = set(re.findall(r"%?([\w.-]+)", text)) & set(bodies) - {name, *seen}
+        return bool(re.search(COLLECTIVES, text)) or any(talks(c, (*seen, name)) for c in called)
+
+    loops = set(re.findall(r"\bbody=%?([\w.-]+)", hlo))
+    assert len(loops) > 3, "the program's loops were not found"
+    return [body for body in loops if talks(body)]
+
+
+def test_only_the_optimiser_talks_to_other_devices(two):
+    # One loop of the program makes the optimiser's steps; self-play, with the searches in it,
+    # is another. A collective inside a search would wait for the other device at every node.
+    hlo = two.iterate.lower(two.before).compile().as_text()
+    assert len(loops_with_collectives(hlo)) == 1
+
+
+# --- Settings ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "num_devices"),
+    [
+        ("replay.shards", 4, 3),
+        ("replay.shards", 1, 2),
+        ("selfplay.games", 18, 1),
+        ("learner.batch_size", 14, 2),
+        ("replay.capacity", 95, 1),
+        ("replay.capacity", 20, 2),
+    ],
+)
+def test_contradictory_settings_are_refused_with_one_that_works(name, value, num_devices):
+    sound = dataclasses.replace(
+        TOWER,
+        selfplay=SelfPlayConfig(games=24, plies=4),
+        replay=ReplayConfig(capacity=960, shards=4),
+        learner=LearnerConfig(batch_size=24),
+    )
+    with pytest.raises(ValueError, match=f"{name} is {value}, ") as error:
+        train.check(with_setting(sound, name, value), num_devices)
+    advice = int(re.findall(r"\d+", str(error.value))[-1])
+    assert advice != value
+    train.check(with_setting(sound, name, advice), num_devices)
+
+
+def with_setting(config, name, value):
+    section, field = name.split(".")
+    changed = dataclasses.replace(getattr(config, section), **{field: value})
+    return dataclasses.replace(config, **{section: changed})
+
+
+def test_an_unknown_game_or_preset_is_refused():
+    with pytest.raises(ValueError, match="unknown game 'chess': use one of tic_tac_toe"):
+        train.init_state(Config(game="chess"))
+    with pytest.raises(ValueError, match="unknown preset 'best': use one of default, paper, mlp"):
+        presets.get("best")
+
+
+@pytest.mark.parametrize("game", games.available())
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_presets_build_and_shrink(name, game):
+    config = dataclasses.replace(presets.get(name), game=game)
+    for settings in (config, presets.smoke(config)):
+        for num_devices in (1, 2):
+            train.check(settings, num_devices)
+    mesh = train.make_mesh(jax.devices()[:1])
+    size, small = (
+        sum(leaf.size for leaf in jax.tree.leaves(train.abstract_state(c, mesh)))
+        for c in (config, presets.smoke(config))
+    )
+    assert small < size / 5
+
+
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_small_presets_trace(name):
+    config = presets.smoke(presets.get(name))
+    mesh = train.make_mesh(jax.devices()[:1])
+    state = train.abstract_state(config, mesh)
+    after, metrics = jax.eval_shape(train.make_iteration(config, mesh), state)
+    assert jax.tree.map(lambda x: x.shape, after) == jax.tree.map(lambda x: x.shape, state)
+    assert all(leaf.shape == () for leaf in jax.tree.leaves(metrics))
+
+
+# --- Learning ----------------------------------------------------------------------------
+
+
+def test_a_few_iterations_make_a_better_player(solution):
+    config = Config(
+        network=NetworkConfig(kind="mlp", hidden=(64,), head_hidden=32),
+        search=SearchConfig(num_simulations=16),
+        selfplay=SelfPlayConfig(games=128, plies=8),
+        replay=ReplayConfig(capacity=8192, shards=1),
+        learner=LearnerConfig(batch_size=256, steps=32, learning_rate=5e-3, warmup_steps=0),
+    )
+    mesh = train.make_mesh(jax.devices()[:1])
+    parts = train.make_parts(config)
+
+    @jax.jit
+    def judge(state):
+        folded = parts.network.fold(state.learner.average)
+        return verify(solution, lambda states: parts.evaluate(folded, None, states))
+
+    state, iterate = train.make_state(config, mesh), train.make_iteration(config, mesh)
+    untrained, losses, moves = judge(state), [], 0
+    for _ in range(8):
+        state, metrics = iterate(state)
+        losses.append(metrics.losses)
+        moves += int(metrics.moves)
+        assert metrics.games > 0
+    trained = judge(state)
+    assert moves == 8 * 128 * 8
+    assert all(np.isfinite(leaf) for leaf in jax.tree.leaves(losses))
+    assert losses[-1].policy_kl < losses[0].policy_kl / 2
+    assert trained.blunders < untrained.blunders / 2
+    assert trained.value_error < untrained.value_error
+    assert (trained.losing_lines < untrained.losing_lines / 2).all()
