@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game, State, play, random_action, where
+from azjax.game import Game, State, play, random_action
 from azjax.network import Network
 from azjax.oracle import Solution
 
-Evaluator = Callable[[Any, jax.Array, State], tuple[jax.Array, jax.Array]]
+Evaluator = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
 
 def network_evaluator(game: Game, network: Network, encoding) -> Evaluator:
@@ -83,7 +83,7 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
         cells = jnp.concatenate([x.reshape(len(x), -1).astype(jnp.int32) for x in leaves], axis=1)
         key_of = jnp.sum(cells.astype(jnp.uint32) * weights, axis=1, dtype=jnp.uint32)
         index = jnp.asarray(order)[jnp.searchsorted(hashes[order], key_of)]
-        logits = jnp.where(solution.optimal[index], 0.0, -10.0)
+        logits = jnp.where(jnp.asarray(solution.optimal)[index], 0.0, -10.0)
         return logits, jnp.asarray(solution.values)[index]
 
     return evaluate

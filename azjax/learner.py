@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from azjax.network import Network, Variables
+from azjax.settings import check_choices, check_range
 from azjax.targets import Sample
 
 
@@ -43,17 +44,12 @@ class LearnerConfig:
     parameters themselves. AlphaZero: 0."""
 
     def __post_init__(self):
-        for name in ("batch_size", "steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"learner.{name} is {getattr(self, name)}: use 1 or more")
-        if self.learning_rate <= 0:
+        check_choices("learner", self)
+        check_range("learner", self, "batch_size steps", 1)
+        check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
+        check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
+        if not self.learning_rate > 0:
             raise ValueError(f"learner.learning_rate is {self.learning_rate}: use above 0")
-        for name in (
-            "warmup_steps", "decay_steps", "final_learning_rate", "l2", "weight_decay",
-            "clip_norm", "value_weight",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise ValueError(f"learner.{name} is {getattr(self, name)}: use 0 or more")
         if not 0 <= self.average_decay < 1:
             given = self.average_decay
             raise ValueError(f"learner.average_decay is {given}: use 0 up to, not including, 1")

@@ -8,6 +8,7 @@ whole board where the board is small enough for that to be the fastest form.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.game import Encoding, Game
+from azjax.settings import check_choices, check_range
 
 Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
@@ -52,11 +54,9 @@ class NetworkConfig:
     to 16 cells, XLA's beyond."""
 
     def __post_init__(self):
-        for name in ("channels", "value_hidden", "head_hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"network.{name} is {getattr(self, name)}: use 1 or more")
-        if self.blocks < 0:
-            raise ValueError(f"network.blocks is {self.blocks}: use 0 or more")
+        check_choices("network", self)
+        check_range("network", self, "channels value_hidden head_hidden", 1)
+        check_range("network", self, "blocks", 0)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"network.hidden is {self.hidden}: use one or more widths >= 1")
 
@@ -90,24 +90,30 @@ def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None
     """
     planes = jax.eval_shape(lambda: game.observe(game.init(), config.encoding))
     if config.kind == "mlp":
-        module = MLP(config.hidden, config.head_hidden, game.num_actions)
-        fold, infer = lambda variables: variables, module.apply
+        module: Any = MLP(config.hidden, config.head_hidden, game.num_actions)
+        fold, infer = _keep, module.apply
     else:
         form = _choose_form(config.convolution, game.board_shape)
         module = Tower(config, game.num_actions, form, axis_name)
-        fold = lambda variables: _fold_tower(config, game.board_shape, form, variables)
-        infer = lambda folded, x: _infer_tower(form, folded, x)
+        fold = functools.partial(_fold_tower, config, game.board_shape, form)
+        infer = functools.partial(_infer_tower, form)
 
     def init(key):
         return module.init(key, jnp.zeros((1, *planes.shape), planes.dtype))
 
     def apply(variables, x, train):
         if not train:
-            return *module.apply(variables, x), variables.get("batch_stats", {})
+            logits, value = module.apply(variables, x)
+            return logits, value, variables.get("batch_stats", {})
         (logits, value), updated = module.apply(variables, x, train=True, mutable=["batch_stats"])
         return logits, value, updated.get("batch_stats", {})
 
     return Network(init, apply, fold, infer)
+
+
+def _keep(variables: Variables) -> Folded:
+    """The MLP's variables are their own inference form."""
+    return variables
 
 
 class MLP(nn.Module):
@@ -119,6 +125,7 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
         x = planes.reshape(len(planes), -1).astype(jnp.float32)
         for width in self.hidden:
@@ -139,6 +146,7 @@ class Tower(nn.Module):
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         channels = self.config.channels
 
         def layer(x, name, features=channels, size=3):
@@ -164,7 +172,7 @@ class Tower(nn.Module):
         return _layer_norm(name)(x) if self.config.norm == "layer" else x
 
 
-def _layer_norm(name=None):
+def _layer_norm(name=None) -> Any:
     """Normalisation over the whole board and all channels of one position."""
     return nn.LayerNorm(reduction_axes=(-3, -2, -1), name=name)
 
@@ -179,6 +187,7 @@ class BoardConv(nn.Module):
 
     @nn.compact
     def __call__(self, x):
+        """Convolves `x [B, H, W, I]`; returns `[B, H, W, features]`."""
         shape = (self.size, self.size, x.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
         y = _convolve(self.form, x, _arrange_kernel(self.form, kernel, x.shape[1:3]))
@@ -200,7 +209,7 @@ def _taps(board_shape: tuple[int, int]) -> np.ndarray:
     rows, columns = (axis.ravel() for axis in np.indices(board_shape))
     down = rows[:, None] - rows[None, :] + 1
     right = columns[:, None] - columns[None, :] + 1
-    near = (0 <= down) & (down < 3) & (0 <= right) & (right < 3)
+    near = (down >= 0) & (down < 3) & (right >= 0) & (right < 3)
     return np.where(near, 3 * down + right, 9)
 
 
@@ -225,9 +234,7 @@ def _convolve(form: Convolution, x: jax.Array, kernel: jax.Array) -> jax.Array:
     batch, height, width, _ = x.shape
     if kernel.ndim == 4:
         dimensions = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(
-            x, kernel, (1, 1), "SAME", dimension_numbers=dimensions
-        )
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
     if kernel.shape[0] == x.shape[-1]:  # 1x1
         return x @ kernel
     if form == "gather":

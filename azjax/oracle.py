@@ -83,7 +83,7 @@ def solve(game: Game) -> Solution:
         backed_up = rewards[rows] + discounts[rows] * values[children[rows]]
         action_values[rows] = np.where(legal[rows], backed_up, -np.inf)
         values[rows] = np.where(legal[rows].any(1), action_values[rows].max(1), 0.0)
-    over = ~legal.any(axis=1)
+    over = np.logical_not(legal.any(axis=1))
     return Solution(
         states=states,
         layers=bounds,
@@ -114,7 +114,9 @@ def _enumerate(game: Game):
         children[legal] = offset + inverse
         edges.append((children, reward, discount, legal))
         frontier = jax.tree.map(lambda leaf: leaf[distinct], candidates)
-    children, rewards, discounts, legal = (np.concatenate(column) for column in zip(*edges))
+    children, rewards, discounts, legal = (
+        np.concatenate(column) for column in zip(*edges, strict=True)
+    )
     return layers, children, rewards, discounts, legal
 
 

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import flashbax
 import jax
+import jax.numpy as jnp
 
+from azjax.settings import check_range
 from azjax.targets import Sample
 
 ReplayState = Any
@@ -27,9 +29,7 @@ class ReplayConfig:
     """Rings that the buffer is cut into; the number of devices must divide it."""
 
     def __post_init__(self):
-        for name in ("capacity", "shards"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"replay.{name} is {getattr(self, name)}: use 1 or more")
+        check_range("replay", self, "capacity shards", 1)
 
 
 class Replay(NamedTuple):
@@ -38,7 +38,7 @@ class Replay(NamedTuple):
     Attributes:
       init: `(example, D) -> state`; the example is one `Sample`; leaves are `[D, ...]`.
       add: `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
-      sample: `(state, keys [D]) -> samples [D * M, ...]`, uniform with replacement.
+      sample: `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
     """
 
     init: Callable[[Sample, int], ReplayState]
@@ -57,10 +57,9 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
 
     def init(example, shards):
         state = ring.init(example)
-        return jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * shards), state)
+        return jax.tree.map(lambda x: jnp.full((shards, *x.shape), x, x.dtype), state)
 
-    def sample(state, keys):
-        drawn = jax.vmap(ring.sample)(state, keys).experience
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
+    def sample(state, key):
+        return ring.sample(state, key).experience
 
-    return Replay(init, jax.vmap(ring.add), sample)
+    return Replay(init, jax.vmap(ring.add), jax.vmap(sample))

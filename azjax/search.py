@@ -1,3 +1,5 @@
+# mctx's dataclasses hide their fields and shapes from type checkers.
+# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
 """Batched Monte Carlo tree search over any evaluator, on `mctx`.
 
 PUCT is AlphaZero's search (Silver et al. 2018, Methods, "Search"); Gumbel is Gumbel
@@ -8,7 +10,7 @@ values in [-1, 1], never an illegal action at any depth, and games that end insi
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,7 @@ import mctx
 
 from azjax.evaluators import Evaluator
 from azjax.game import Game, State, play
+from azjax.settings import check_choices, check_range
 
 _NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
 
@@ -48,19 +51,12 @@ class SearchConfig:
     """Gumbel: visits added to the largest count in that weight. Paper: 50."""
 
     def __post_init__(self):
-        if self.num_simulations < 1:
-            raise ValueError(f"search.num_simulations is {self.num_simulations}: use 1 or more")
-        if self.max_considered_actions < 1:
-            given = self.max_considered_actions
-            raise ValueError(f"search.max_considered_actions is {given}: use 1 or more")
-        if not 0 <= self.dirichlet_fraction <= 1:
-            given = self.dirichlet_fraction
-            raise ValueError(f"search.dirichlet_fraction is {given}: use 0 to 1")
-        if self.dirichlet_alpha <= 0:
+        check_choices("search", self)
+        check_range("search", self, "num_simulations max_considered_actions", 1)
+        check_range("search", self, "dirichlet_fraction", 0, 1)
+        check_range("search", self, "c_puct gumbel_scale value_scale maxvisit_init", 0)
+        if not self.dirichlet_alpha > 0:
             raise ValueError(f"search.dirichlet_alpha is {self.dirichlet_alpha}: use above 0")
-        for name in ("c_puct", "gumbel_scale", "value_scale", "maxvisit_init"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"search.{name} is {getattr(self, name)}: use 0 or more")
 
 
 class SearchResult(NamedTuple):

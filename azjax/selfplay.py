@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from azjax.game import Encoding, Game, State, play, where
 from azjax.search import Search
+from azjax.settings import check_range
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +29,9 @@ class SelfPlayConfig:
     """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
 
     def __post_init__(self):
-        for name in ("games", "plies"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"selfplay.{name} is {getattr(self, name)}: use 1 or more")
-        for name in ("opening_plies", "temperature_plies", "temperature"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"selfplay.{name} is {getattr(self, name)}: use 0 or more")
-        if not 0 <= self.opening_share <= 1:
-            raise ValueError(f"selfplay.opening_share is {self.opening_share}: use 0 to 1")
+        check_range("selfplay", self, "games plies", 1)
+        check_range("selfplay", self, "opening_plies temperature_plies temperature", 0)
+        check_range("selfplay", self, "opening_share", 0, 1)
 
 
 class Games(NamedTuple):
@@ -141,5 +137,3 @@ def unroll(
 
 def _temperature(config: SelfPlayConfig, games: Games) -> jax.Array:
     return jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
-
-

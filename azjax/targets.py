@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from azjax.game import Game
 from azjax.selfplay import Transition
+from azjax.settings import check_range
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +23,7 @@ class TargetConfig:
     value at every ply on the way. AlphaZero: 1."""
 
     def __post_init__(self):
-        for name in ("outcome_weight", "trace_decay"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"targets.{name} is {getattr(self, name)}: use 0 to 1")
+        check_range("targets", self, "outcome_weight trace_decay", 0, 1)
 
 
 class Sample(NamedTuple):

@@ -1,8 +1,9 @@
 """Training: one iteration, self-play to updated parameters, as one compiled program."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.struct
 import jax
@@ -172,7 +173,8 @@ def make_iteration(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple]:
 
 def state_specs() -> TrainState:
     """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
-    return TrainState(P(), P(AXIS), P(AXIS), P(), P())
+    specs: Any = (P(), P(AXIS), P(AXIS), P(), P())
+    return TrainState(*specs)
 
 
 def _iteration(config: Config, parts: Parts, state: TrainState):
@@ -222,10 +224,11 @@ def _learn(config: Config, parts: Parts, key, learner: LearnerState, replay: Rep
     shards = jax.tree.leaves(replay)[0].shape[0]
 
     def step(learner, key_step):
-        key_shards = _local_keys(key_step, 2 * shards)
-        samples = parts.replay.sample(replay, key_shards[:shards])
-        samples = augment(parts.game, key_shards[shards], samples)
-        return parts.learner.update(learner, samples)
+        keys = jax.vmap(jax.random.split)(_local_keys(key_step, shards))
+        samples = parts.replay.sample(replay, keys[:, 0])
+        samples = jax.vmap(functools.partial(augment, parts.game))(keys[:, 1], samples)
+        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
+        return parts.learner.update(learner, batch)
 
     return jax.lax.scan(step, learner, jax.random.split(key, config.learner.steps))
 

@@ -3,6 +3,7 @@
 Not a sample of games: the whole tree. A policy that passes cannot be beaten.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -84,8 +85,9 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
     lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
     lines = jnp.zeros((solution.num_states, 2), jnp.int32)
-    for start, end in reversed(list(zip(solution.layers[:-1], solution.layers[1:]))):
-        rows = slice(int(start), int(end))
+    bounds = [int(bound) for bound in solution.layers]
+    for start, end in reversed(list(itertools.pairwise(bounds))):
+        rows = slice(start, end)
         below = lost_here[rows] + lines[solution.children[rows]] * solution.legal[rows, :, None]
         lines = lines.at[rows].set(jnp.sum(followed[rows] * below, axis=1))
     return lines[0]

@@ -50,14 +50,14 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
 
 
 def _unbox(box: str, prog: str) -> str:
-    """Turns one of tyro's boxes, which are paragraphs between rules, into a sentence."""
-    lines = [line.strip(" │|") for line in Text.from_ansi(box).plain.splitlines()[1:-1]]
-    text = " ".join("\n" if set(line) <= set("─-") else line for line in lines)
-    first, *others = [" ".join(paragraph.split()) for paragraph in text.split("\n")]
-    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", first).rstrip(".")
+    """Turns one of tyro's boxes, a title and paragraphs between rules, into a sentence."""
+    text = re.sub(r"[│|╭╮╰╯]", "", Text.from_ansi(box).plain)
+    paragraphs = [" ".join(part.split()) for part in re.split(r"\n?[ +]*[─-]{3,}.*\n", text)]
+    said = [paragraph for paragraph in paragraphs[1:] if paragraph] or [" ".join(text.split())]
+    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", said[0]).rstrip(".")
     if ": use " in sentence or ": add " in sentence:
         return sentence
-    similar = [re.findall(r"--[\w.-]+", text) for text in others if text.startswith("Perhaps")]
+    similar = [re.findall(r"--[\w.-]+", part) for part in said if part.startswith("Perhaps")]
     meant = f", perhaps you meant {' or '.join(similar[0])}" if similar else ""
     return f"{sentence}{meant}: python -m {prog} --help lists what is allowed"
 

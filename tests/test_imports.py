@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 ORDER = [
-    *["game", "games", "oracle", "verify", "network", "evaluators", "search"],
+    *["settings", "game", "games", "oracle", "verify", "network", "evaluators", "search"],
     *["agents", "arena", "ratings"],
     *["selfplay", "targets", "replay", "learner", "train", "presets"],
     *["checkpoint", "metrics", "certificate", "viz"],

@@ -202,13 +202,12 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
         ({"blocks": -1}, "network.blocks is -1: use 0 or more"),
         ({"hidden": ()}, r"network.hidden is \(\)"),
         ({"hidden": (8, 0)}, r"network.hidden is \(8, 0\)"),
+        ({"kind": "cnn"}, "network.kind is 'cnn': use 'tower' or 'mlp'"),
+        ({"norm": "group"}, "network.norm is 'group': use 'batch' or 'layer' or 'none'"),
+        ({"encoding": "colour"}, "network.encoding is 'colour': use 'absolute' or 'relative'"),
+        ({"convolution": "fft"}, "network.convolution is 'fft': use 'auto' or 'dense'"),
     ],
 )
-def test_bad_sizes_are_refused(setting, message):
+def test_bad_settings_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**setting)
-
-
-def test_an_unknown_encoding_is_refused(tic_tac_toe):
-    with pytest.raises(ValueError, match="unknown encoding"):
-        make_network(NetworkConfig(encoding="colour"), tic_tac_toe)

@@ -20,7 +20,7 @@ import pytest
 from azjax import certificate as certificates
 from azjax import checkpoint, presets
 from azjax.certificate import Certificate
-from experiments import train, verify
+from experiments import console, train, verify
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
 
@@ -49,7 +49,10 @@ def start(*command, **options):
 
 def finish(process):
     """Waits for a process; returns its exit status and what it printed."""
-    stdout, stderr = process.communicate(timeout=120)
+    try:
+        stdout, stderr = process.communicate(timeout=300)
+    finally:
+        process.kill()
     return process.returncode, stdout, stderr
 
 
@@ -182,6 +185,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path
     assert_same_end(run_dir, whole)
     assert (run_dir / "certificate.json").exists()
     assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
+    assert not (run_dir / "damaged").exists()
 
 
 @pytest.mark.slow
@@ -250,7 +254,7 @@ sys.exit(train.main(sys.argv[1:]))
     screen += read_some(master)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
     assert process.returncode == 130
-    for heading in ("iteration", "games/s", "loss", "blunders left", "losing lines"):
+    for heading in ("compiling", "iteration", "games/s", "loss", "blunders left", "losing lines"):
         assert heading in text
     assert "interrupted: go on with --resume" in text
     assert screen.rfind(b"\x1b[?25h") > screen.rfind(b"\x1b[?25l") >= 0  # The cursor is back.
@@ -432,6 +436,7 @@ def test_stops_when_the_numbers_explode(tmp_path, capfd):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
 
 
+@pytest.mark.slow
 def test_says_so_when_the_disk_is_full(tmp_path):
     program = """
 import resource, sys
@@ -520,6 +525,23 @@ def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monke
     assert train.main(arguments.split()) == 2
     assert_error(capfd, *fragments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_the_sentence_is_the_same_in_a_narrow_terminal(columns, monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert train.main(["--learner.batchsize", "3"]) == 2
+    assert capfd.readouterr().err == (
+        "error: Unrecognized options: --learner.batchsize, 3, perhaps you meant "
+        "--learner.batch-size: python -m experiments.train --help lists what is allowed\n"
+    )
+
+
+def test_reads_the_boxes_of_a_terminal_without_line_drawing():
+    box = " Value error   \n -----------\n  Error parsing --a: not a\n  number.\n  ----\n  More.\n"
+    assert console._unbox(box, "program") == (
+        "Error parsing --a: not a number: python -m program --help lists what is allowed"
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,7 @@ def rows(start, count):
 def draw_many(state):
     """Draws 2,000 times from every shard; leaves `[2000, SHARDS, DRAWS, ...]`."""
     keys = jax.random.split(jax.random.key(0), (2000, SHARDS))
-    drawn = jax.vmap(lambda keys: REPLAY.sample(state, keys))(keys)
-    return jax.tree.map(lambda x: x.reshape(2000, SHARDS, DRAWS, *x.shape[2:]), drawn)
+    return jax.vmap(lambda keys: REPLAY.sample(state, keys))(keys)
 
 
 add = jax.jit(REPLAY.add)

@@ -462,9 +462,11 @@ def test_settings_may_be_integers(some_states, config):
         {"gumbel_scale": -1},
         {"value_scale": -1},
         {"maxvisit_init": -1},
+        {"algorithm": "uct"},
+        {"first_play_urgency": "win"},
     ],
 )
 def test_bad_settings_are_refused(setting):
-    name = next(iter(setting))
-    with pytest.raises(ValueError, match=f"search.{name} is {setting[name]}: use "):
+    name, value = next(iter(setting.items()))
+    with pytest.raises(ValueError, match=f"search.{name} is {value!r}: use "):
         SearchConfig(**setting)
