@@ -2,7 +2,7 @@
 
 `make` returns a game, `load` a trained player; everything else is imported from its module,
 in the order of the package's map: `game`, `games`, `oracle`, `verify`, `network`,
-`evaluators`, `search`, `selfplay`, `targets`, `replay`, `learner`, `train`, `checkpoint`.
+`evaluators`, `search`, `selfplay`, `targets`, `replay`, `learner`, `train`, `checkpoint`, `player`.
 """
 
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ from azjax import games
 from azjax.games import make
 
 if TYPE_CHECKING:
-    from azjax.checkpoint import Player
+    from azjax.player import Player
 
 __version__ = "0.1.0"
 __all__ = ["games", "load", "make"]
 
 
 def load(run_dir: str) -> "Player":
-    """Loads the newest sound checkpoint of a run; see `checkpoint.load`."""
-    from azjax import checkpoint  # Orbax takes a while to import, and few need it.
+    """Loads the newest sound checkpoint of a run; see `player.load`."""
+    from azjax import player  # Orbax takes a while to import, and few need it.
 
-    return checkpoint.load(run_dir)
+    return player.load(run_dir)

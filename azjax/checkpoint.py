@@ -1,4 +1,4 @@
-"""Run directories: configuration, checkpoints and trained players, on disk.
+"""Run directories: configuration and checkpoints, on disk.
 
 A run directory holds `config.json` and `checkpoints/ITERATION/`, each checkpoint complete:
 parameters, optimiser, buffer, games in flight, key and counter. It is written beside its
@@ -8,7 +8,6 @@ a stranger's checkpoint runs no code.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
@@ -16,23 +15,19 @@ import os
 import pathlib
 import shutil
 import textwrap
-import typing
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
-from azjax.game import Game, State
-from azjax.search import SearchConfig, SearchResult, make_search
+from azjax.settings import from_dict
 from azjax.train import (
     Config,
     TrainState,
     abstract_state,
     make_mesh,
-    make_parts,
     make_state,
 )
 
@@ -185,39 +180,9 @@ def read_settings(path: Path, cls: type[Settings]) -> Settings:
       CheckpointError: if the file is no JSON, or an entry is unknown or of a wrong type.
     """
     try:
-        return _from_dict(cls, json.loads(pathlib.Path(path).read_text()))
+        return from_dict(cls, json.loads(pathlib.Path(path).read_text()))
     except (ValueError, OSError) as error:
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
-
-
-def _from_dict(cls, content: Any, prefix: str = ""):
-    """Builds a (nested) dataclass from JSON; every unknown or wrong entry is a ValueError."""
-    if not isinstance(content, dict):
-        raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
-    hints = typing.get_type_hints(cls)
-    for name in content:
-        if name not in hints:
-            raise ValueError(f"unknown setting {prefix + name!r}: use one of {', '.join(hints)}")
-    return cls(**{k: _checked(prefix + k, v, hints[k]) for k, v in content.items()})
-
-
-def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Returns a setting's value if it is of the type that the setting has."""
-    choices = typing.get_args(hint)
-    if dataclasses.is_dataclass(hint):
-        return _from_dict(hint, value, f"{name}.")
-    if typing.get_origin(hint) is Literal:
-        if value not in choices:
-            raise ValueError(f"{name} is {value!r}: use {' or '.join(map(repr, choices))}")
-        return value
-    if typing.get_origin(hint) is tuple and isinstance(value, (list, tuple)):
-        return tuple(_checked(name, item, choices[0]) for item in value)
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        wanted = hint.__name__ if isinstance(hint, type) else str(hint)
-        raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
-    return value
 
 
 def restore(
@@ -344,99 +309,3 @@ def _abstract(config: Config, mesh: Mesh) -> TrainState:
     data = jax.eval_shape(jax.random.key_data, state.key)
     plain = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=state.key.sharding)
     return dataclasses.replace(state, key=plain)
-
-
-@dataclasses.dataclass(frozen=True)
-class Player:
-    """A trained player, as `load` returns it.
-
-    Attributes:
-      game: the rules.
-      config: the run's configuration.
-      params: the trained network in its inference form.
-      iteration: the iteration that it was saved after.
-      skipped: one sentence for each newer checkpoint that was damaged.
-    """
-
-    game: Game
-    config: Config
-    params: Any
-    iteration: int
-    skipped: tuple[str, ...] = ()
-
-    def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
-        """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
-
-        Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
-
-        Raises:
-          ValueError: if the states are not a batch.
-        """
-        return _compiled_evaluate(self.config)(self.params, states)
-
-    def search(self, key: jax.Array, states: State, **settings: Any) -> SearchResult:
-        """Searches from states `[B, ...]`.
-
-        Args:
-          key: one key for the whole batch.
-          states: the positions.
-          **settings: fields of `SearchConfig` to change, such as `num_simulations=64` or
-            `algorithm="puct"`.
-
-        Raises:
-          ValueError: if the states are not a batch, or a setting is unknown or out of range.
-        """
-        search = _from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
-        return _compiled_search(self.config, search)(self.params, key, states)
-
-
-@functools.lru_cache(maxsize=32)
-def _compiled_evaluate(config: Config) -> Callable:
-    parts = make_parts(config)
-
-    def evaluate(params, states):
-        _batch_size(parts.game, states)
-        return parts.evaluate(params, None, states)
-
-    return jax.jit(evaluate)
-
-
-@functools.lru_cache(maxsize=32)
-def _compiled_search(config: Config, settings: SearchConfig) -> Callable:
-    parts = make_parts(config)
-    search = make_search(settings, parts.game, parts.evaluate)
-
-    def split_and_search(params, key, states):
-        keys = jax.random.split(key, _batch_size(parts.game, states))
-        return search(params, keys, states)
-
-    return jax.jit(split_and_search)
-
-
-def _batch_size(game: Game, states: State) -> int:
-    """Returns `B` of a batch of states, or refuses what is none."""
-    one, many = (jax.tree.leaves(tree)[0] for tree in (jax.eval_shape(game.init), states))
-    if many.ndim != one.ndim + 1:
-        raise ValueError(
-            "states must be a batch, with one axis in front: give a single state one by "
-            "jax.tree.map(lambda leaf: leaf[None], state)"
-        )
-    return many.shape[0]
-
-
-def load(run_dir: Path) -> Player:
-    """Loads the newest sound checkpoint of a run as a player, on one device.
-
-    Raises:
-      CheckpointError: if there is no run or no sound checkpoint.
-    """
-    config = read_config(run_dir)
-    parts = make_parts(config)
-    state, skipped = restore(run_dir, config, make_mesh(jax.devices()[:1]))
-    return Player(
-        game=parts.game,
-        config=config,
-        params=parts.network.fold(state.learner.average),
-        iteration=int(state.iteration),
-        skipped=tuple(skipped),
-    )

@@ -4,7 +4,6 @@ import time
 
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
 
-import argparse  # noqa: E402
 import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
 import pathlib  # noqa: E402
@@ -12,59 +11,18 @@ import signal  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-from typing import Annotated, Any, Literal, NamedTuple  # noqa: E402
+from typing import Any, NamedTuple  # noqa: E402
 
 import jax  # noqa: E402
-import tyro  # noqa: E402
 from jax.sharding import Mesh  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from azjax import certificate as certificates  # noqa: E402
-from azjax import checkpoint, metrics, oracle, presets, train  # noqa: E402
+from azjax import checkpoint, metrics, oracle, train  # noqa: E402
 from azjax.game import Game  # noqa: E402
 from azjax.verify import Verdict, verify  # noqa: E402
 from experiments import console  # noqa: E402
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What a run started from and how long it goes on; its `plan.json`."""
-
-    preset: Literal["default", "paper", "mlp"] = "default"
-    """Settings to start from. default: the fastest route to perfect; paper: AlphaZero's
-    tower, PUCT and noise; mlp: a small perceptron with deep searches."""
-    smoke: bool = False
-    """Shrink everything, to see the whole program work in seconds."""
-    until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
-    """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
-    no losing line from either seat; never: at --max-iterations; auto: perfect where the
-    game can be enumerated, never elsewhere."""
-    max_iterations: int = 500
-    """Stop after this many iterations at the latest, earlier sittings included."""
-    checkpoint_every: int = 10
-    """Iterations between checkpoints; there is always one at the end."""
-
-    def __post_init__(self):
-        for name in ("max_iterations", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} is {getattr(self, name)}: use 1 or more")
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Trains AlphaZero by self-play, proving at every iteration how good the network is."""
-
-    config: Annotated[train.Config, tyro.conf.arg(name="")]
-    plan: Annotated[Plan, tyro.conf.arg(name="")]
-    run_dir: pathlib.Path | None = None
-    """Folder for checkpoints, metrics and the certificate. Left out: a new one in runs/."""
-    resume: bool = False
-    """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
-
-    def __post_init__(self):
-        if self.resume and self.run_dir is None:
-            raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
+from experiments.options import Options, Plan, parse  # noqa: E402
 
 
 class Proof(NamedTuple):
@@ -106,64 +64,6 @@ class Session(NamedTuple):
 
 class Diverged(Exception):
     """Training produced numbers that are not finite."""
-
-
-def parse(arguments: list[str]) -> Options:
-    """Reads the command line; presets and resumed runs give the defaults of the rest."""
-    known = _peek(arguments)
-    if known.resume and known.run_dir:
-        config = checkpoint.read_config(known.run_dir)
-        plan = checkpoint.read_settings(known.run_dir / "plan.json", Plan)
-        default = Options(config, plan, known.run_dir, resume=True)
-    elif known.smoke:
-        config = presets.smoke(presets.get(known.preset))
-        default = Options(config, Plan(until="never", max_iterations=3))
-    else:
-        default = Options(presets.get(known.preset), Plan())
-    options = console.parse(Options, arguments, "experiments.train", default=default)
-    if options.resume:
-        _refuse_changes(default, options)
-    return options
-
-
-def _peek(arguments: list[str]) -> argparse.Namespace:
-    """Reads only those options that the defaults of the others depend on."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--preset", default="default")
-    parser.add_argument("--run-dir", "--run_dir", type=pathlib.Path)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--smoke", action="store_true")
-    try:
-        return parser.parse_known_args(arguments)[0]
-    except argparse.ArgumentError as error:
-        raise ValueError(error) from error
-
-
-def _refuse_changes(saved: Options, given: Options) -> None:
-    """Refuses to resume a run with settings that would change its numbers."""
-    for (name, old), (_, new) in zip(_fixed(saved), _fixed(given), strict=True):
-        if old != new:
-            raise ValueError(
-                f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
-                f"not {new!r}: leave it out, or start a new run in another --run-dir"
-            )
-
-
-def _fixed(options: Options) -> list[tuple[str, Any]]:
-    """Lists the settings that no resumed run may change, with their dotted names."""
-    plan = options.plan
-    return [("preset", plan.preset), ("smoke", plan.smoke), *_flatten(options.config)]
-
-
-def _flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Lists the settings of a nested dataclass with their dotted names."""
-    found = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        nested = dataclasses.is_dataclass(value)
-        name = prefix + field.name
-        found += _flatten(value, f"{name}.") if nested else [(name, value)]
-    return found
 
 
 def prepare(options: Options) -> Session:

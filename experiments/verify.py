@@ -8,14 +8,15 @@ import dataclasses  # noqa: E402
 import json  # noqa: E402
 import pathlib  # noqa: E402
 import sys  # noqa: E402
-from typing import Literal  # noqa: E402
+from typing import Any, Literal  # noqa: E402
 
 import jax  # noqa: E402
 import tyro  # noqa: E402
 
 from azjax import certificate as certificates  # noqa: E402
 from azjax import checkpoint, oracle, train  # noqa: E402
-from azjax.verify import verify  # noqa: E402
+from azjax.player import load  # noqa: E402
+from azjax.verify import Verdict, verify  # noqa: E402
 from experiments import console  # noqa: E402
 
 
@@ -43,7 +44,7 @@ class Options:
 
 def examine(options: Options) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
-    player = checkpoint.load(options.run_dir)
+    player = load(options.run_dir)
     for sentence in player.skipped:
         console.note(f"{sentence}; examining an older one")
     solution = oracle.solve(player.game)
@@ -54,11 +55,16 @@ def examine(options: Options) -> int:
         print(json.dumps(console.as_json(certificate), indent=2))
     else:
         console.show_certificate(certificate)
-        policy = certificates.network_policy(parts, player.params)
-        verdict = jax.device_get(jax.jit(lambda: verify(solution, policy))())
+        verdict = _judge(parts, solution, player.params)
         console.show_blunders(player.game, solution, verdict, options.limit)
     holds = certificate.perfect if options.until == "perfect" else certificate.unbeatable
     return 0 if holds else 1
+
+
+def _judge(parts: train.Parts, solution: oracle.Solution, params: Any) -> Verdict:
+    """Examines the raw network; `params` is an argument, so that XLA folds no constants."""
+    judge = jax.jit(lambda p: verify(solution, certificates.network_policy(parts, p)))
+    return jax.device_get(judge(params))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -147,6 +147,18 @@ def test_a_player_of_connect_four(tmp_path):
     assert player.search(jax.random.key(0), states, num_simulations=4).action.shape == (2,)
 
 
+def test_loads_what_this_number_of_devices_could_not_train(tmp_path):
+    replay = dataclasses.replace(CONFIG.replay, shards=1)
+    config = dataclasses.replace(CONFIG, replay=replay)
+    with pytest.raises(ValueError, match="replay.shards is 1"):
+        train.check(config, jax.device_count())
+    checkpoint.create_run(tmp_path / "run", config)
+    with checkpoint.Checkpointer(tmp_path / "run") as checkpointer:
+        mesh = train.make_mesh(jax.devices()[:1])
+        checkpointer.save(train.make_state(config, mesh), 0.0)
+    assert azjax.load(tmp_path / "run").skipped == ()
+
+
 def test_says_what_is_wrong_with_a_folder(tmp_path):
     with pytest.raises(checkpoint.CheckpointError, match="is not a run directory"):
         azjax.load(tmp_path)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import azjax
 from azjax import checkpoint, presets, train
 from azjax.checkpoint import Checkpointer, CheckpointError
 
@@ -286,7 +287,7 @@ def test_loading_unpickles_nothing(run, monkeypatch):
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
     monkeypatch.setattr(np, "load", refuse)
-    assert checkpoint.load(run).iteration == 3
+    assert azjax.load(run).iteration == 3
 
 
 # Configurations.

@@ -13,7 +13,7 @@ ORDER = [
     *["settings", "game", "games", "oracle", "verify", "network", "evaluators", "search"],
     *["agents", "arena", "ratings"],
     *["selfplay", "targets", "replay", "learner", "train", "presets"],
-    *["checkpoint", "metrics", "certificate", "viz"],
+    *["checkpoint", "player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["selfplay", "targets", "replay", "learner", "train"]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 import pytest
 
+import azjax
 from azjax import certificate as certificates
 from azjax import checkpoint, presets
 from azjax.certificate import Certificate
@@ -292,7 +293,7 @@ def test_smoke_runs_finish(arguments, tmp_path, raw_only):
     assert [record["iteration"] for record in records(run_dir)] == [1, 2, 3]
     assert steps(run_dir) == [3]
     assert (run_dir / "certificate.json").exists() == ("connect_four" not in arguments)
-    assert checkpoint.load(run_dir).iteration == 3
+    assert azjax.load(run_dir).iteration == 3
 
 
 def test_the_certificate_is_what_verification_finds(whole, capfd):
@@ -431,7 +432,7 @@ def test_stops_when_the_numbers_explode(tmp_path, capfd):
     err = capfd.readouterr().err
     assert_one_sentence(err, "error: value_error became nan in iteration 2", "learning-rate")
     assert [record["iteration"] for record in records(run_dir)] == [1]
-    player = checkpoint.load(run_dir)
+    player = azjax.load(run_dir)
     assert player.iteration == 1 and player.skipped == ()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
 

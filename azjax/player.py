@@ -1,0 +1,111 @@
+"""A trained player, loaded from its run directory."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from azjax import checkpoint
+from azjax.game import Game, State
+from azjax.search import SearchConfig, SearchResult, make_search
+from azjax.settings import from_dict
+from azjax.train import Config, make_mesh, make_parts
+
+
+@dataclasses.dataclass(frozen=True)
+class Player:
+    """A trained player, as `load` returns it.
+
+    Attributes:
+      game: the rules.
+      config: the run's configuration.
+      params: the trained network in its inference form.
+      iteration: the iteration that it was saved after.
+      skipped: one sentence for each newer checkpoint that was damaged.
+    """
+
+    game: Game
+    config: Config
+    params: Any
+    iteration: int
+    skipped: tuple[str, ...] = ()
+
+    def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
+        """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
+
+        Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
+
+        Raises:
+          ValueError: if the states are not a batch.
+        """
+        return _compiled_evaluate(self.config)(self.params, states)
+
+    def search(self, key: jax.Array, states: State, **settings: Any) -> SearchResult:
+        """Searches from states `[B, ...]`.
+
+        Args:
+          key: one key for the whole batch.
+          states: the positions.
+          **settings: fields of `SearchConfig` to change, such as `num_simulations=64` or
+            `algorithm="puct"`.
+
+        Raises:
+          ValueError: if the states are not a batch, or a setting is unknown or out of range.
+        """
+        search = from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
+        return _compiled_search(self.config, search)(self.params, key, states)
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_evaluate(config: Config) -> Callable:
+    parts = make_parts(config)
+
+    def evaluate(params, states):
+        _batch_size(parts.game, states)
+        return parts.evaluate(params, None, states)
+
+    return jax.jit(evaluate)
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_search(config: Config, settings: SearchConfig) -> Callable:
+    parts = make_parts(config)
+    search = make_search(settings, parts.game, parts.evaluate)
+
+    def split_and_search(params, key, states):
+        keys = jax.random.split(key, _batch_size(parts.game, states))
+        return search(params, keys, states)
+
+    return jax.jit(split_and_search)
+
+
+def _batch_size(game: Game, states: State) -> int:
+    """Returns `B` of a batch of states, or refuses what is none."""
+    one, many = (jax.tree.leaves(tree)[0] for tree in (jax.eval_shape(game.init), states))
+    if many.ndim != one.ndim + 1:
+        raise ValueError(
+            "states must be a batch, with one axis in front: give a single state one by "
+            "jax.tree.map(lambda leaf: leaf[None], state)"
+        )
+    return many.shape[0]
+
+
+def load(run_dir: str | os.PathLike[str]) -> Player:
+    """Loads the newest sound checkpoint of a run as a player, on one device.
+
+    Raises:
+      checkpoint.CheckpointError: if there is no run or no sound checkpoint.
+    """
+    config = checkpoint.read_config(run_dir)
+    parts = make_parts(config)
+    state, skipped = checkpoint.restore(run_dir, config, make_mesh(jax.devices()[:1]))
+    return Player(
+        game=parts.game,
+        config=config,
+        params=parts.network.fold(state.learner.average),
+        iteration=int(state.iteration),
+        skipped=tuple(skipped),
+    )
