@@ -83,7 +83,7 @@ def network_policy(parts: Parts, params: Any) -> Policy:
 
 
 def search_policy(parts: Parts, config: SearchConfig, params: Any) -> Policy:
-    """The network with search: visit counts, ties broken by the search's own choice."""
+    """The network with search as a policy: the move that the search, without noise, plays."""
     search = make_search(config, parts.game, parts.evaluate)
 
     def policy(states):
