@@ -71,9 +71,10 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
     """
     columns = [np.asarray(leaf) for leaf in jax.tree.leaves(solution.states)]
     flat = np.concatenate([c.reshape(len(c), -1).astype(np.int32) for c in columns], axis=1)
+    flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
     weights = np.random.default_rng(0).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
     hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
-    order = np.argsort(hashes)
+    order, hashes = first[np.argsort(hashes)], np.sort(hashes)
     if len(np.unique(hashes)) != len(hashes):
         raise ValueError(f"two positions of {game.name} have the same hash: change the seed")
 
@@ -82,7 +83,7 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
         leaves = jax.tree.leaves(states)
         cells = jnp.concatenate([x.reshape(len(x), -1).astype(jnp.int32) for x in leaves], axis=1)
         key_of = jnp.sum(cells.astype(jnp.uint32) * weights, axis=1, dtype=jnp.uint32)
-        index = jnp.asarray(order)[jnp.searchsorted(hashes[order], key_of)]
+        index = jnp.asarray(order)[jnp.searchsorted(hashes, key_of)]
         logits = jnp.where(jnp.asarray(solution.optimal)[index], 0.0, -10.0)
         return logits, jnp.asarray(solution.values)[index]
 

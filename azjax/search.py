@@ -89,8 +89,8 @@ def make_search(config: SearchConfig, game: Game, evaluate: Evaluator) -> Search
 
     Args:
       config: the algorithm and its settings.
-      game: the rules; at least one position of a batch may be finished: its result has
-        action 0 and means nothing.
+      game: the rules. Positions of a batch may be finished; what is found for those means
+        nothing.
       evaluate: any evaluator; `params` are handed to it.
 
     Returns:

@@ -108,7 +108,8 @@ def unroll(
       encoding: of the recorded planes.
       search: from `search.make_search`.
       params: for the search's evaluator.
-      keys: `[B]`, one per game, so that a game does not depend on the batch around it.
+      keys: `[B]`, one per game, so that a game does not depend on the batch around it (unless
+        the search's evaluator is random: it draws for the whole batch at once).
       games: the games in flight.
 
     Returns:

@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
       losing_lines: `int32 [2]`, complete games that are lost when player 0 (first entry)
         or player 1 (second entry) follows the policy and the opponent plays anything.
       value_sign_errors: decided (won or lost) decision states where the value estimate is
-        zero or has the wrong sign.
+        zero or NaN or has the wrong sign.
       value_error: `float32 []`, mean absolute error of the value estimate.
       is_blunder: `bool [D]`, for each decision state.
       actions: `int32 [D]`, the chosen actions.
@@ -46,16 +46,20 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
     Args:
       solution: from `oracle.solve`.
       policy: `states -> (scores [D, A], values [D])`. The legal action of highest score
-        (logits, visit counts, probabilities) is the one played; values are for the player
-        to move, in [-1, 1].
+        (logits, visit counts, probabilities) is the one played, the lowest of equals, and
+        the lowest legal one where the scores are NaN; values are for the player to move,
+        in [-1, 1].
     """
     scores, values = policy(solution.decision_states)
     legal = solution.legal[solution.decisions]
-    actions = jnp.argmax(jnp.where(legal, scores, -jnp.inf), axis=1).astype(jnp.int32)
+    best = jnp.max(jnp.where(legal, scores, -jnp.inf), axis=1, keepdims=True)
+    chosen = legal & (scores == best)
+    chosen = jnp.where(jnp.any(chosen, axis=1, keepdims=True), chosen, legal)
+    actions = jnp.argmax(chosen, axis=1).astype(jnp.int32)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
     truth = solution.values[solution.decisions]
-    wrong_sign = (truth != 0) & (values * truth <= 0)
+    wrong_sign = (truth != 0) & ~(values * truth > 0)  # NaN is wrong, too.
     return Verdict(
         decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
         blunders=jnp.sum(is_blunder),

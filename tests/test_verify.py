@@ -149,3 +149,13 @@ def test_illegal_actions_are_never_chosen(solution, check):
     legal = solution.legal[solution.decisions]
     verdict = check(np.where(legal, -5.0, 5.0), solution.values[solution.decisions])
     assert np.take_along_axis(legal, np.asarray(verdict.actions)[:, None], axis=1).all()
+
+
+@pytest.mark.parametrize("score", [np.nan, -np.inf])
+def test_a_policy_without_preferences_still_plays_legal_moves(check, solution, score):
+    legal = solution.legal[solution.decisions]
+    scores = np.where(legal, score, 1.0).astype(np.float32)
+    truth = solution.values[solution.decisions]
+    verdict = check(scores, truth * np.nan)
+    np.testing.assert_array_equal(verdict.actions, legal.argmax(axis=1))
+    assert verdict.value_sign_errors == (truth != 0).sum()
