@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import numpy as np
+
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
 
@@ -15,4 +17,4 @@ def test_the_ten_lines_step_and_search_4096_games():
     assert result.action.shape == (4096,)
     assert result.action_weights.shape == (4096, game.num_actions)
     assert (abs(states.board).sum(axis=1) == 1).all()
-    assert (states.board[range(4096), result.action] == 0).all()
+    assert (np.asarray(states.board)[np.arange(4096), result.action] == 0).all()
