@@ -40,6 +40,10 @@ class Config:
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
 
+    def __post_init__(self):
+        if not 0 <= self.seed < 2**31:  # Beyond that, JAX would cut it down unasked.
+            raise ValueError(f"seed is {self.seed}: use 0 to {2**31 - 1}")
+
 
 @flax.struct.dataclass
 class TrainState:
