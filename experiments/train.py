@@ -4,25 +4,25 @@ import time
 
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
 
-import contextlib  # noqa: E402
-import dataclasses  # noqa: E402
-import pathlib  # noqa: E402
-import signal  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Callable, Iterator  # noqa: E402
-from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-from typing import Any, NamedTuple  # noqa: E402
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
-import jax  # noqa: E402
-from jax.sharding import Mesh  # noqa: E402
-from rich.console import Console  # noqa: E402
+import jax
+from jax.sharding import Mesh
+from rich.console import Console
 
-from azjax import certificate as certificates  # noqa: E402
-from azjax import checkpoint, metrics, oracle, train  # noqa: E402
-from azjax.game import Game  # noqa: E402
-from azjax.verify import Verdict, verify  # noqa: E402
-from experiments import console  # noqa: E402
-from experiments.options import Options, Plan, parse  # noqa: E402
+from azjax import certificate as certificates
+from azjax import checkpoint, metrics, oracle, train
+from azjax.game import Game
+from azjax.verify import Verdict, verify
+from experiments import console
+from experiments.options import Options, Plan, parse
 
 
 class Proof(NamedTuple):

@@ -4,20 +4,20 @@ import time
 
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
 
-import dataclasses  # noqa: E402
-import json  # noqa: E402
-import pathlib  # noqa: E402
-import sys  # noqa: E402
-from typing import Any, Literal  # noqa: E402
+import dataclasses
+import json
+import pathlib
+import sys
+from typing import Any, Literal
 
-import jax  # noqa: E402
-import tyro  # noqa: E402
+import jax
+import tyro
 
-from azjax import certificate as certificates  # noqa: E402
-from azjax import checkpoint, oracle, train  # noqa: E402
-from azjax.player import load  # noqa: E402
-from azjax.verify import Verdict, verify  # noqa: E402
-from experiments import console  # noqa: E402
+from azjax import certificate as certificates
+from azjax import checkpoint, oracle, train
+from azjax.player import load
+from azjax.verify import Verdict, verify
+from experiments import console
 
 
 @dataclasses.dataclass(frozen=True)
