@@ -10,11 +10,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from azjax.game import Game, State, play, random_action
 from azjax.network import Network
-from azjax.oracle import Solution
+from azjax.oracle import Solution, make_index
 
 Evaluator = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
@@ -69,22 +68,24 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
 
     It is for agents, tests and reports: learning never sees it. Ignores `params`.
     """
-    columns = [np.asarray(leaf) for leaf in jax.tree.leaves(solution.states)]
-    flat = np.concatenate([c.reshape(len(c), -1).astype(np.int32) for c in columns], axis=1)
-    flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
-    weights = np.random.default_rng(0).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
-    hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
-    order, hashes = first[np.argsort(hashes)], np.sort(hashes)
-    if len(np.unique(hashes)) != len(hashes):
-        raise ValueError(f"two positions of {game.name} have the same hash: change the seed")
+    index = make_index(game, solution)
 
     def evaluate(params, key, states):
         del params, key
-        leaves = jax.tree.leaves(states)
-        cells = jnp.concatenate([x.reshape(len(x), -1).astype(jnp.int32) for x in leaves], axis=1)
-        key_of = jnp.sum(cells.astype(jnp.uint32) * weights, axis=1, dtype=jnp.uint32)
-        index = jnp.asarray(order)[jnp.searchsorted(hashes, key_of)]
-        logits = jnp.where(jnp.asarray(solution.optimal)[index], 0.0, -10.0)
-        return logits, jnp.asarray(solution.values)[index]
+        row = index(states)
+        logits = jnp.where(jnp.asarray(solution.optimal)[row], 0.0, -10.0)
+        return logits, jnp.asarray(solution.values)[row]
+
+    return evaluate
+
+
+def combined_evaluator(policy: Evaluator, value: Evaluator) -> Evaluator:
+    """The logits of one evaluator and the values of another; `params` go to both."""
+
+    def evaluate(params, key, states):
+        key_policy, key_value = jax.random.split(key)
+        logits, _ = policy(params, key_policy, states)
+        _, values = value(params, key_value, states)
+        return logits, values
 
     return evaluate

@@ -144,9 +144,9 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
     """Draws a legal action uniformly; 0 where there is none. Returns `int32 []`."""
-    legal = game.legal_actions(state)
-    uniform = jax.random.uniform(key, legal.shape)
-    return jnp.argmax(jnp.where(legal, uniform, -1.0)).astype(jnp.int32)
+    count = jnp.cumsum(game.legal_actions(state))
+    chosen = jnp.floor(jax.random.uniform(key) * count[-1])
+    return jnp.argmax(count > chosen).astype(jnp.int32)
 
 
 def observation_planes(

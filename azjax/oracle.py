@@ -3,6 +3,7 @@
 The oracle judges: agents, verification, reports and tests read it, learning never does.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -151,6 +152,32 @@ def _unique_rows(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first, inverse.ravel()
+
+
+def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
+    """Builds `states [B, ...] -> int32 [B]`, where each stands in the solution.
+
+    Positions that are not in the solution get the number of some other one.
+
+    Raises:
+      ValueError: if two positions cannot be told apart by their hash.
+    """
+    columns = [np.asarray(leaf) for leaf in jax.tree.leaves(solution.states)]
+    flat = np.concatenate([c.reshape(len(c), -1).astype(np.int32) for c in columns], axis=1)
+    flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
+    weights = np.random.default_rng(0).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
+    hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
+    order, hashes = first[np.argsort(hashes)].astype(np.int32), np.sort(hashes)
+    if len(np.unique(hashes)) != len(hashes):
+        raise ValueError(f"two positions of {game.name} have the same hash: change the seed")
+
+    def index(states):
+        leaves = jax.tree.leaves(states)
+        cells = jnp.concatenate([x.reshape(len(x), -1).astype(jnp.int32) for x in leaves], axis=1)
+        hashed = jnp.sum(cells.astype(jnp.uint32) * weights, axis=1, dtype=jnp.uint32)
+        return jnp.asarray(order)[jnp.searchsorted(hashes, hashed)]
+
+    return index
 
 
 def count_games(solution: Solution) -> np.ndarray:

@@ -1,0 +1,255 @@
+"""The record of a player, and the players that need no search of their own."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.evaluators import Evaluator
+from azjax.game import Game, State
+from azjax.oracle import Solution, make_index
+from azjax.search import SearchConfig, make_search
+
+
+class Decision(NamedTuple):
+    """What a player does in `B` positions, and what it knows about them.
+
+    Rows of finished games mean nothing.
+
+    Attributes:
+      action: `int32 [B]`, a legal action.
+      weights: `float32 [B, A]`, the player's policy: sums to 1 over the legal actions.
+      value: `float32 [B]`, the outcome it expects, in [-1, 1], for the player to move.
+      q_values: `float32 [B, A]`, the same after each action, still for the player to move.
+      prior: `float32 [B, A]`, the policy that a search started from.
+      visit_counts: `int32 [B, A]`, simulations spent on each action.
+      nodes: `int32 [B]`, positions looked at.
+
+    The last five are None for players that do not know them.
+    """
+
+    action: jax.Array
+    weights: jax.Array
+    value: jax.Array | None = None
+    q_values: jax.Array | None = None
+    prior: jax.Array | None = None
+    visit_counts: jax.Array | None = None
+    nodes: jax.Array | None = None
+
+
+class Agent(NamedTuple):
+    """A player.
+
+    Attributes:
+      name: for tables and plots.
+      act: `(params, key, states [B, ...]) -> Decision`.
+      params: what to hand to `act`.
+      deterministic: whether a position alone determines the action.
+      traceable: whether `act` may be jitted; a player with a clock may not.
+      nodes: positions that `act` stores per game, for choosing how many games fit.
+      init_memory: for players that learn from game to game: `batch_size -> memory`, every
+        leaf `[B, ...]`, one memory for each game of a batch; None for all others.
+      learn: `(params, key, states, memory) -> (Decision, memory)`; None without memory.
+    """
+
+    name: str
+    act: Callable[[Any, jax.Array, State], Decision]
+    params: Any = None
+    deterministic: bool = False
+    traceable: bool = True
+    nodes: int = 1
+    init_memory: Callable[[int], Any] | None = None
+    learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
+
+
+def random_agent(game: Game) -> Agent:
+    """Plays all legal actions with equal probability."""
+
+    def act(params, key, states):
+        del params
+        legal = jax.vmap(game.legal_actions)(states)
+        weights = _uniform_over(legal)
+        # One number a game instead of one an action: the k-th legal action.
+        count = jnp.cumsum(legal, axis=-1)
+        chosen = jnp.floor(jax.random.uniform(key, legal.shape[:1]) * count[:, -1])
+        action = jnp.argmax(count > chosen[:, None], axis=-1)
+        return Decision(action.astype(jnp.int32), weights)
+
+    return Agent("random", act)
+
+
+def perfect_agent(game: Game, solution: Solution) -> Agent:
+    """Plays the first of the optimal actions; its weights are equal over all of them.
+
+    Args:
+      game: the rules.
+      solution: from `oracle.solve(game)`.
+    """
+    index = make_index(game, solution)
+    action_values = np.where(solution.legal, solution.action_values, 0.0)
+
+    def act(params, key, states):
+        del params, key
+        row = index(states)
+        optimal = jnp.asarray(solution.optimal)[row]
+        return Decision(
+            action=jnp.argmax(optimal, axis=-1).astype(jnp.int32),
+            weights=_uniform_over(optimal),
+            value=jnp.asarray(solution.values)[row],
+            q_values=jnp.asarray(action_values)[row],
+        )
+
+    return Agent("perfect", act, deterministic=True)
+
+
+def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
+    """Plays an evaluator's most probable legal action, without search.
+
+    Args:
+      game: the rules.
+      evaluate: from `evaluators.network_evaluator`, or any other one.
+      params: for the evaluator.
+      name: the player's.
+    """
+
+    def act(params, key, states):
+        logits, value = evaluate(params, key, states)
+        legal = jax.vmap(game.legal_actions)(states)
+        prior = _softmax_over(legal, logits)
+        action = jnp.argmax(jnp.where(legal, prior, -1.0), axis=-1)
+        return Decision(action.astype(jnp.int32), prior, value=value, prior=prior)
+
+    return Agent(name, act, params, deterministic=True)
+
+
+def search_agent(
+    game: Game,
+    config: SearchConfig,
+    evaluate: Evaluator,
+    params: Any = None,
+    name: str | None = None,
+    deterministic: bool = True,
+) -> Agent:
+    """Plays the action that a search without noise and at temperature 0 chooses.
+
+    With a network's evaluator it is AlphaZero by PUCT or Gumbel; with
+    `evaluators.rollout_evaluator` and `SearchConfig("uct")` it is classic MCTS.
+
+    Args:
+      game: the rules.
+      config: the algorithm and its simulations.
+      evaluate: any evaluator.
+      params: for the evaluator.
+      name: the player's; the algorithm and the number of simulations by default.
+      deterministic: whether the evaluator is. UCT is never deterministic.
+    """
+    search = make_search(config, game, evaluate)
+
+    def act(params, key, states):
+        batch = game.player(states).shape[0]
+        return decide(search(params, jax.random.split(key, batch), states))
+
+    return Agent(
+        name=name or f"{config.algorithm}({config.num_simulations})",
+        act=act,
+        params=params,
+        deterministic=deterministic and config.algorithm != "uct",
+        nodes=config.num_simulations + 1,
+    )
+
+
+def decide(result) -> Decision:
+    """Returns a `search.SearchResult` as a decision."""
+    tree = result.tree
+    return Decision(
+        action=result.action,
+        weights=result.action_weights,
+        value=result.value,
+        q_values=result.q_values,
+        prior=jax.nn.softmax(tree.children_prior_logits[:, tree.ROOT_INDEX]),
+        visit_counts=result.visit_counts,
+        nodes=jnp.sum(result.visit_counts, axis=-1),
+    )
+
+
+def sampled(agent: Agent) -> Agent:
+    """The same player, but its action is drawn from its weights.
+
+    A perfect player then plays every optimal action, and a search by its visit shares.
+    """
+
+    def draw(key, decision: Decision) -> Decision:
+        logits = jnp.where(decision.weights > 0, jnp.log(decision.weights), -jnp.inf)
+        action = jax.random.categorical(key, logits)
+        return decision._replace(action=action.astype(jnp.int32))
+
+    def act(params, key, states):
+        key_act, key_draw = jax.random.split(key)
+        return draw(key_draw, agent.act(params, key_act, states))
+
+    def learn(params, key, states, memory):
+        key_act, key_draw = jax.random.split(key)
+        decision, memory = agent.learn(params, key_act, states, memory)
+        return draw(key_draw, decision), memory
+
+    return agent._replace(
+        name=f"{agent.name}, sampled",
+        act=act,
+        deterministic=False,
+        learn=learn if agent.learn else None,
+    )
+
+
+def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
+    """The same player, asked once in every position of the game and looked up ever after.
+
+    It turns a slow deterministic player into the fastest one.
+
+    Args:
+      game: the rules.
+      solution: from `oracle.solve(game)`; only its list of positions is used.
+      agent: a deterministic player.
+
+    Raises:
+      ValueError: if the player draws its moves.
+    """
+    if not agent.deterministic:
+        raise ValueError(
+            f"{agent.name} does not always play the same move, so a table cannot stand for it: "
+            "tabulate a deterministic player"
+        )
+    index, decide_all = make_index(game, solution), jax.jit(agent.act)
+    actions = np.zeros(solution.num_states, np.int32)
+    weights = np.zeros(solution.legal.shape, np.float32)
+    for rows in _chunks(solution):
+        states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+        decision = decide_all(agent.params, jax.random.key(0), states)
+        actions[rows], weights[rows] = decision.action, decision.weights
+
+    def act(params, key, states):
+        del params, key
+        row = index(states)
+        return Decision(jnp.asarray(actions)[row], jnp.asarray(weights)[row])
+
+    return Agent(agent.name, act, deterministic=True)
+
+
+def _chunks(solution: Solution) -> Iterator[np.ndarray]:
+    """The decision states in chunks of few sizes, each of one ply, so alike in cost."""
+    for start, end in itertools.pairwise(solution.layers):
+        rows = np.arange(start, end)[~solution.over[start:end]]
+        size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
+        for first in range(0, len(rows), size):
+            yield rows[np.minimum(np.arange(first, first + size), len(rows) - 1)]
+
+
+def _uniform_over(mask: jax.Array) -> jax.Array:
+    return mask / jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
+
+
+def _softmax_over(mask: jax.Array, logits: jax.Array) -> jax.Array:
+    lowest = jnp.finfo(logits.dtype).min
+    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, logits, lowest)), 0.0)

@@ -1,0 +1,100 @@
+"""Any-time play: a search that is given seconds in place of a number of simulations."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.agents.agent import Agent, decide
+from azjax.evaluators import Evaluator
+from azjax.game import Game
+from azjax.search import SearchConfig, considered_visits, make_resumable
+
+_PROBE = 32  # Simulations that measure the speed of a batch size not met before.
+_SHARE = 1 / 16  # Of the time left, between two looks at the clock.
+
+
+def anytime_agent(
+    game: Game,
+    config: SearchConfig,
+    evaluate: Evaluator,
+    params: Any = None,
+    seconds: float = 0.1,
+    name: str | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Agent:
+    """Searches until its time is up, then plays the best action found.
+
+    A batch of positions shares the time. The first call with a batch size compiles and
+    measures the speed, which takes seconds of its own. Gumbel must know beforehand how many
+    simulations there will be, and takes the number that its speed so far lets expect.
+
+    Args:
+      game: the rules.
+      config: as for `search_agent`; `num_simulations` is the most that it makes, and its
+        tree needs memory for as many.
+      evaluate: any evaluator.
+      params: for the evaluator.
+      seconds: time for one call.
+      name: the player's; the algorithm and the time by default.
+      clock: what tells the time, in seconds.
+
+    Returns:
+      A player whose `act` looks at the clock, so that it cannot be jitted.
+
+    Raises:
+      ValueError: if the time is not above 0.
+    """
+    if not seconds > 0:
+        raise ValueError(f"{seconds} seconds are no time to search: use above 0")
+    capacity = config.num_simulations
+    search = make_resumable(config, game, evaluate)
+    start, finish = jax.jit(search.start), jax.jit(search.finish)
+    grow = jax.jit(search.grow, donate_argnums=4)
+    speed: dict[int, float] = {}  # Simulations a second, by batch size.
+
+    def run(params, keys, states, limit: float, expected: int):
+        """Grows a tree for `limit` seconds or to `expected` simulations."""
+        began = clock()
+        schedule = _schedule(config, game, expected)
+        tree, done = start(params, keys, states, schedule), 0
+        rate = speed.get(len(keys), 0.0)
+        while done < expected and (left := limit - (clock() - began)) > 0:
+            count = max(1, min(int(rate * left * _SHARE), expected - done))
+            tree = jax.block_until_ready(
+                grow(params, keys, states, schedule, tree, jnp.int32(done), jnp.int32(count))
+            )
+            done += count
+            rate = done / max(clock() - began, 1e-9)
+        speed[len(keys)] = rate
+        return jax.block_until_ready(finish(params, keys, states, schedule, tree))
+
+    def act(params, key, states):
+        keys = jax.random.split(key, game.player(states).shape[0])
+        if len(keys) not in speed:
+            for _ in range(2):  # The first one compiles.
+                run(params, keys, states, 3600.0, min(_PROBE, capacity))
+        expected = capacity
+        if config.algorithm == "gumbel":
+            expected = int(np.clip(speed[len(keys)] * seconds, 1, capacity))
+        return decide(run(params, keys, states, seconds, expected))
+
+    return Agent(
+        name=name or f"{config.algorithm}({seconds:g} s)",
+        act=act,
+        params=params,
+        traceable=False,
+        nodes=capacity + 1,
+    )
+
+
+def _schedule(config: SearchConfig, game: Game, expected: int) -> np.ndarray:
+    """Sequential halving for the simulations expected, as long as the tree's room."""
+    if config.algorithm != "gumbel":
+        return np.zeros((0, 0), np.int32)
+    considered = min(config.max_considered_actions, game.num_actions)
+    planned = considered_visits(considered, expected)
+    return np.pad(planned, ((0, 0), (0, config.num_simulations - expected)), mode="edge")

@@ -1,0 +1,174 @@
+"""Minimax and alpha-beta: depth-first search with an explicit stack, jitted and vmapped.
+
+Both are negamax (Knuth and Moore 1975): every value is for the player to move, and the
+discount of a move says how it turns into that of the player before. Nothing recurses: a
+`while_loop` looks at the top of a stack, and either descends, or folds a value into the
+node above.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.agents.agent import Agent, Decision
+from azjax.evaluators import Evaluator, uniform_evaluator
+from azjax.game import Game, State, play
+
+
+class _Node(NamedTuple):
+    """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
+
+    state: State
+    next_action: jax.Array  # int32 [], actions below it are done.
+    best: jax.Array  # float32 [], the value so far; -inf before the first.
+    alpha: jax.Array  # float32 [], what the mover has for sure elsewhere.
+    beta: jax.Array  # float32 [], more than this the opponent will not allow.
+    reward: jax.Array  # float32 [], of the move that led here, to who made it.
+    discount: jax.Array  # float32 [], of that move.
+
+
+class _Progress(NamedTuple):
+    stack: _Node
+    depth: jax.Array  # int32 [], the top of the stack; -1 when done.
+    nodes: jax.Array  # int32 [], visited so far.
+    action: jax.Array  # int32 [], the best at the root so far.
+    q_values: jax.Array  # float32 [A], of the root's actions.
+
+
+def minimax_agent(
+    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+) -> Agent:
+    """Searches every line to a depth; plays the first of the best actions.
+
+    Args:
+      game: the rules.
+      depth: moves to look ahead; the length of the longest game if None.
+      evaluate: its values judge the positions at the horizon; all are even if None.
+      params: for the evaluator.
+
+    Returns:
+      A player whose decisions hold the value, that of every action, and the positions
+      visited, the root among them. Its weights are equal over the best actions.
+
+    Raises:
+      ValueError: if the depth is below 1.
+    """
+    return _make_agent("minimax", game, depth, evaluate, params, prune=False)
+
+
+def alpha_beta_agent(
+    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+) -> Agent:
+    """Finds the value and the action of `minimax_agent` without visiting every position.
+
+    Arguments and results are the same, but the values of actions other than the chosen
+    one are upper bounds, so that its weights are all on that one.
+    """
+    return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
+
+
+def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
+    if depth is not None and depth < 1:
+        raise ValueError(f"a search depth of {depth} looks at nothing: use 1 or more")
+    label = name if depth is None else f"{name}({depth})"
+    max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
+    evaluate = evaluate or uniform_evaluator(game)
+
+    def act(params, key, states):
+        keys = jax.random.split(key, game.player(states).shape[0])
+
+        def search_one(key, state):
+            return _search(game, max_depth, prune, evaluate, params, key, state)
+
+        found = jax.vmap(search_one)(keys, states)
+        legal = jax.vmap(game.legal_actions)(states)
+        value = found.stack.best[:, 0]
+        best = legal & (found.q_values == value[:, None])
+        if prune:
+            best = jax.nn.one_hot(found.action, game.num_actions)
+        return Decision(
+            action=found.action,
+            weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
+            value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
+            q_values=jnp.where(legal, found.q_values, 0.0),
+            nodes=found.nodes,
+        )
+
+    return Agent(label, act, params, deterministic=True)
+
+
+def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
+    """Searches one state; the value is the root's `best`."""
+    infinity = jnp.asarray(jnp.inf, jnp.float32)
+    zero = jnp.zeros((), jnp.float32)
+    root = _Node(state, jnp.int32(0), -infinity, -infinity, infinity, zero, zero)
+    start = _Progress(
+        stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
+        depth=jnp.int32(0),
+        nodes=jnp.int32(1),
+        action=jnp.int32(0),
+        q_values=jnp.full(game.num_actions, -infinity),
+    )
+
+    def advance(progress: _Progress) -> _Progress:
+        depth = progress.depth
+        node = jax.tree.map(lambda leaf: leaf[depth], progress.stack)
+        todo = game.legal_actions(node.state) & (jnp.arange(game.num_actions) >= node.next_action)
+        descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
+        action = jnp.argmax(todo).astype(jnp.int32)
+        step = play(game, node.state, action)
+        over = game.is_over(step.state)
+        key_leaf = jax.random.fold_in(key, progress.nodes)
+        _, values = evaluate(params, key_leaf, jax.tree.map(lambda leaf: leaf[None], step.state))
+        is_leaf = over | (depth + 1 == max_depth)
+        leaf_value = step.reward + step.discount * jnp.where(over, 0.0, values[0])
+        # Whose value has become known: a leaf's, folded in here, or this node's, in its parent.
+        value = jnp.where(descend, leaf_value, node.reward + node.discount * node.best)
+        known = (descend & is_leaf) | (~descend & (depth > 0))
+        below = _child(node, step)
+        stack = progress.stack
+        stack = stack._replace(
+            next_action=stack.next_action.at[depth].set(
+                jnp.where(descend, action + 1, node.next_action)
+            )
+        )
+        into = jnp.where(descend, depth, depth - 1)
+        tried = jnp.where(descend, action, stack.next_action[into] - 1)
+        better = known & (value > stack.best[into])
+        stack = stack._replace(
+            best=stack.best.at[into].set(jnp.where(better, value, stack.best[into])),
+            alpha=stack.alpha.at[into].set(
+                jnp.where(better, jnp.maximum(value, stack.alpha[into]), stack.alpha[into])
+            ),
+        )
+        push = descend & ~is_leaf
+        slot = jnp.where(push, depth + 1, max_depth)  # Out of range, where nothing is pushed.
+        stack = jax.tree.map(lambda old, new: old.at[slot].set(new, mode="drop"), stack, below)
+        at_root = known & (into == 0)
+        return _Progress(
+            stack=stack,
+            depth=jnp.where(push, depth + 1, jnp.where(descend, depth, depth - 1)),
+            nodes=progress.nodes + descend,
+            action=jnp.where(better & (into == 0), tried, progress.action),
+            q_values=jnp.where(
+                at_root & (jnp.arange(game.num_actions) == tried), value, progress.q_values
+            ),
+        )
+
+    return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
+
+
+def _child(node: _Node, step) -> _Node:
+    """The node after a move; its window is the parent's, for whoever is to move there."""
+    low, high = node.alpha - step.reward, node.beta - step.reward
+    same = step.discount > 0
+    return _Node(
+        state=step.state,
+        next_action=jnp.int32(0),
+        best=jnp.asarray(-jnp.inf, jnp.float32),
+        alpha=jnp.where(same, low, -high),
+        beta=jnp.where(same, high, -low),
+        reward=step.reward,
+        discount=step.discount,
+    )

@@ -1,0 +1,275 @@
+"""Persistent MCTS: UCT whose statistics, keyed by position, last from game to game.
+
+The memory is an array-valued hash table that is threaded through every call. Positions
+reached by different moves share one entry, so the tree is in truth a graph.
+"""
+
+import dataclasses
+import math
+import os
+import pathlib
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.agents.agent import Agent, Decision
+from azjax.game import Game, State, random_action
+from azjax.settings import check_choices, check_range
+
+_PROBES = 16  # Neighbouring slots in which a position may stand.
+
+
+@dataclasses.dataclass(frozen=True)
+class PersistentConfig:
+    """How a player with a memory spends its simulations."""
+
+    num_simulations: int = 50
+    """Simulations per move, added to all those of the past."""
+    exploration: float = math.sqrt(2)
+    """Weight C of the confidence bound."""
+    expansion: Literal["random", "last"] = "random"
+    """Which untried action comes first, and which of equally visited ones is played: a
+    random one, or the one of highest number."""
+    capacity: int = 2**14
+    """Positions that the memory has room for, rounded up to a power of two."""
+
+    def __post_init__(self):
+        check_choices("persistent", self)
+        check_range("persistent", self, "num_simulations", 1)
+        check_range("persistent", self, "exploration", 0)
+        check_range("persistent", self, "capacity", _PROBES, 2**30)
+
+    @property
+    def bits(self) -> int:
+        """The binary logarithm of the number of slots."""
+        return math.ceil(math.log2(self.capacity))
+
+
+class Memory(NamedTuple):
+    """What is known about positions; `C` slots, and an axis `B` in front for a batch.
+
+    Attributes:
+      fingerprints: `uint32 [C]`, which position a slot holds; 0 if none.
+      visits: `int32 [C]`, simulations that came through it.
+      totals: `float32 [C]`, the sum of their outcomes, for player 0.
+      children: `int32 [C, A]`, the slot after each action; -1 where untried.
+    """
+
+    fingerprints: jax.Array
+    visits: jax.Array
+    totals: jax.Array
+    children: jax.Array
+
+
+class _Walk(NamedTuple):
+    """A simulation on its way down."""
+
+    state: State
+    slot: jax.Array  # int32 []
+    path: jax.Array  # int32 [max_plies + 1], the slots passed; C where there is none.
+    length: jax.Array  # int32 []
+    outcome: jax.Array  # float32 [], rewards so far, for player 0.
+
+
+def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
+    """UCT with a memory: each move adds simulations to what earlier moves and games left.
+
+    At a node with untried actions one of them is tried, followed by a random game; at
+    others UCB1 chooses, with the visits and the mean of the *position* that an action
+    leads to, however it was reached. The most visited action is played.
+
+    Where the table is full, new positions are not stored, and at one of them the player
+    moves at random. Only outcomes at the end of a game count as rewards.
+
+    Returns:
+      A player with `init_memory` and `learn`; its `act` starts from an empty memory.
+    """
+    slots = 2**config.bits
+
+    def init_memory(batch_size: int) -> Memory:
+        return Memory(
+            fingerprints=jnp.zeros((batch_size, slots), jnp.uint32),
+            visits=jnp.zeros((batch_size, slots), jnp.int32),
+            totals=jnp.zeros((batch_size, slots), jnp.float32),
+            children=jnp.full((batch_size, slots, game.num_actions), -1, jnp.int32),
+        )
+
+    def learn(params, key, states, memory):
+        del params
+        key_simulate, key_choose = jax.random.split(key)
+        batch = game.player(states).shape[0]
+        locate = jax.vmap(lambda memory, state: _locate(config, memory, state))
+        roots, memory = locate(memory, states)
+        roots = jnp.where(jax.vmap(game.is_over)(states), -1, roots)  # Nothing to think about.
+
+        def simulate(i, memory):
+            keys = jax.random.split(jax.random.fold_in(key_simulate, i), batch)
+            return jax.vmap(lambda *xs: _simulate(game, config, *xs))(keys, memory, roots, states)
+
+        memory = jax.lax.fori_loop(0, config.num_simulations, simulate, memory)
+        keys = jax.random.split(key_choose, batch)
+        choose = jax.vmap(lambda *xs: _choose(game, config, *xs))
+        return choose(keys, memory, roots, states), memory
+
+    def act(params, key, states):
+        return learn(params, key, states, init_memory(game.player(states).shape[0]))[0]
+
+    return Agent(
+        name=f"learner({config.num_simulations})",
+        act=act,
+        nodes=slots,
+        init_memory=init_memory,
+        learn=learn,
+    )
+
+
+def _locate(config: PersistentConfig, memory: Memory, state: State) -> tuple[jax.Array, Memory]:
+    """Returns the slot of a position, taking a free one if it is new; -1 if there is none."""
+    leaves = [jnp.ravel(leaf).astype(jnp.uint32) for leaf in jax.tree.leaves(state)]
+    content = jnp.concatenate(leaves)
+    weights = np.random.default_rng(0).integers(2**32, size=(2, content.size), dtype=np.uint32)
+    place, fingerprint = jnp.sum(content * (weights | 1), axis=1, dtype=jnp.uint32)
+    fingerprint |= jnp.uint32(1)  # 0 says that a slot is free.
+    start = (place >> (32 - config.bits)).astype(jnp.int32)
+    probes = (start + jnp.arange(_PROBES)) % 2**config.bits
+    found = memory.fingerprints[probes]
+    usable = (found == fingerprint) | (found == 0)
+    slot = jnp.where(jnp.any(usable), probes[jnp.argmax(usable)], -1)
+    target = jnp.where(slot < 0, 2**config.bits, slot)
+    stored = memory.fingerprints.at[target].set(fingerprint, mode="drop")
+    return slot, memory._replace(fingerprints=stored)
+
+
+def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, state) -> Memory:
+    """Makes one simulation: selection, expansion, a random game, backup."""
+    key_order, key_rollout = jax.random.split(key)
+    nowhere = 2**config.bits
+    known = root >= 0
+    path = jnp.full(game.max_plies + 1, nowhere).at[0].set(jnp.where(known, root, nowhere))
+    start = _Walk(state, root, path, jnp.int32(1), jnp.float32(0))
+
+    def goes_on(walk):
+        return known & jnp.any(game.legal_actions(walk.state)) & ~jnp.any(_untried(walk))
+
+    def _untried(walk):
+        return game.legal_actions(walk.state) & (memory.children[walk.slot] < 0)
+
+    def descend(walk):
+        action = _ucb_action(game, config, memory, walk)
+        slot = memory.children[walk.slot, action]
+        moved, outcome = _move(game, walk.state, action, walk.outcome)
+        return _Walk(moved, slot, walk.path.at[walk.length].set(slot), walk.length + 1, outcome)
+
+    walk = jax.lax.while_loop(goes_on, descend, start)
+    untried = _untried(walk)
+    order = jnp.arange(game.num_actions, dtype=jnp.float32)
+    if config.expansion == "random":
+        order = jax.random.uniform(key_order, (game.num_actions,))
+    action = jnp.argmax(jnp.where(untried, order, -1.0))
+    moved, outcome = _move(game, walk.state, action, walk.outcome)
+    slot, memory = _locate(config, memory, moved)
+    expands = known & jnp.any(untried) & (slot >= 0)
+    leaf = jnp.where(expands, slot, nowhere)
+    path = walk.path.at[walk.length].set(leaf)
+    parent = jnp.where(expands, walk.slot, nowhere)
+    outcome = _rollout(game, key_rollout, moved, outcome)
+    return Memory(
+        fingerprints=memory.fingerprints,
+        visits=memory.visits.at[path].add(1, mode="drop"),
+        totals=memory.totals.at[path].add(outcome, mode="drop"),
+        children=memory.children.at[parent, action].set(slot, mode="drop"),
+    )
+
+
+def _move(game: Game, state: State, action, outcome):
+    """Plays an action; returns the state and the rewards so far, for player 0."""
+    moved, reward = game.step(state, action)
+    return moved, outcome + jnp.where(game.player(state) == 0, reward, -reward)
+
+
+def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Walk):
+    """`argmax V + C sqrt(ln(N + 1) / n)` over the positions after each action."""
+    children = memory.children[walk.slot]
+    visits = jnp.maximum(memory.visits[children], 1)
+    mean = memory.totals[children] / visits
+    value = jnp.where(game.player(walk.state) == 0, mean, -mean)
+    bound = jnp.sqrt(jnp.log1p(memory.visits[walk.slot].astype(jnp.float32)) / visits)
+    score = jnp.where(game.legal_actions(walk.state), value + config.exploration * bound, -jnp.inf)
+    # Untried actions come highest number first in one order: equals are chosen like that, too.
+    return game.num_actions - 1 - jnp.argmax(score[::-1])
+
+
+def _rollout(game: Game, key, state: State, outcome):
+    """Plays at random to the end; returns the rewards of the whole game, for player 0."""
+
+    def move(carry, key):
+        state, outcome = carry
+        return _move(game, state, random_action(game, key, state), outcome), None
+
+    keys = jax.random.split(key, game.max_plies)
+    (_, outcome), _ = jax.lax.scan(move, (state, outcome), keys)
+    return outcome
+
+
+def _choose(game: Game, config: PersistentConfig, key, memory: Memory, root, state) -> Decision:
+    """Plays the most visited of one position's tried actions."""
+    legal = game.legal_actions(state)
+    children = memory.children[root]
+    tried = legal & (children >= 0) & (root >= 0)
+    visits = jnp.where(tried, memory.visits[children], 0)
+    mean = jnp.where(tried, memory.totals[children] / jnp.maximum(visits, 1), 0.0)
+    sign = jnp.where(game.player(state) == 0, 1.0, -1.0)
+    order = jnp.arange(game.num_actions, dtype=jnp.float32)
+    if config.expansion == "random":
+        order = jax.random.uniform(key, (game.num_actions,))
+    most = legal & (visits == jnp.max(jnp.where(legal, visits, -1)))
+    weights = jnp.where(jnp.any(tried), visits, legal)
+    return Decision(
+        action=jnp.argmax(jnp.where(most, order, -1.0)).astype(jnp.int32),
+        weights=weights / jnp.maximum(jnp.sum(weights), 1),
+        value=jnp.where(
+            root >= 0, sign * memory.totals[root] / jnp.maximum(memory.visits[root], 1), 0.0
+        ),
+        q_values=sign * mean,
+        visit_counts=visits,
+        nodes=jnp.where(root >= 0, config.num_simulations, 0),
+    )
+
+
+def save_memory(path: str | os.PathLike[str], game: Game, memory: Memory) -> None:
+    """Writes a memory to a `.npz` file, whole or not at all.
+
+    Args:
+      path: the file; replaced if it exists.
+      game: whose positions it knows.
+      memory: of any batch size.
+    """
+    path = pathlib.Path(path)
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        np.savez_compressed(file, game=np.array(game.name), **jax.device_get(memory)._asdict())
+    os.replace(temporary, path)
+
+
+def load_memory(path: str | os.PathLike[str], game: Game) -> Memory:
+    """Reads what `save_memory` wrote.
+
+    Raises:
+      ValueError: if the file is no memory, is damaged, or is of another game.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in ("game", *Memory._fields)}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # Zip and NumPy have many for a file that is damaged.
+        raise ValueError(
+            f"{path} is not a player's memory ({error}): give a file that save_memory wrote"
+        ) from error
+    if str(found["game"]) != game.name:
+        raise ValueError(
+            f"{path} is a memory of {found['game']}, not of {game.name}: use it with that game"
+        )
+    return Memory(*(jnp.asarray(found[name]) for name in Memory._fields))

@@ -1,0 +1,241 @@
+"""Honest statistics of games: rates and scores with intervals, counts compared, ratings fitted.
+
+Functions of counts on the host, in float64. A triple of counts is always wins, draws, losses.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import fft, optimize, sparse, special, stats
+
+ELO_PER_LOGIT = 400 / math.log(10)
+PRIOR_ELO = 1000.0  # With it, 100 wins of 100 make 1282 Elo; 60 of 100 stay at 70.
+
+
+class Interval(NamedTuple):
+    """An estimate and the ends of its confidence interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class Ratings(NamedTuple):
+    """What `fit` found, in Elo.
+
+    Attributes:
+      names: of the `P` players.
+      ratings: `float64 [P]`, relative to the anchor or to the players' average.
+      low, high: `float64 [P]`, the ends of the intervals of `ratings`.
+      first_move_advantage: what moving first adds to a rating.
+      draw_parameter: Davidson's nu; equal players draw `nu / (2 + nu)` of their games.
+    """
+
+    names: tuple[str, ...]
+    ratings: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    first_move_advantage: Interval
+    draw_parameter: float
+
+
+def proportion(count: int, total: int, confidence: float = 0.95) -> Interval:
+    """Estimates a rate from `count` of `total`, with the score interval of Wilson (1927).
+
+    Raises:
+      ValueError: unless 0 <= count <= total, total >= 1 and 0 < confidence < 1.
+    """
+    if not (count % 1 == total % 1 == 0 <= count <= total > 0):
+        raise ValueError(f"count is {count} of {total}: use whole numbers, total 1 or more")
+    _check_confidence(confidence)
+    ends = stats.binomtest(int(count), int(total)).proportion_ci(confidence, method="wilson")
+    return Interval(count / total, float(ends.low), float(ends.high))
+
+
+def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
+    """Estimates the expected score of a game: 1 for a win, 1/2 for a draw, 0 for a loss.
+
+    Each end of the interval is the mean at which a total score as far out as the observed
+    one has probability (1 - confidence) / 2: the test inverted by Clopper and Pearson (1934),
+    whose interval this is where nothing was drawn. The rate of draws is the most likely one
+    given the mean (the estimated p-value of Lloyd 2008); the distribution of the total is
+    exact. Hence the ends stay within [0, 1], and coverage errs to the safe side.
+
+    Raises:
+      ValueError: unless the counts are whole, 0 or more, with a sum above 0, and
+        0 < confidence < 1.
+    """
+    counts = _check_counts("(wins, draws, losses)", (wins, draws, losses))
+    _check_confidence(confidence)
+    tail, games, score = (1 - confidence) / 2, int(counts.sum()), int(counts @ [2, 1, 0])
+
+    def excess(mean: float, scores: slice) -> float:
+        return _score_distribution(_likely_rates(mean, counts), games)[scores].sum() - tail
+
+    low: Any = optimize.brentq(excess, 0, 1, (slice(score, None),)) if score > 0 else 0
+    high: Any = optimize.brentq(excess, 0, 1, (slice(score + 1),)) if score < 2 * games else 1
+    estimate = score / (2 * games)
+    return Interval(estimate, float(low), float(high))
+
+
+def _likely_rates(mean: float, counts: np.ndarray) -> tuple[float, float, float]:
+    """Returns the most likely rates of wins, draws and losses among those of a mean score."""
+    wins, draws, losses = counts.tolist()
+    if draws == 0:
+        return mean, 0.0, 1 - mean
+    # Half the rate of draws solves sum(counts) u^2 - slope u + constant = 0; the smaller root.
+    slope, constant = draws + wins * (1 - mean) + losses * mean, draws * mean * (1 - mean)
+    root = math.sqrt(max(slope**2 - 4 * (wins + draws + losses) * constant, 0.0))
+    half = 2 * constant / (slope + root)
+    return mean - half, 2 * half, 1 - mean - half
+
+
+def _score_distribution(rates: tuple[float, float, float], games: int) -> np.ndarray:
+    """Returns the probabilities `[2 games + 1]` of the total score in halves of a point."""
+    win, draw, loss = rates
+    size: Any = fft.next_fast_len(2 * games + 1, real=True)
+    z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
+    probabilities: Any = fft.irfft((loss + draw * z + win * z**2) ** games, size)
+    return probabilities[: 2 * games + 1]
+
+
+def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
+    """Tests whether a small count of games is compatible with a large one.
+
+    With Jeffreys' prior, `reference` predicts the triples of as many games as `observed` by
+    the Dirichlet-multinomial distribution of parameters `reference + 1/2`. For `n` games all
+    `(n + 1)(n + 2) / 2` triples are enumerated: a method for hundreds, not for many thousands.
+
+    Returns:
+      The total probability of the triples that are no more probable than the observed one.
+
+    Raises:
+      ValueError: unless both are three whole numbers, 0 or more, with a sum above 0.
+    """
+    triple = _check_counts("observed", observed)
+    parameters = _check_counts("reference", reference) + 0.5
+    games = int(triple.sum())
+    wins, losses = np.nonzero(np.tri(games + 1)[::-1])  # Those with wins + losses <= games.
+    triples = np.stack([wins, games - wins - losses, losses], axis=1)
+    predicted = stats.dirichlet_multinomial(parameters, games)
+    rounding = 1e-6  # It must not tell triples of the same probability apart.
+    unlikely = predicted.logpmf(triples) <= predicted.logpmf(triple) + rounding
+    return float(predicted.pmf(triples)[unlikely].sum())
+
+
+def fit(
+    names: Sequence[str],
+    first: Any,
+    second: Any,
+    counts: Any,
+    confidence: float = 0.95,
+    anchor: str | None = None,
+) -> Ratings:
+    """Fits the ratings of a tournament: Bradley-Terry with draws and the advantage of moving first.
+
+    The model of Davidson (1970): with `x` the difference of the ratings in logits, the first
+    mover's advantage added, win : draw : loss = exp(x / 2) : nu : exp(-x / 2). The fit is the
+    most probable one under independent Gaussian priors of mean 0 and standard deviation
+    `PRIOR_ELO` on each rating, the advantage and log nu (in the same unit), so that who never
+    won is finite. The intervals are Laplace's: the inverse Hessian there. They are wide where
+    only the priors tell an advantage from a rating, as when one player always moves first.
+
+    Args:
+      names: of the `P` players.
+      first: `int [M]`, the player who moved first, an index of `names`.
+      second: `int [M]`, the player who moved second.
+      counts: `int [M, 3]`, games that the first mover won, drew and lost.
+      confidence: of the intervals.
+      anchor: the player whose rating is 0; by default the ratings average 0.
+
+    Raises:
+      ValueError: if an argument's shape, type or range is wrong, a player met itself or nobody,
+        or groups of players never met.
+    """
+    names, anchors = tuple(names), names if anchor is None else [anchor]
+    _check_confidence(confidence)
+    if unknown := set(anchors) - set(names):
+        raise ValueError(f"the anchor {unknown.pop()!r} is no player: use one of {names}")
+    first, second, counts = _check_games(names, first, second, counts)
+    mode, covariance = _posterior(_design(len(names), first, second), counts)
+    relative = np.eye(len(mode))  # Takes the anchor's rating from every rating.
+    relative[:-2, [names.index(name) for name in anchors]] -= 1 / len(anchors)
+    centre = ELO_PER_LOGIT * relative @ mode
+    errors = ELO_PER_LOGIT * np.sqrt(np.diag(relative @ covariance @ relative.T))
+    reach = special.ndtri((1 + confidence) / 2) * errors
+    low, high = centre - reach, centre + reach
+    advantage = Interval(float(centre[-2]), float(low[-2]), float(high[-2]))
+    return Ratings(names, centre[:-2], low[:-2], high[:-2], advantage, math.exp(mode[-1]))
+
+
+def _design(players: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns `[M, 3, P + 2]`: the logits' derivatives by ratings, advantage and log nu."""
+    eye = np.eye(players + 2)
+    win = (eye[first] - eye[second] + eye[-2]) / 2
+    return np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)
+
+
+def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the mode `[P + 2]` of the parameters, in logits, and the covariance there."""
+    games, precision = counts.sum(axis=1, keepdims=True), (ELO_PER_LOGIT / PRIOR_ELO) ** 2
+
+    def loss(theta: np.ndarray) -> float:
+        log_rates = special.log_softmax(design @ theta, axis=1)
+        return precision / 2 * theta @ theta - np.sum(counts * log_rates)
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        surplus = counts - games * special.softmax(design @ theta, axis=1)
+        return precision * theta - np.tensordot(surplus, design, axes=2)
+
+    def hessian(theta: np.ndarray) -> np.ndarray:
+        rates = special.softmax(design @ theta, axis=1)[..., None]
+        centred = (design - np.sum(rates * design, axis=1, keepdims=True)).reshape(-1, len(theta))
+        weights = (games[..., None] * rates).reshape(-1, 1)
+        return precision * np.eye(len(theta)) + centred.T @ (weights * centred)
+
+    start = np.zeros(design.shape[-1])
+    mode = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
+    mode = mode - np.linalg.solve(hessian(mode), gradient(mode))  # To the last digits.
+    return mode, np.linalg.inv(hessian(mode))
+
+
+def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
+    """Returns `first`, `second` and `counts` as arrays, if they make one tournament."""
+    first, second, counts = arrays = [np.asarray(array) for array in games]
+    if first.ndim != 1 or second.shape != first.shape or counts.shape != (*first.shape, 3):
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise ValueError(f"first, second, counts have shapes {shapes}: use [M], [M] and [M, 3]")
+    if any(array.dtype.kind not in "iu" for array in arrays) or counts.min(initial=0) < 0:
+        raise ValueError("first, second or counts are not whole or below 0: use integers from 0")
+    if len(set(names)) < len(names):
+        raise ValueError(f"names are {names}: use a different one for each player")
+    if not counts.any():
+        raise ValueError("counts sum to 0: use at least one game")
+    for player in {*first.tolist(), *second.tolist()} - set(range(len(names))):
+        raise ValueError(f"there is no player {player}: use 0 to {len(names) - 1}")
+    for player in first[np.equal(first, second)]:
+        raise ValueError(f"{names[player]!r} plays against itself: use two different players")
+    played = np.any(counts, axis=1)
+    met = sparse.coo_array((played[played], (first[played], second[played])), [len(names)] * 2)
+    number, labels = sparse.csgraph.connected_components(met, directed=False)
+    groups = [[n for n, of in zip(names, labels, strict=True) if of == g] for g in range(number)]
+    for group in groups[1:]:
+        raise ValueError(f"{groups[0]} and {group} never met, even through others: fit each alone")
+    return arrays
+
+
+def _check_counts(name: str, counts: Any) -> np.ndarray:
+    """Returns wins, draws and losses as an array `int64 [3]`, if they are."""
+    array = np.asarray(counts)
+    if array.shape != (3,) or array.dtype.kind not in "iu" or array.min() < 0 or not array.any():
+        wanted = "three whole numbers, 0 or more, with a sum above 0"
+        raise ValueError(f"{name} is {array.tolist()}: use {wanted}")
+    return array.astype(np.int64)
+
+
+def _check_confidence(confidence: float) -> None:
+    """Refuses a confidence that is no probability strictly between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}: use a number between 0 and 1, such as 0.95")
