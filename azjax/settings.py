@@ -4,6 +4,8 @@ import dataclasses
 import typing
 from typing import Any, Literal
 
+import jax
+
 
 def check_choices(section: str, config: Any) -> None:
     """Refuses a value that is none of its field's `Literal` choices.
@@ -28,6 +30,8 @@ def check_range(
 ) -> None:
     """Refuses a number below `low` or above `high`.
 
+    A JAX array goes unchecked, so that a setting may be traced, to be swept under `vmap`.
+
     Args:
       section: the configuration's name on the command line, such as `search`.
       config: a dataclass instance.
@@ -40,6 +44,8 @@ def check_range(
     """
     for name in names.split():
         value = getattr(config, name)
+        if isinstance(value, jax.Array):
+            continue
         if not value >= low or (high is not None and value > high):
             wanted = f"{low} or more" if high is None else f"{low} to {high}"
             raise ValueError(f"{section}.{name} is {value}: use {wanted}")

@@ -84,7 +84,8 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     moves at random. Only outcomes at the end of a game count as rewards.
 
     Returns:
-      A player with `init_memory` and `learn`; its `act` starts from an empty memory.
+      A player with `init_memory` and `learn`; its `act` starts from an empty memory. Its
+      `params` are the number of simulations, so that another one compiles nothing anew.
     """
     slots = 2**config.bits
 
@@ -97,7 +98,6 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
         )
 
     def learn(params, key, states, memory):
-        del params
         key_simulate, key_choose = jax.random.split(key)
         batch = game.player(states).shape[0]
         locate = jax.vmap(lambda memory, state: _locate(config, memory, state))
@@ -108,9 +108,9 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
             keys = jax.random.split(jax.random.fold_in(key_simulate, i), batch)
             return jax.vmap(lambda *xs: _simulate(game, config, *xs))(keys, memory, roots, states)
 
-        memory = jax.lax.fori_loop(0, config.num_simulations, simulate, memory)
+        memory = jax.lax.fori_loop(0, params, simulate, memory)
         keys = jax.random.split(key_choose, batch)
-        choose = jax.vmap(lambda *xs: _choose(game, config, *xs))
+        choose = jax.vmap(lambda *xs: _choose(game, config, params, *xs))
         return choose(keys, memory, roots, states), memory
 
     def act(params, key, states):
@@ -119,6 +119,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     return Agent(
         name=f"learner({config.num_simulations})",
         act=act,
+        params=np.int32(config.num_simulations),
         nodes=slots,
         init_memory=init_memory,
         learn=learn,
@@ -213,7 +214,7 @@ def _rollout(game: Game, key, state: State, outcome):
     return outcome
 
 
-def _choose(game: Game, config: PersistentConfig, key, memory: Memory, root, state) -> Decision:
+def _choose(game: Game, config, simulations, key, memory: Memory, root, state) -> Decision:
     """Plays the most visited of one position's tried actions."""
     legal = game.legal_actions(state)
     children = memory.children[root]
@@ -234,7 +235,7 @@ def _choose(game: Game, config: PersistentConfig, key, memory: Memory, root, sta
         ),
         q_values=sign * mean,
         visit_counts=visits,
-        nodes=jnp.where(root >= 0, config.num_simulations, 0),
+        nodes=jnp.where(root >= 0, simulations, 0),
     )
 
 
