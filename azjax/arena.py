@@ -181,8 +181,7 @@ def play_games(
         raise ValueError("an opening is a finished game: start from positions with a move left")
     size = batch_size or _batch_size(first, second, num_games)
     memories = tuple(a.init_memory(size) if a.init_memory else None for a in (first, second))
-    rules = game._replace(symmetries=None)  # What is left can be hashed, and so can the players.
-    match = _make_match(rules, first._replace(params=None), second._replace(params=None))
+    match = _make_match(_rules(game), _behaviour(first), _behaviour(second))
     played = []
     for batch in range(-(-num_games // size)):
         rows = (np.arange(size) + batch * size) % count
@@ -199,6 +198,16 @@ def play_games(
     )
     wide = digests.astype(np.uint64)
     return Games(outcomes, plies, wide[:, 0] << np.uint64(32) | wide[:, 1])
+
+
+def _rules(game: Game) -> Game:
+    """The game without its arrays, so that it can be hashed."""
+    return game._replace(symmetries=None)  # pyright: ignore[reportArgumentType]
+
+
+def _behaviour(agent: Agent) -> Agent:
+    """What determines the program that a player is compiled to."""
+    return agent._replace(name="", params=None, nodes=1)
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:

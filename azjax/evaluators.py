@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game, State, play, random_action
+from azjax.game import Game, State, legal_action_at, play
 from azjax.network import Network
 from azjax.oracle import Solution, make_index
 
@@ -44,14 +44,14 @@ def rollout_evaluator(game: Game) -> Evaluator:
     """All actions alike, and the outcome of one random game; ignores `params`."""
 
     def rollout(key, state):
-        def move(carry, key_ply):
+        def move(carry, uniform):
             state, total, weight = carry
-            step = play(game, state, random_action(game, key_ply, state))
+            step = play(game, state, legal_action_at(game.legal_actions(state), uniform))
             return (step.state, total + weight * step.reward, weight * step.discount), None
 
-        keys = jax.random.split(key, game.max_plies)
+        uniform = jax.random.uniform(key, (game.max_plies,))
         start = (state, jnp.zeros(()), jnp.ones(()))
-        (_, total, _), _ = jax.lax.scan(move, start, keys)
+        (_, total, _), _ = jax.lax.scan(move, start, uniform)
         return total
 
     def evaluate(params, key, states):

@@ -144,9 +144,22 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
     """Draws a legal action uniformly; 0 where there is none. Returns `int32 []`."""
-    count = jnp.cumsum(game.legal_actions(state))
-    chosen = jnp.floor(jax.random.uniform(key) * count[-1])
-    return jnp.argmax(count > chosen).astype(jnp.int32)
+    return legal_action_at(game.legal_actions(state), jax.random.uniform(key))
+
+
+def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Turns a uniform number into a uniformly drawn legal action.
+
+    Args:
+      legal: `bool [..., A]`.
+      uniform: `float32 [...]`, in [0, 1).
+
+    Returns:
+      `int32 [...]`; 0 where nothing is legal.
+    """
+    count = jnp.cumsum(legal, axis=-1)
+    chosen = jnp.floor(uniform * count[..., -1])
+    return jnp.argmax(count > chosen[..., None], axis=-1).astype(jnp.int32)
 
 
 def observation_planes(

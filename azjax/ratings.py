@@ -122,7 +122,7 @@ def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
     predicted = stats.dirichlet_multinomial(parameters, games)
     rounding = 1e-6  # It must not tell triples of the same probability apart.
     unlikely = predicted.logpmf(triples) <= predicted.logpmf(triple) + rounding
-    return float(predicted.pmf(triples)[unlikely].sum())
+    return min(float(predicted.pmf(triples)[unlikely].sum()), 1.0)
 
 
 def fit(

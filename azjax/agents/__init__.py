@@ -3,6 +3,7 @@
 from azjax.agents.agent import (
     Agent,
     Decision,
+    decide,
     network_agent,
     perfect_agent,
     random_agent,
@@ -27,6 +28,7 @@ __all__ = [
     "PersistentConfig",
     "alpha_beta_agent",
     "anytime_agent",
+    "decide",
     "load_memory",
     "minimax_agent",
     "network_agent",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.evaluators import Evaluator
-from azjax.game import Game, State
+from azjax.game import Game, State, legal_action_at
 from azjax.oracle import Solution, make_index
 from azjax.search import SearchConfig, make_search
 
@@ -72,11 +72,8 @@ def random_agent(game: Game) -> Agent:
         del params
         legal = jax.vmap(game.legal_actions)(states)
         weights = _uniform_over(legal)
-        # One number a game instead of one an action: the k-th legal action.
-        count = jnp.cumsum(legal, axis=-1)
-        chosen = jnp.floor(jax.random.uniform(key, legal.shape[:1]) * count[:, -1])
-        action = jnp.argmax(count > chosen[:, None], axis=-1)
-        return Decision(action.astype(jnp.int32), weights)
+        uniform = jax.random.uniform(key, legal.shape[:1])
+        return Decision(legal_action_at(legal, uniform), weights)
 
     return Agent("random", act)
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.agents.agent import Agent, Decision
-from azjax.game import Game, State, random_action
+from azjax.game import Game, State, legal_action_at
 from azjax.settings import check_choices, check_range
 
 _PROBES = 16  # Neighbouring slots in which a position may stand.
@@ -205,12 +205,13 @@ def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Wal
 def _rollout(game: Game, key, state: State, outcome):
     """Plays at random to the end; returns the rewards of the whole game, for player 0."""
 
-    def move(carry, key):
+    def move(carry, uniform):
         state, outcome = carry
-        return _move(game, state, random_action(game, key, state), outcome), None
+        action = legal_action_at(game.legal_actions(state), uniform)
+        return _move(game, state, action, outcome), None
 
-    keys = jax.random.split(key, game.max_plies)
-    (_, outcome), _ = jax.lax.scan(move, (state, outcome), keys)
+    uniform = jax.random.uniform(key, (game.max_plies,))
+    (_, outcome), _ = jax.lax.scan(move, (state, outcome), uniform)
     return outcome
 
 

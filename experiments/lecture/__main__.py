@@ -1,0 +1,143 @@
+"""`python -m experiments.lecture --out DIR`: all experiments, as tables, plots and one page."""
+
+import time
+
+_STARTED = time.time()  # Before the heavy imports: figures count the whole process.
+
+import dataclasses
+import functools
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from rich.console import Console
+from rich.progress import Progress
+
+from azjax import checkpoint
+from azjax.certificate import device_name, versions
+from experiments import console
+from experiments.lecture import exploration, integration, learning, matches, network
+from experiments.lecture.setup import Experiment, Setup, make_setup
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Makes the experiments of a lecture on Monte Carlo tree search again, at scale."""
+
+    out: pathlib.Path
+    """Folder for index.html, its pictures and results.json; made if it is not there."""
+    quick: bool = False
+    """Fewer games and searches: one minute in place of several."""
+    run_dir: pathlib.Path | None = None
+    """A trained run for the last experiment. Left out: a network is trained for a moment."""
+    seed: int = 0
+    """Of all randomness: the same seed gives the same numbers."""
+
+    def __post_init__(self):
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed is {self.seed}: use 0 to {2**32 - 1}")
+
+
+def _experiments(options: Options) -> tuple[Experiment, ...]:
+    """In the order of the page."""
+    return (
+        Experiment("All games", matches.count_all, matches.show_all),
+        Experiment("The UCB1 bonus", exploration.compute_bound, exploration.show_bound),
+        Experiment("Who beats whom", matches.play_all, matches.show_matches),
+        Experiment("Learning from game to game", learning.compute, learning.show),
+        Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits),
+        Experiment(
+            "The exploration constant", exploration.compute_constant, exploration.show_constant
+        ),
+        Experiment(
+            "AlphaTicTacToe: priors and values",
+            functools.partial(network.compute, run_dir=options.run_dir),
+            network.show,
+        ),
+        Experiment("Appendix: Monte Carlo integration", integration.compute, integration.show),
+    )
+
+
+def run(options: Options) -> int:
+    """Computes everything, two experiments at a time, and writes the page."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("the plots need matplotlib: pip install 'azjax[plots]'")
+    if options.run_dir is not None:
+        checkpoint.read_config(options.run_dir)
+    _check_writable(options.out)
+    experiments = _experiments(options)
+    with console.busy("solving the game…"):
+        setup = make_setup(options.quick, options.seed)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        overall = progress.add_task("experiments", total=len(experiments))
+
+        def compute(experiment: Experiment):
+            task = progress.add_task(experiment.title, total=None)
+            own = dataclasses.replace(setup, advance=lambda n: progress.advance(task, n))
+            before = time.time()
+            results = experiment.compute(own)
+            progress.remove_task(task)
+            progress.advance(overall)
+            return results, time.time() - before
+
+        with ThreadPoolExecutor(2) as pool:  # XLA computes outside Python's lock.
+            # The longest first, so that the last one to finish is a short one.
+            order = sorted(experiments, key=lambda e: e.compute not in _LONG)
+            started = {e.title: pool.submit(compute, e) for e in order}
+            computed = {title: future.result() for title, future in started.items()}
+    path = _write(options, setup, experiments, computed)
+    for experiment in experiments:
+        print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
+    print(f"{time.time() - _STARTED:6.1f} s  the whole process\npage: {path}")
+    return 0
+
+
+_LONG = (matches.play_all, learning.compute, exploration.compute_constant)
+
+
+def _check_writable(folder: pathlib.Path) -> None:
+    """Makes the folder, and finds out before the work whether it can be written to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _write(options: Options, setup: Setup, experiments, computed) -> pathlib.Path:
+    from experiments.lecture.page import Page  # Matplotlib takes a while to import.
+
+    page = Page("Monte Carlo tree search, the lecture's experiments at scale")
+    said = ", ".join(f"{name} {version}" for name, version in versions().items())
+    page.text(
+        "A lecture's players, made again as batched functions, play thousands of games in place "
+        "of a hundred. Every count of the lecture stands beside ours. "
+        + ("This is the quick version. " if options.quick else "")
+        + f"Seed {options.seed}; {device_name()}; {said}."
+    )
+    for experiment in experiments:
+        page.heading(experiment.title)
+        experiment.show(computed[experiment.title][0], page)
+    path = page.write(options.out)
+    results = {e.title: computed[e.title][0] for e in experiments}
+    temporary = options.out / "results.json.tmp"
+    temporary.write_text(json.dumps(results, indent=1))
+    os.replace(temporary, options.out / "results.json")
+    return path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the program; returns its exit status."""
+    try:
+        return run(console.parse(Options, arguments, "experiments.lecture"))
+    except (ValueError, OSError, checkpoint.CheckpointError) as error:
+        return console.fail(error)
+    except KeyboardInterrupt:
+        console.note("interrupted: nothing was written")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

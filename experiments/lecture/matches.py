@@ -1,0 +1,166 @@
+"""Every game there is, counted; and the lecture's pairings, with their counts beside ours."""
+
+import jax
+import numpy as np
+
+from azjax import ratings
+from azjax.agents import Agent
+from azjax.arena import Games, play_games
+from azjax.oracle import count_games
+from experiments.lecture.setup import Setup, classic, random_player, searcher
+
+# Who moves first, who second, and the lecture's games won by the first, drawn, lost.
+LECTURE = (
+    ("random", "minimax", (0, 18, 82)),
+    ("random", "alpha-beta", (0, 18, 82)),
+    ("random", "MCTS(10)", (19, 9, 72)),
+    ("random", "MCTS(100)", (0, 9, 91)),
+    ("MCTS(10)", "random", (89, 6, 5)),
+    ("MCTS(100)", "random", (97, 3, 0)),
+    ("minimax", "MCTS(10)", (95, 5, 0)),
+    ("minimax", "MCTS(100)", (53, 47, 0)),
+    ("minimax", "MCTS(500)", (13, 87, 0)),
+    ("MCTS(10)", "minimax", (0, 53, 47)),
+    ("MCTS(100)", "minimax", (0, 99, 1)),
+    ("MCTS(500)", "minimax", (0, 100, 0)),
+    ("MCTS(10)", "MCTS(10)", (60, 16, 24)),
+    ("MCTS(10)", "MCTS(500)", None),  # The lecture shows a plot and no count.
+)
+SIGNIFICANCE = 0.01  # Below it a count counts as incompatible.
+
+
+def count_all(setup: Setup) -> dict:
+    """Counts all games, by outcome and by first move."""
+    counts = count_games(setup.solution)
+    return {
+        "all": counts[0].tolist(),
+        "by first move": counts[setup.solution.children[0]].tolist(),
+    }
+
+
+def show_all(results: dict, page) -> None:
+    """The tallies beside the lecture's."""
+    wins, draws, losses = results["all"]
+    lecture = (131_184, 46_080, 77_904)
+    page.text(
+        f"All {sum(results['all']):,} games, counted on the graph of positions: X wins {wins:,}, "
+        f"{draws:,} are drawn, O wins {losses:,}. The lecture has "
+        f"{lecture[0]:,}, {lecture[1]:,} and {lecture[2]:,}: "
+        f"{'the same' if (wins, draws, losses) == lecture else 'NOT the same'}."
+    )
+    lecture_moves = {
+        "corner": (14_652, 5_184, 7_896),
+        "edge": (14_232, 5_184, 10_176),
+        "centre": (15_648, 4_608, 5_616),
+    }
+    cells = {"corner": (0, 2, 6, 8), "edge": (1, 3, 5, 7), "centre": (4,)}
+    rows = []
+    for name, theirs in lecture_moves.items():
+        ours = {tuple(results["by first move"][cell]) for cell in cells[name]}
+        shown = " or ".join(" / ".join(f"{n:,}" for n in triple) for triple in sorted(ours))
+        same = "yes" if ours == {theirs} else "no"
+        rows.append((name, shown, " / ".join(f"{n:,}" for n in theirs), same))
+    page.table(("first move", "ours: X wins / draws / O wins", "the lecture", "equal"), rows)
+
+
+def play_all(setup: Setup) -> list[dict]:
+    """Plays every pairing from the lecture's seat."""
+    results = []
+    for number, (first, second, lecture) in enumerate(LECTURE):
+        many = setup.choose(2_048 if "500" in first + second else 10_240, 512)
+        key = jax.random.fold_in(setup.key("matches"), number)
+        games = _play(setup, first, second, many, key)
+        counts = [int((games.outcomes == value).sum()) for value in (1, 0, -1)]
+        p_value = ratings.count_p_value(lecture, counts) if lecture else None
+        results.append({
+            "first": first, "second": second, "lecture": lecture, "counts": counts,
+            "distinct": len(np.unique(games.digests)), "p-value": p_value,
+        })  # fmt: skip
+        setup.advance(1)
+    return results
+
+
+def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Games:
+    """Plays with `first` moving first; MCTS is always named second, so as to compile once."""
+    if first.startswith("MCTS") and not second.startswith("MCTS"):
+        games = _play_from(setup, second, first, 1, many, key)
+        return games._replace(outcomes=-games.outcomes)
+    return _play_from(setup, first, second, 0, many, key)
+
+
+def _play_from(setup: Setup, one: str, other: str, seat: int, many: int, key) -> Games:
+    players = [_player(setup, name) for name in (one, other)]
+    return play_games(setup.game, *players, many, key, seat, batch_size=setup.batch_size)
+
+
+def _player(setup: Setup, name: str) -> Agent:
+    if name.startswith("MCTS"):
+        return classic(int(name[5:-1]))
+    return random_player() if name == "random" else searcher(name)
+
+
+def show_matches(results: list[dict], page) -> None:
+    """The table of all pairings, and the pictures of their rates."""
+    games = sorted({sum(row["counts"]) for row in results})
+    page.text(
+        "Each row is a pairing from the lecture's seat: its count from 100 games, and our rates "
+        f"in per cent with 95% intervals from {' or '.join(f'{n:,}' for n in games)} games. "
+        "The p-value asks whether 100 games like ours could have given the lecture's count; "
+        f"below {SIGNIFICANCE} we call the two incompatible."
+    )
+    rows = []
+    for row in results:
+        total = sum(row["counts"])
+        cells = [ratings.proportion(count, total) for count in row["counts"]]
+        lecture, p_value = row["lecture"], row["p-value"]
+        rows.append((
+            f"{row['first']} – {row['second']}",
+            " / ".join(map(str, lecture)) if lecture else "a plot only",
+            *(f"{100 * c.estimate:.1f} [{100 * c.low:.1f}, {100 * c.high:.1f}]" for c in cells),
+            f"{row['distinct']:,}",
+            "–" if p_value is None else f"{p_value:.2g}",
+            "–" if p_value is None else "yes" if p_value >= SIGNIFICANCE else "no",
+        ))  # fmt: skip
+    page.table(
+        ("first – second", "lecture: won / drawn / lost", "won %", "drawn %", "lost %",
+         "different games", "p-value", "compatible"),
+        rows,
+    )  # fmt: skip
+    (axes,) = page.axes("matches", "Outcomes of every pairing, for the player named first; "
+                        "a dot is the lecture's share of wins, a ring of wins and draws.",
+                        size=(9, 4.6))  # fmt: skip
+    labels = [f"{row['first']} – {row['second']}" for row in results][::-1]
+    left = np.zeros(len(results))
+    for column, (name, colour) in enumerate(
+        (("won", "#2166ac"), ("drawn", "#bdbdbd"), ("lost", "#d6604d"))
+    ):
+        share = np.array([row["counts"][column] / sum(row["counts"]) for row in results[::-1]])
+        axes.barh(labels, share, left=left, label=name, color=colour)
+        left = left + share
+    for height, row in enumerate(results[::-1]):
+        if row["lecture"]:
+            won, drawn, _ = (count / 100 for count in row["lecture"])
+            axes.plot(won, height, "o", color="black", markersize=4)
+            axes.plot(won + drawn, height, "o", color="black", markerfacecolor="none", markersize=6)
+    axes.set_xlim(0, 1)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=3, frameon=False)
+    _explain_incompatible(results, page)
+
+
+def _explain_incompatible(results: list[dict], page) -> None:
+    tested = [row for row in results if row["p-value"] is not None]
+    wrong = [row for row in tested if row["p-value"] < SIGNIFICANCE]
+    if not wrong:
+        page.text(
+            f"All {len(tested)} counts are compatible: our players are the lecture's, in "
+            "distribution. MCTS expands untried moves in random order and breaks ties by the "
+            "order of expansion, as the lecture's does; Minimax takes the first best move."
+        )
+    for row in wrong:
+        page.text(
+            f"{row['first']} – {row['second']}: the lecture's {row['lecture']} in 100 games has a "
+            f"probability of {row['p-value']:.2g} under our rates. Of {len(tested)} counts, "
+            f"{SIGNIFICANCE * len(tested):.2f} should look like that by chance. The lecture also "
+            "seeds its random player alike in every pairing, and its players draw from one "
+            "stream each over all 100 games."
+        )

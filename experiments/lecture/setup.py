@@ -1,0 +1,149 @@
+"""What the experiments share: the game, its players and how much of everything to do."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax import games, oracle
+from azjax.agents import (
+    Agent,
+    PersistentConfig,
+    alpha_beta_agent,
+    decide,
+    minimax_agent,
+    persistent_agent,
+    random_agent,
+    tabulated,
+)
+from azjax.evaluators import Evaluator, rollout_evaluator
+from azjax.game import Game
+from azjax.oracle import Solution
+from azjax.search import SearchConfig, SearchResult, make_resumable
+
+ROOT_2 = math.sqrt(2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """One run of the lecture.
+
+    Attributes:
+      game: tic-tac-toe.
+      solution: its exact solution.
+      quick: whether to do little of everything.
+      seed: of all randomness.
+      advance: called with a number of finished games or searches, for a progress bar.
+    """
+
+    game: Game
+    solution: Solution
+    quick: bool
+    seed: int
+    advance: Callable[[int], None] = lambda count: None
+
+    def key(self, experiment: str) -> jax.Array:
+        """The key of one experiment, whatever the others do."""
+        return jax.random.fold_in(jax.random.key(self.seed), sum(map(ord, experiment)))
+
+    @property
+    def batch_size(self) -> int:
+        """Games played side by side in matches; one size, so one program for each pairing."""
+        return self.choose(1024, 256)
+
+    def choose(self, full: Any, quick: Any) -> Any:
+        """One of two amounts."""
+        return quick if self.quick else full
+
+
+class Experiment(NamedTuple):
+    """One experiment.
+
+    Attributes:
+      title: its heading on the page.
+      compute: `Setup -> results`, plain numbers and lists for JSON.
+      show: `(results, page)`, puts tables and pictures on the page.
+    """
+
+    title: str
+    compute: Callable[[Setup], Any]
+    show: Callable[[Any, Any], None]
+
+
+def make_setup(quick: bool, seed: int) -> Setup:
+    """Prepares a run."""
+    game = games.make("tic_tac_toe")
+    return Setup(game, oracle.solve(game), quick, seed)
+
+
+def flexible_search(
+    game: Game, config: SearchConfig, evaluate: Evaluator
+) -> Callable[..., SearchResult]:
+    """Builds `search(params, keys, states, count, exploration)`, compiled once for all values.
+
+    `count` is the number of simulations, at most `config.num_simulations`, and `exploration`
+    the constant C of UCT; both may be traced.
+    """
+
+    def search(params, keys, states, count, exploration=ROOT_2):
+        setting = dataclasses.replace(config, exploration=exploration)
+        steps = make_resumable(setting, game, evaluate)
+        tree = steps.start(params, keys, states, None)
+        tree = steps.grow(params, keys, states, None, tree, 0, count)
+        return steps.finish(params, keys, states, None, tree)
+
+    return search
+
+
+_ROOM = 500  # The most simulations of any MCTS player; one room for all, so one program.
+
+
+@functools.cache
+def _classic() -> Agent:
+    """MCTS whose `params` are its simulations and C, so that all such players share programs."""
+    game = games.make("tic_tac_toe")
+    config = SearchConfig("uct", num_simulations=_ROOM)
+    search = flexible_search(game, config, rollout_evaluator(game))
+
+    def act(params, key, states):
+        count, exploration = params
+        keys = jax.random.split(key, states.player.shape[0])
+        return decide(search(None, keys, states, count, exploration))
+
+    return Agent("MCTS", act, nodes=_ROOM + 1)
+
+
+def classic(simulations: int, exploration: float = ROOT_2) -> Agent:
+    """The lecture's MCTSClassicSolver: a new tree for every move."""
+    params = (jnp.int32(simulations), jnp.float32(exploration))
+    return _classic()._replace(name=f"MCTS({simulations})", params=params)
+
+
+@functools.cache
+def random_player() -> Agent:
+    """Plays any legal move."""
+    return random_agent(games.make("tic_tac_toe"))
+
+
+@functools.cache
+def searcher(name: str) -> Agent:
+    """Minimax or alpha-beta: each searched once in every position, then looked up."""
+    game = games.make("tic_tac_toe")
+    agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
+    return tabulated(game, oracle.solve(game), agent)
+
+
+@functools.cache
+def _learner(expansion: str) -> Agent:
+    game = games.make("tic_tac_toe")
+    return persistent_agent(game, PersistentConfig(expansion=expansion, capacity=2**13))
+
+
+def learner(simulations: int, expansion: str = "last") -> Agent:
+    """The lecture's MCTSSolver: one tree for all moves and games."""
+    agent = _learner(expansion)
+    return agent._replace(name=f"learner({simulations})", params=jnp.int32(simulations))
