@@ -61,7 +61,8 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     one has probability (1 - confidence) / 2: the test inverted by Clopper and Pearson (1934),
     whose interval this is where nothing was drawn. The rate of draws is the most likely one
     given the mean (the estimated p-value of Lloyd 2008); the distribution of the total is
-    exact. Hence the ends stay within [0, 1], and coverage errs to the safe side.
+    exact. Hence the ends stay within [0, 1], and coverage errs to the safe side. Beyond
+    10,000 games with two outcomes or more that are not rare, the normal distribution serves.
 
     Raises:
       ValueError: unless the counts are whole, 0 or more, with a sum above 0, and
@@ -70,6 +71,11 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     counts = _check_counts("(wins, draws, losses)", (wins, draws, losses))
     _check_confidence(confidence)
     tail, games, score = (1 - confidence) / 2, int(counts.sum()), int(counts @ [2, 1, 0])
+
+    if games > 10_000 and np.sort(counts)[1] >= 1_000:
+        mean, variance = score / (2 * games), np.cov([1, 0.5, 0], fweights=counts)
+        width = float(stats.norm.isf(tail) * np.sqrt(variance / games))
+        return Interval(mean, mean - width, mean + width)
 
     def excess(mean: float, scores: slice) -> float:
         return _score_distribution(_likely_rates(mean, counts), games)[scores].sum() - tail

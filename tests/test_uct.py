@@ -1,0 +1,171 @@
+"""UCT against a textbook one, in distribution; and the loop over simulations against mctx's."""
+
+import dataclasses
+import functools
+import importlib
+import math
+
+import jax
+import mctx
+import numpy as np
+import pytest
+
+import misere_pile
+from azjax import games
+from azjax.evaluators import rollout_evaluator
+from azjax.games.tic_tac_toe import from_board
+from azjax.search import SearchConfig, considered_visits, make_search
+from reference import Position, uct
+from reference import misere_pile as misere_pile_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
+from tables import BATCH, bench
+
+GAMES = {"tic_tac_toe": games.make("tic_tac_toe"), "misere_pile": misere_pile.make()}
+RULES = {"tic_tac_toe": tic_tac_toe_rules, "misere_pile": misere_pile_rules}
+EMPTY = (0,) * 9
+FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
+THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win.
+TEXTBOOK_RUNS, OUR_RUNS = 400, 4096
+ROOT_2 = math.sqrt(2)
+
+
+@functools.cache
+def compiled(name, simulations, exploration):
+    config = SearchConfig("uct", num_simulations=simulations, exploration=exploration)
+    return jax.jit(make_search(config, GAMES[name], rollout_evaluator(GAMES[name])))
+
+
+def run(name, state, simulations, exploration=ROOT_2, runs=OUR_RUNS, seed=0):
+    states = jax.tree.map(lambda leaf: np.resize(leaf, (runs, *leaf.shape)), jax.device_get(state))
+    keys = jax.random.split(jax.random.key(seed), runs)
+    result = compiled(name, simulations, exploration)(None, keys, states)
+    return np.asarray(result.action), np.asarray(result.visit_counts), result
+
+
+def textbook(name, position, simulations, exploration):
+    rng, num_actions = np.random.default_rng(0), GAMES[name].num_actions
+    actions, visits = [], np.zeros((TEXTBOOK_RUNS, num_actions))
+    for row in visits:
+        action, counts = uct.search(RULES[name], rng, position, simulations, exploration)
+        actions.append(action)
+        row[list(counts)] = list(counts.values())
+    return np.array(actions), visits
+
+
+def assert_same_mean(ours, theirs):
+    """Column by column, within five standard errors of the difference."""
+    error = np.sqrt(ours.var(axis=0) / len(ours) + theirs.var(axis=0) / len(theirs))
+    assert (abs(ours.mean(axis=0) - theirs.mean(axis=0)) <= 5 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("board", "simulations", "exploration"),
+    [
+        (EMPTY, 30, ROOT_2),
+        (EMPTY, 12, 0.2),
+        (FORK, 60, ROOT_2),
+        (THREAT, 40, 0.7),
+    ],
+    ids=["empty", "empty, greedy", "fork", "threat"],
+)
+def test_uct_equals_the_textbook_in_distribution(board, simulations, exploration):
+    state = from_board(board)
+    position = Position(board, int(state.player), False)
+    actions, visits, _ = run("tic_tac_toe", state, simulations, exploration)
+    their_actions, their_visits = textbook("tic_tac_toe", position, simulations, exploration)
+    assert_same_mean(visits, their_visits)
+    assert_same_mean(visits**2, their_visits**2)
+    assert_same_mean(np.eye(9)[actions], np.eye(9)[their_actions])
+
+
+def test_uct_equals_the_textbook_where_a_player_moves_twice():
+    state, position = GAMES["misere_pile"].init(), misere_pile_rules.start()
+    actions, visits, _ = run("misere_pile", state, 25)
+    their_actions, their_visits = textbook("misere_pile", position, 25, ROOT_2)
+    assert_same_mean(visits, their_visits)
+    assert_same_mean(actions[:, None] * 1.0, their_actions[:, None] * 1.0)
+
+
+def test_every_action_is_tried_once_before_any_other_is_tried_again():
+    _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 9, runs=64)
+    assert (visits == 1).all()
+    _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 5, runs=2048)
+    assert (visits.max(axis=1) == 1).all() and (visits.sum(axis=1) == 5).all()
+    assert abs(visits.mean(axis=0) - 5 / 9).max() < 5 * math.sqrt(5 / 9 * 4 / 9 / 2048)
+
+
+def test_of_equally_visited_actions_the_one_tried_first_is_played():
+    actions, _, result = run("tic_tac_toe", from_board(EMPTY), 9, runs=512)
+    index = np.asarray(result.tree.children_index[:, 0])
+    np.testing.assert_array_equal(actions, index.argmin(axis=1))
+    assert len(np.unique(actions)) == 9
+
+
+def test_the_exploration_constant():
+    _, wide, _ = run("tic_tac_toe", from_board(EMPTY), 45, exploration=1e6, runs=64)
+    assert (wide == 5).all()
+    _, greedy, _ = run("tic_tac_toe", from_board(EMPTY), 45, exploration=0.0, runs=64)
+    assert greedy.max(axis=1).mean() > 20
+
+
+def test_the_value_is_the_mean_outcome_for_the_mover():
+    _, visits, result = run("tic_tac_toe", from_board(FORK), 60, runs=64)
+    mean = (visits * np.asarray(result.q_values)).sum(axis=1) / 60
+    np.testing.assert_allclose(result.value, mean, atol=1e-5)
+    action, _, result = run("tic_tac_toe", from_board(THREAT), 40, 0.7, runs=64)
+    assert (action == 2).all() and (np.asarray(result.q_values)[:, 2] == 1).all()
+
+
+def test_a_setting_may_be_swept_under_vmap():
+    game = GAMES["tic_tac_toe"]
+    keys = jax.random.split(jax.random.key(0), 8)
+    states = jax.tree.map(lambda leaf: np.resize(leaf, (8, *leaf.shape)), from_board(EMPTY))
+
+    def visits(exploration):
+        config = SearchConfig("uct", num_simulations=12, exploration=exploration)
+        return make_search(config, game, rollout_evaluator(game))(None, keys, states).visit_counts
+
+    constants = np.float32([0.1, 1.0, 5.0])
+    swept = jax.jit(jax.vmap(visits))(constants)
+    single = jax.jit(visits)(constants[1])
+    np.testing.assert_array_equal(swept[1], single)
+    assert (np.asarray(swept[0]) != np.asarray(swept[2])).any()
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
+def test_simulations_equal_those_of_mctx_bit_for_bit(monkeypatch, solution, name, algorithm):
+    a_bench = bench(name)
+    table, config = a_bench.random_table(), SearchConfig(algorithm, num_simulations=40)
+    states = jax.tree.map(lambda leaf: leaf[:1], solution.states)
+    if name == "tic_tac_toe":
+        rows = np.random.default_rng(1).choice(solution.decisions, BATCH, replace=False)
+        states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    else:
+        states = jax.tree.map(lambda leaf: leaf[None], a_bench.game.init())
+    keys = jax.random.split(jax.random.key(0), len(states.board))
+
+    def search():
+        return jax.jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
+
+    ours, mctx_search = search(), mctx.search
+    monkeypatch.setattr(mctx, "search", lambda *args, loop_fn, **rest: mctx_search(*args, **rest))
+    theirs = search()
+    assert (theirs.tree.node_visits != ours.tree.node_visits).any()  # Below finished games.
+    for field in ("action", "visit_counts", "q_values", "value", "action_weights"):
+        np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
+
+
+def test_sequential_halving_is_that_of_mctx():
+    halving = importlib.import_module("mctx._src.seq_halving")
+    for simulations in (1, 2, 7, 16, 50, 200):
+        for considered in (1, 2, 3, 7, 9, 16):
+            ours = considered_visits(considered, simulations)
+            theirs = halving.get_table_of_considered_visits(considered, simulations)
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_bad_exploration_constant_is_refused():
+    with pytest.raises(ValueError, match="search.exploration is -1: use 0 or more"):
+        SearchConfig("uct", exploration=-1)
+    assert dataclasses.replace(SearchConfig("uct"), exploration=0).exploration == 0
