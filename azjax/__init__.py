@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 __all__ = ["games", "load", "make"]
 
 
-def load(run_dir: str) -> "Player":
-    """Loads the newest sound checkpoint of a run; see `player.load`."""
+def load(run_dir: str, iteration: int | None = None) -> "Player":
+    """Loads the newest sound checkpoint of a run, or that of one iteration; see `player.load`."""
     from azjax import player  # Orbax takes a while to import, and few need it.
 
-    return player.load(run_dir)
+    return player.load(run_dir, iteration)

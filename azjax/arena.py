@@ -111,7 +111,7 @@ def play_match(
             game, first, second, per_seat, key_seat, seat, openings, progress=progress
         )
         tallies.append(_tally(games))
-    return Match(first.name, second.name, *tallies, deterministic)
+    return Match(first.name, second.name, tallies[0], tallies[1], deterministic)
 
 
 def _tally(games: Games) -> Tally:

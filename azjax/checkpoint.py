@@ -185,8 +185,17 @@ def read_settings(path: Path, cls: type[Settings]) -> Settings:
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 
+def iterations(run_dir: Path) -> list[int]:
+    """Returns the iterations that a run has a checkpoint of, oldest first."""
+    return _steps(_checkpoints(run_dir))[::-1]
+
+
 def restore(
-    run_dir: Path, config: Config, mesh: Mesh | None = None, set_aside: bool = False
+    run_dir: Path,
+    config: Config,
+    mesh: Mesh | None = None,
+    set_aside: bool = False,
+    step: int | None = None,
 ) -> Restored:
     """Reads the newest sound checkpoint of a run; its initial state if it has none yet.
 
@@ -195,12 +204,15 @@ def restore(
       config: the run's configuration, from `read_config`.
       mesh: the devices to put the state on; all local devices by default.
       set_aside: move damaged checkpoints to `damaged/`, so that the run can write its own.
+      step: read the checkpoint of this iteration and no other.
 
     Raises:
-      CheckpointError: if there are checkpoints but none is sound.
+      CheckpointError: if there are checkpoints but none is sound, or not the one asked for.
     """
     folder = _checkpoints(run_dir)
     mesh = make_mesh() if mesh is None else mesh
+    if step is not None:
+        return _restore_one(run_dir, config, mesh, step)
     steps = _steps(folder)
     if not steps:
         return Restored(make_state(config, mesh), [])
@@ -221,6 +233,21 @@ def restore(
         f"no checkpoint in {run_dir} is sound ({listed}): restore the folder from a copy, or "
         "start a new run in another --run-dir"
     )
+
+
+def _restore_one(run_dir: Path, config: Config, mesh: Mesh, step: int) -> Restored:
+    """Reads the checkpoint of one iteration, or says which others there are."""
+    folder = _checkpoints(run_dir) / str(step)
+    others = ", ".join(str(other) for other in iterations(run_dir) if other != step)
+    advice = f"use one of {others}" if others else "there is no other one, so train on"
+    if not folder.exists():
+        raise CheckpointError(f"{run_dir} has no checkpoint {step}: {advice}")
+    try:
+        return Restored(_read(folder, _abstract(config, mesh)), [])
+    except Exception as error:
+        raise CheckpointError(
+            f"checkpoint {step} in {run_dir} is damaged ({_summarize(error)}): {advice}"
+        ) from error
 
 
 def _summarize(error: Exception) -> str:

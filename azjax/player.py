@@ -93,15 +93,21 @@ def _batch_size(game: Game, states: State) -> int:
     return many.shape[0]
 
 
-def load(run_dir: str | os.PathLike[str]) -> Player:
+def load(run_dir: str | os.PathLike[str], iteration: int | None = None) -> Player:
     """Loads the newest sound checkpoint of a run as a player, on one device.
 
+    Args:
+      run_dir: the run directory.
+      iteration: load the checkpoint of this iteration and no other.
+
     Raises:
-      checkpoint.CheckpointError: if there is no run or no sound checkpoint.
+      checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
+        asked for.
     """
     config = checkpoint.read_config(run_dir)
     parts = make_parts(config)
-    state, skipped = checkpoint.restore(run_dir, config, make_mesh(jax.devices()[:1]))
+    mesh = make_mesh(jax.devices()[:1])
+    state, skipped = checkpoint.restore(run_dir, config, mesh, step=iteration)
     return Player(
         game=parts.game,
         config=config,

@@ -290,6 +290,41 @@ def test_loading_unpickles_nothing(run, monkeypatch):
     assert azjax.load(run).iteration == 3
 
 
+# One given checkpoint.
+
+
+def test_restores_the_checkpoint_asked_for(run, state):
+    assert checkpoint.iterations(run) == [1, 2, 3]
+    flip_a_byte(run / "checkpoints" / "3")
+    for iteration in (1, 2):
+        restored, skipped = restore(run, step=iteration)
+        assert_same(restored, at(state, iteration))
+        assert skipped == []
+    assert azjax.load(run, 1).iteration == 1
+    assert azjax.load(run, iteration=2).iteration == 2
+    assert azjax.load(run).iteration == 2
+
+
+def test_says_which_checkpoints_there_are(run, tmp_path):
+    flip_a_byte(run / "checkpoints" / "3")
+    before = files(run)
+    with pytest.raises(CheckpointError, match="run has no checkpoint 7: use one of 1, 2, 3$"):
+        azjax.load(run, 7)
+    with pytest.raises(CheckpointError, match="checkpoint 3 in .* was changed.: use one of 1, 2$"):
+        restore(run, step=3, set_aside=True)
+    assert files(run) == before
+    checkpoint.create_run(tmp_path / "new", CONFIG)
+    with pytest.raises(CheckpointError, match="has no checkpoint 0: there is no other one"):
+        azjax.load(tmp_path / "new", 0)
+
+
+def test_says_that_the_only_checkpoint_is_damaged(state, tmp_path):
+    make_run(tmp_path / "run", state, [0.0])
+    flip_a_byte(tmp_path / "run" / "checkpoints" / "1")
+    with pytest.raises(CheckpointError, match="checkpoint 1 in .*: there is no other one, so"):
+        azjax.load(tmp_path / "run", 1)
+
+
 # Configurations.
 
 

@@ -14,7 +14,7 @@ import misere_pile
 from azjax import games
 from azjax.evaluators import rollout_evaluator
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import SearchConfig, considered_visits, make_search
+from azjax.search import SearchConfig, considered_visits, make_search, uct_action
 from reference import Position, uct
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
@@ -25,6 +25,7 @@ RULES = {"tic_tac_toe": tic_tac_toe_rules, "misere_pile": misere_pile_rules}
 EMPTY = (0,) * 9
 FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
 THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win.
+LATE = (1, -1, 1, -1, -1, 1, 0, 0, 0)  # Three cells left, X to move.
 TEXTBOOK_RUNS, OUR_RUNS = 400, 4096
 ROOT_2 = math.sqrt(2)
 
@@ -84,6 +85,33 @@ def test_uct_equals_the_textbook_where_a_player_moves_twice():
     their_actions, their_visits = textbook("misere_pile", position, 25, ROOT_2)
     assert_same_mean(visits, their_visits)
     assert_same_mean(actions[:, None] * 1.0, their_actions[:, None] * 1.0)
+
+
+@pytest.mark.parametrize("board", [FORK, LATE])
+def test_ucb1_is_the_formula_at_every_node(board):
+    """For 60 constants, so that in many nodes a slightly different bound would choose otherwise."""
+    _, _, result = run("tic_tac_toe", from_board(board), 60, runs=64)
+    tree, constants = result.tree, np.linspace(0.05, 6, 60, dtype=np.float32)
+
+    def choose(exploration, tree, node):
+        return uct_action(SearchConfig("uct", exploration=exploration), tree, node)
+
+    at_nodes = jax.vmap(jax.vmap(choose, (None, None, 0)), (None, 0, None))
+    chosen = jax.jit(jax.vmap(at_nodes, (0, None, None)))(constants, tree, np.arange(61))
+    tree = jax.tree.map(np.asarray, tree)
+    states, visits = tree.embeddings, tree.children_visits
+    legal = (states.board == 0) & ~states.over[..., None]
+    complete = (tree.node_visits > 0) & ((visits > 0) | ~legal).all(axis=-1) & legal.any(axis=-1)
+    b, node = np.nonzero(complete)
+    n, legal = visits[b, node], legal[b, node]
+    total = n.sum(axis=-1, keepdims=True) + (node > 0)[:, None]  # Plus its own rollout.
+    mean = (tree.children_rewards + tree.children_discounts * tree.children_values)[b, node]
+    bound = np.sqrt(np.log(total + 1) / np.maximum(n, 1))
+    score = np.where(legal, mean + constants[:, None, None] * bound, -99)
+    best = np.sort(score, axis=-1)
+    clear = best[..., -1] - best[..., -2] > 1e-4
+    assert clear.sum() > 5000
+    np.testing.assert_array_equal(np.asarray(chosen)[:, b, node][clear], score.argmax(-1)[clear])
 
 
 def test_every_action_is_tried_once_before_any_other_is_tried_again():

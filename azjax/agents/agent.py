@@ -11,7 +11,7 @@ import numpy as np
 from azjax.evaluators import Evaluator
 from azjax.game import Game, State, legal_action_at
 from azjax.oracle import Solution, make_index
-from azjax.search import SearchConfig, make_search
+from azjax.search import SearchConfig, SearchResult, make_search
 
 
 class Decision(NamedTuple):
@@ -147,7 +147,7 @@ def search_agent(
 
     def act(params, key, states):
         batch = game.player(states).shape[0]
-        return decide(search(params, jax.random.split(key, batch), states))
+        return decide(config, search(params, jax.random.split(key, batch), states))
 
     return Agent(
         name=name or f"{config.algorithm}({config.num_simulations})",
@@ -158,15 +158,16 @@ def search_agent(
     )
 
 
-def decide(result) -> Decision:
-    """Returns a `search.SearchResult` as a decision."""
-    tree = result.tree
+def decide(config: SearchConfig, result: SearchResult) -> Decision:
+    """Returns what a search found as a decision; UCT has no prior."""
+    tree: Any = result.tree
+    prior = jax.nn.softmax(tree.children_prior_logits[:, tree.ROOT_INDEX])
     return Decision(
         action=result.action,
         weights=result.action_weights,
         value=result.value,
         q_values=result.q_values,
-        prior=jax.nn.softmax(tree.children_prior_logits[:, tree.ROOT_INDEX]),
+        prior=None if config.algorithm == "uct" else prior,
         visit_counts=result.visit_counts,
         nodes=jnp.sum(result.visit_counts, axis=-1),
     )
@@ -187,17 +188,16 @@ def sampled(agent: Agent) -> Agent:
         key_act, key_draw = jax.random.split(key)
         return draw(key_draw, agent.act(params, key_act, states))
 
+    same = agent._replace(name=f"{agent.name}, sampled", act=act, deterministic=False)
+    if (learn_first := agent.learn) is None:
+        return same
+
     def learn(params, key, states, memory):
         key_act, key_draw = jax.random.split(key)
-        decision, memory = agent.learn(params, key_act, states, memory)
+        decision, memory = learn_first(params, key_act, states, memory)
         return draw(key_draw, decision), memory
 
-    return agent._replace(
-        name=f"{agent.name}, sampled",
-        act=act,
-        deterministic=False,
-        learn=learn if agent.learn else None,
-    )
+    return same._replace(learn=learn)
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:

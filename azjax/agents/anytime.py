@@ -80,7 +80,7 @@ def anytime_agent(
         expected = capacity
         if config.algorithm == "gumbel":
             expected = int(np.clip(speed[len(keys)] * seconds, 1, capacity))
-        return decide(run(params, keys, states, seconds, expected))
+        return decide(config, run(params, keys, states, seconds, expected))
 
     return Agent(
         name=name or f"{config.algorithm}({seconds:g} s)",

@@ -1,5 +1,5 @@
 # mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false, reportOperatorIssue=false
 """Gumbel AlphaZero (Danihelka et al. 2022, "Policy improvement by planning with Gumbel")."""
 
 import functools

@@ -144,9 +144,10 @@ def _evaluate(config, game: Game, evaluate: Evaluator, params, key, states: Stat
     """
     if config.algorithm == "uct":
         key, key_order = jax.random.split(key)
-    logits, value = evaluate(params, key, states)
-    if config.algorithm == "uct":
-        logits = jax.random.uniform(key_order, logits.shape)
+        _, value = evaluate(params, key, states)
+        logits = jax.random.uniform(key_order, (value.shape[0], game.num_actions))
+    else:
+        logits, value = evaluate(params, key, states)
     legal = jax.vmap(game.legal_actions)(states)
     over = jax.vmap(game.is_over)(states)
     return mctx.RootFnOutput(

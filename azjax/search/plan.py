@@ -1,3 +1,5 @@
+# mctx's dataclasses hide their fields and shapes from type checkers.
+# pyright: reportIndexIssue=false, reportArgumentType=false
 """What the algorithms share: settings, the plan that each makes, and the result."""
 
 import dataclasses

@@ -1,5 +1,7 @@
 # mctx's dataclasses hide their fields and shapes from type checkers.
 # pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportAssignmentType=false
+# pyright: reportGeneralTypeIssues=false
 """One simulation in a batch of trees: walk down, expand, back up.
 
 It does what `mctx.search` does, on the same tree, but keeps the path of a walk and updates

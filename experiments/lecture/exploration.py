@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +42,8 @@ def _search(room: int):
     def run(key, count, exploration, trees):
         states = init_batch(game, trees)
         result = search(None, jax.random.split(key, trees), states, count, exploration)
-        return result.action, result.visit_counts, _depths(result.tree.parents)
+        tree: Any = result.tree
+        return result.action, result.visit_counts, _depths(tree.parents)
 
     return run
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from azjax.agents import Agent
 from azjax.arena import play_games
-from experiments.lecture.setup import Setup, classic, learner, searcher
+from experiments.lecture.setup import Order, Setup, classic, learner, searcher
 
 
 class Series(NamedTuple):
@@ -26,7 +26,7 @@ SERIES = (
     Series(20, "minimax", 375, (0, 372, 3)),
     Series(50, "minimax", 375, (0, 375, 0)),
 )
-ORDERS = ("last", "random")  # In which untried moves are tried; the lecture's learner: the last.
+ORDERS: tuple[Order, ...] = ("last", "random")  # The lecture's learner: the last first.
 
 
 def compute(setup: Setup) -> list[dict]:

@@ -10,7 +10,7 @@ from azjax.oracle import count_games
 from experiments.lecture.setup import Setup, classic, random_player, searcher
 
 # Who moves first, who second, and the lecture's games won by the first, drawn, lost.
-LECTURE = (
+LECTURE: tuple[tuple[str, str, tuple[int, int, int] | None], ...] = (
     ("random", "minimax", (0, 18, 82)),
     ("random", "alpha-beta", (0, 18, 82)),
     ("random", "MCTS(10)", (19, 9, 72)),
@@ -89,8 +89,8 @@ def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> G
 
 
 def _play_from(setup: Setup, one: str, other: str, seat: int, many: int, key) -> Games:
-    players = [_player(setup, name) for name in (one, other)]
-    return play_games(setup.game, *players, many, key, seat, batch_size=setup.batch_size)
+    first, second = _player(setup, one), _player(setup, other)
+    return play_games(setup.game, first, second, many, key, seat, batch_size=setup.batch_size)
 
 
 def _player(setup: Setup, name: str) -> Agent:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from azjax.oracle import Solution
 from azjax.search import SearchConfig, SearchResult, make_resumable
 
 ROOT_2 = math.sqrt(2)
+Order = Literal["random", "last"]  # In which a learner tries untried moves.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _classic() -> Agent:
     def act(params, key, states):
         count, exploration = params
         keys = jax.random.split(key, states.player.shape[0])
-        return decide(search(None, keys, states, count, exploration))
+        return decide(config, search(None, keys, states, count, exploration))
 
     return Agent("MCTS", act, nodes=_ROOM + 1)
 
@@ -138,12 +139,12 @@ def searcher(name: str) -> Agent:
 
 
 @functools.cache
-def _learner(expansion: str) -> Agent:
+def _learner(expansion: Order) -> Agent:
     game = games.make("tic_tac_toe")
     return persistent_agent(game, PersistentConfig(expansion=expansion, capacity=2**13))
 
 
-def learner(simulations: int, expansion: str = "last") -> Agent:
+def learner(simulations: int, expansion: Order = "last") -> Agent:
     """The lecture's MCTSSolver: one tree for all moves and games."""
     agent = _learner(expansion)
     return agent._replace(name=f"learner({simulations})", params=jnp.int32(simulations))

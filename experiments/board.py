@@ -1,0 +1,129 @@
+"""What a person at the terminal reads and types: boards, moves, opinions and results."""
+
+import re
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax.agents import Decision
+from azjax.game import Game, State
+
+MARKS = "XO"  # Of players 0 and 1.
+_STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")
+
+
+def show(game: Game, state: State, before: State | None = None) -> None:
+    """Draws a position, in colour on a terminal, and what is new since the one before."""
+    drawing = game.render(state)
+    old = drawing if before is None else game.render(before)
+    text = Text()
+    for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
+        style = _STYLES.get(new_mark, "")
+        text.append(new_mark, f"{style} reverse" if new_mark != old_mark else style)
+    print()
+    Console(highlight=False).print(text)
+    print()
+
+
+def read_move(text: str, legal: np.ndarray) -> int:
+    """Reads the number of a legal move.
+
+    Args:
+      text: what was typed.
+      legal: `bool [A]`.
+
+    Raises:
+      ValueError: with one sentence for the person who typed it.
+    """
+    free = ", ".join(str(action) for action in np.flatnonzero(legal))
+    if not text:
+        raise ValueError(f"Nothing was typed: type one of {free}, or help.")
+    typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
+    if not re.fullmatch("[0-9]+", text):
+        raise ValueError(f"{typed} is no move or command: type one of {free}, or help.")
+    if len(text) > 9 or int(text) >= len(legal):
+        raise ValueError(f"There is no move {typed}: type one of {free}.")
+    if not legal[int(text)]:
+        raise ValueError(f"Move {int(text)} is taken or blocked: type one of {free}.")
+    return int(text)
+
+
+def announce(seat: int, name: str, decision: Decision, time: str) -> str:
+    """Says in one line what a machine plays, what it expects, and how long it took."""
+    expects = ""
+    if decision.value is not None:
+        expects = f", expects {in_words(decision.value)}"
+    return f"{MARKS[seat]} ({name}) plays {int(decision.action)}{expects}, {time}"
+
+
+def in_words(value) -> str:
+    """Says what an expected outcome in [-1, 1] means."""
+    value = round(float(value), 2) + 0.0  # No -0.00.
+    bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
+    meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
+    return f"{meaning} ({value:+.2f})"
+
+
+def show_hint(name: str, decision: Decision, legal: np.ndarray) -> None:
+    """Prints what a player knows about every legal move, with the one that it would play."""
+    value = "" if decision.value is None else f" and expects {in_words(decision.value)}"
+    print(f"{name} would play {int(decision.action)}{value}")
+    columns = {
+        "visits": (decision.visit_counts, "{:,}"),
+        "Q": (decision.q_values, "{:+.2f}"),
+        "prior": (decision.prior, "{:.1%}"),
+        "policy": (decision.weights, "{:.1%}"),
+    }
+    known = {title: column for title, column in columns.items() if column[0] is not None}
+    table = Table(box=None, padding=(0, 1))
+    for title in ("move", *known):
+        table.add_column(title, justify="right")
+    table.add_column()
+    for action in np.flatnonzero(legal):
+        unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
+        cells = [
+            "" if title == "Q" and unvisited else style.format(values[action] + 0)
+            for title, (values, style) in known.items()
+        ]
+        best = action == decision.action
+        table.add_row(str(action), *cells, "best" if best else "", style="bold" if best else None)
+    Console(highlight=False).print(table)
+
+
+def show_view(game: Game, name: str, decision: Decision, state: State) -> None:
+    """Prints what the opponent expects for the player to move, and which move it would make."""
+    if decision.value is not None:
+        print(f"{name} expects, for you, {in_words(decision.value)}")
+    print(f"{name} in your place would play:")
+    print("\n".join(policy_grid(game, state, np.asarray(decision.weights))))
+
+
+def policy_grid(game: Game, state: State, weights: np.ndarray) -> list[str]:
+    """Lays a policy out like the board; one line of moves where they are not its cells."""
+    legal = np.asarray(game.legal_actions(state))
+    shares = [f"{weight:.0%}" if ok else "" for weight, ok in zip(weights, legal, strict=True)]
+    height, width = game.board_shape
+    if game.num_actions == height * width:
+        planes = np.asarray(game.observe(state, "absolute")).reshape(-1, 3)
+        marks = [MARKS[0] * bool(x) + MARKS[1] * bool(o) for x, o, _ in planes]
+        cells = [share or mark for share, mark in zip(shares, marks, strict=True)]
+        rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+    else:
+        rows = [[str(action) for action in range(len(shares))], [s or "-" for s in shares]]
+    return ["".join(f"{cell:>6}" for cell in row) for row in rows]
+
+
+def result(score: float, names: tuple[str, str]) -> str:
+    """Says how a game ended; the score is player 0's."""
+    if not score:
+        return "A draw."
+    winner = 0 if score > 0 else 1
+    return f"{MARKS[winner]} ({names[winner]}) wins."
+
+
+def one(batch: Decision) -> Decision:
+    """Takes the only position's decision out of a batch, onto the host."""
+    return jax.tree.map(lambda leaf: leaf[0], jax.device_get(batch))

@@ -1,0 +1,141 @@
+"""Plays against any player at the terminal, or shows two: `python -m experiments.play --help`."""
+
+import dataclasses
+import io
+import pathlib
+import sys
+
+import jax
+
+from azjax import checkpoint, games
+from azjax.game import Game
+from experiments import console
+from experiments.players import make_agent
+from experiments.specs import HELP
+from experiments.table import Leave, Machine, Table, at_terminal, read_line
+
+HUMAN = "human"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Play at the terminal against any player, or watch two of them."""
+
+    agent: str | None = None
+    """Your opponent, who plays O. Left out: alphazero of the newest run, else perfect."""
+    x: str | None = None
+    """Who plays X and moves first: human or a player."""
+    o: str | None = None
+    """Who plays O: human or a player."""
+    hint: str | None = None
+    """Who gives hints. Left out: your opponent."""
+    run_dir: pathlib.Path | None = None
+    """The run whose network plays, where no other is named."""
+    game: str | None = None
+    """Which game: tic_tac_toe or connect_four. Left out: that of --run-dir, or tic_tac_toe."""
+    seed: int = 0
+    """Seed of every random draw."""
+    pause: float = 0.0
+    """Seconds between the moves of two machines."""
+
+    def __post_init__(self):
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"--seed is {self.seed}: use 0 to {2**31 - 1}")
+        if not 0 <= self.pause <= 60:
+            raise ValueError(f"--pause is {self.pause}: use 0 to 60 seconds")
+
+
+def find_opponent(game: Game, run_dir: pathlib.Path | None) -> tuple[str, str]:
+    """Chooses the opponent of a person who named none; returns its description, and why."""
+    if run_dir is not None:
+        return "alphazero", "with the network of --run-dir"
+    configs = pathlib.Path("runs").glob("*/config.json")
+    for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            is_trained = checkpoint.iterations(path.parent)
+            if is_trained and checkpoint.read_config(path.parent).game == game.name:
+                return f"alphazero@{path.parent}", "the newest run"
+        except checkpoint.CheckpointError:  # Not a run that could be used.
+            continue
+    why = f"no run of {game.name} in runs/"
+    return "perfect" if game.enumerable else "uct:100", why
+
+
+def choose_seats(options: Options, game: Game) -> tuple[str, str]:
+    """Says who plays X and O; announces an opponent that was not named."""
+    x, o = options.x, options.o
+    if x is None:
+        x = HUMAN if o != HUMAN else options.agent
+    if o is None:
+        o = options.agent if options.agent or x in (None, HUMAN) else HUMAN
+    if x is not None and o is not None:
+        return x, o
+    found, why = find_opponent(game, options.run_dir)
+    print(f"opponent: {found} ({why}; --agent PLAYER names another)")
+    return x or found, o or found
+
+
+def set_table(options: Options) -> Table:
+    """Makes the players.
+
+    Raises:
+      ValueError: if an option is not possible.
+      CheckpointError: if `run_dir` is no run.
+    """
+    name = options.game or "tic_tac_toe"
+    if options.run_dir is not None and options.game is None:
+        name = checkpoint.read_config(options.run_dir).game
+    game = games.make(name)
+    keys = jax.random.split(jax.random.key(options.seed), 3)
+    specs = choose_seats(options, game)
+    x, o = (
+        None if spec == HUMAN else Machine(game, make_agent(spec, game, options.run_dir), key)
+        for spec, key in zip(specs, keys[:2], strict=True)
+    )
+    hint = o or x
+    if options.hint or hint is None:
+        spec = options.hint or ("perfect" if game.enumerable else "uct:100")
+        hint = Machine(game, make_agent(spec, game, options.run_dir), keys[2])
+    return Table(game, (x, o), hint, options.pause)
+
+
+def run(table: Table) -> None:
+    """Plays games, with the seats exchanged after each, until somebody has had enough."""
+    while True:
+        table.play_game()
+        if None not in table.seats or not at_terminal() or not _wants_another():
+            return
+        x, o = table.seats
+        table.seats = o, x
+
+
+def _wants_another() -> bool:
+    while True:
+        match read_line("Play again, with the seats exchanged? (y/n): ").lower():
+            case "y" | "yes":
+                return True
+            case "n" | "no" | "quit":
+                return False
+        print("Type y to play again, or n to leave.")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the program; returns its exit status."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):  # Typing and printing any bytes is allowed.
+            stream.reconfigure(errors="replace")
+    try:
+        options = console.parse(Options, arguments, "experiments.play", description=HELP)
+        run(set_table(options))
+    except Leave as last:
+        print(last)
+    except (ValueError, OSError, checkpoint.CheckpointError) as error:
+        return console.fail(error)
+    except KeyboardInterrupt:
+        console.note("\ninterrupted: the game was not finished")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

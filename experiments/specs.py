@@ -1,0 +1,130 @@
+"""How players are written on the command line: `uct:100`, `puct:50+sampled@runs/NAME#20`."""
+
+import pathlib
+import re
+from typing import Literal, NamedTuple
+
+HELP = """\
+A player is written NAME, NAME:NUMBER or NAME:TIME.
+
+- random: every legal move alike
+- perfect: from the exact solution, where a game can be enumerated
+- minimax:4: looks 4 moves ahead; without a number, to the end of the game
+- alphabeta:4: the same, without looking at every line
+- uct:100: classic Monte Carlo search, with 100 random games a move
+- learner:50: the same, but it remembers what it found, from game to game
+- network: the network of a training run, without search
+- alphazero: the network, with the search that it was trained with
+- puct:50: the network, with AlphaZero's search
+- gumbel:32: the network, with Gumbel AlphaZero's search
+
+- a time, as in uct:0.5s or puct:200ms: for uct, alphazero, puct and gumbel
+- +sampled: moves drawn from the player's policy, as in puct:50+sampled
+- @RUN_DIR: whose network plays, as in network@runs/NAME
+- #ITERATION: which checkpoint of the run, as in network@runs/NAME#20
+- #all: in a tournament, one player for each checkpoint"""
+
+
+class Kind(NamedTuple):
+    """What may follow a player's name.
+
+    Attributes:
+      counts: what its number counts, or None if it has none.
+      default: the number if none is given; None leaves it to the player.
+      timed: whether a time may stand in its place.
+      trained: whether it plays with the network of a run.
+    """
+
+    counts: Literal["moves ahead", "simulations"] | None = None
+    default: int | None = None
+    timed: bool = False
+    trained: bool = False
+
+
+KINDS = {
+    "random": Kind(),
+    "perfect": Kind(),
+    "minimax": Kind("moves ahead"),
+    "alphabeta": Kind("moves ahead"),
+    "uct": Kind("simulations", 100, timed=True),
+    "learner": Kind("simulations", 50),
+    "network": Kind(trained=True),
+    "alphazero": Kind("simulations", timed=True, trained=True),
+    "puct": Kind("simulations", 50, timed=True, trained=True),
+    "gumbel": Kind("simulations", 32, timed=True, trained=True),
+}
+MOST = 1_000_000  # Simulations a move; a tree has room for all of them.
+_SPEC = re.compile(
+    r"(?P<name>[^:+@#]*)(:(?P<amount>[^+@#]*))?(\+(?P<manner>[^@#]*))?"
+    r"(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
+)
+_TIME = re.compile(r"(?P<figure>[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9})(?P<unit>ms|s)")
+
+
+class Spec(NamedTuple):
+    """A player's description, taken apart.
+
+    Attributes:
+      text: the whole of it.
+      name: one of `KINDS`.
+      number: simulations or moves ahead, as its kind counts.
+      seconds: a time in place of the number.
+      is_sampled: whether the moves are drawn from the policy.
+      run_dir: the run named in it.
+      checkpoint: the iteration of one of its checkpoints, or all of them.
+    """
+
+    text: str
+    name: str
+    number: int | None = None
+    seconds: float | None = None
+    is_sampled: bool = False
+    run_dir: pathlib.Path | None = None
+    checkpoint: int | Literal["all"] | None = None
+
+
+def parse(text: str) -> Spec:
+    """Takes a description apart.
+
+    Raises:
+      ValueError: with one sentence, if no player of that name has what it asks for.
+    """
+    match = _SPEC.fullmatch(text)
+    if not match or match["name"] not in KINDS:
+        name = match["name"] if match else text
+        raise ValueError(f"unknown player {name!r}: use one of {', '.join(KINDS)}")
+    name, kind = match["name"], KINDS[match["name"]]
+    number, seconds = _read_amount(text, name, match["amount"])
+    if match["manner"] not in (None, "sampled"):
+        raise ValueError(f"{text!r} has an unknown +{match['manner']}: only +sampled is known")
+    if not kind.trained and (match["run"], match["checkpoint"]) != (None, None):
+        raise ValueError(f"{text!r} names a run, and {name} plays without one: leave it out")
+    if match["run"] == "":
+        raise ValueError(f"{text!r} has no run after the @: add one, as in {name}@runs/NAME")
+    step = match["checkpoint"]
+    if step not in (None, "all"):
+        if not re.fullmatch("[0-9]{1,9}", step):
+            raise ValueError(f"{text!r} has no checkpoint after the #: use a number, as in #20")
+        step = int(step)
+    run_dir = pathlib.Path(match["run"]) if match["run"] else None
+    return Spec(text, name, number, seconds, match["manner"] is not None, run_dir, step)
+
+
+def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, float | None]:
+    """Reads what follows the colon: a number, or seconds."""
+    kind = KINDS[name]
+    if amount is None:
+        return kind.default, None
+    if kind.counts is None:
+        raise ValueError(f"{text!r} has something after the colon, and {name} takes nothing there")
+    if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST:
+        return int(amount), None
+    time = _TIME.fullmatch(amount)
+    if kind.timed and time:
+        seconds = float(time["figure"]) / (1000 if time["unit"] == "ms" else 1)
+        if 0 < seconds <= 3600:
+            return None, seconds
+    or_time = ", or a time up to 3600s such as 0.5s" if kind.timed else ""
+    raise ValueError(
+        f"{text!r} needs a number of {kind.counts} after the colon: use 1 to {MOST}{or_time}"
+    )

@@ -1,0 +1,199 @@
+"""A game between two players at the terminal, each of them a person or a machine."""
+
+import functools
+import sys
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.agents import Agent, Decision
+from azjax.game import Game, State, play
+from experiments import board, console
+
+_COMMANDS = """\
+a number   makes that move; the board shows which there are
+hint, ?    what a strong player knows about each of your moves
+undo       takes back your last move and the reply to it
+view       what your opponent thinks of your position
+help       this list
+quit       ends the program"""
+
+
+class Leave(Exception):
+    """The person leaves; the message is the last thing to say."""
+
+
+class Machine:
+    """A player at the table, compiled when it is first asked, with its key and its memory."""
+
+    def __init__(self, game: Game, agent: Agent, key: jax.Array):
+        """Seats a player."""
+        self.name, self._agent, self._key = agent.name, agent, key
+        self._memory = agent.init_memory(1) if agent.init_memory else None
+        self._decide = None
+
+    def decide(self, state: State, remember: bool = False) -> tuple[Decision, str]:
+        """Returns its decision in one position, and how long it took, in words.
+
+        Args:
+          state: one position.
+          remember: whether a player that learns keeps what it learned.
+        """
+        self._key, key = jax.random.split(self._key)
+        arguments = [self._agent.params, key, jax.tree.map(lambda leaf: leaf[None], state)]
+        if self._memory is not None:
+            arguments.append(self._memory)
+        is_first = self._decide is None
+        with console.busy(f"{self.name} gets ready" if is_first else f"{self.name} thinks"):
+            decide = self._decide = self._decide or self._compile(arguments)
+            before = time.perf_counter()
+            decision = jax.block_until_ready(decide(*arguments))
+            seconds = time.perf_counter() - before
+        if self._memory is not None:
+            decision, memory = decision
+            self._memory = memory if remember else self._memory
+        took = f"{seconds:.2f} s"
+        if is_first and not self._agent.traceable:
+            took += " with preparation"
+        return board.one(decision), took
+
+    def _compile(self, arguments: list):
+        function = self._agent.learn or self._agent.act
+        return jax.jit(function).lower(*arguments).compile() if self._agent.traceable else function
+
+
+class Position(NamedTuple):
+    """A position of a game, and the rewards until then, for player 0."""
+
+    state: State
+    score: float
+
+
+class Table:
+    """A game and those who play it; None in the place of a machine is a person."""
+
+    def __init__(
+        self,
+        game: Game,
+        seats: tuple[Machine | None, Machine | None],
+        hint: Machine,
+        pause: float = 0.0,
+    ):
+        """Sets the table."""
+        self.game, self.seats, self._hint, self._pause = game, seats, hint, pause
+        self._play = jax.jit(functools.partial(play, game))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Who plays X and who O."""
+        people = self.seats.count(None)
+        person = "a person" if people == 2 else "you"
+        x, o = (seat.name if seat else person for seat in self.seats)
+        return x, o
+
+    def play_game(self) -> None:
+        """Plays one game.
+
+        Raises:
+          Leave: if a person quits.
+        """
+        print(f"X: {self.names[0]}, O: {self.names[1]}")
+        state = self.game.init()
+        history = [Position(state, 0.0)]
+        while not self.game.is_over(history[-1].state):
+            machine = self.seats[int(self.game.player(history[-1].state))]
+            history = self._machine_moves(machine, history) if machine else self._ask(history)
+        self._show(history)
+        print(board.result(history[-1].score, self.names))
+
+    def advance(self, position: Position, action: int, name: str = "you") -> Position:
+        """Makes a move.
+
+        Raises:
+          ValueError: if it is not legal.
+        """
+        legal = np.asarray(self.game.legal_actions(position.state))
+        if not (0 <= action < len(legal) and legal[action]):
+            allowed = ", ".join(str(other) for other in np.flatnonzero(legal))
+            raise ValueError(f"{name} cannot play {action} here: the legal moves are {allowed}")
+        step = self._play(position.state, np.int32(action))
+        sign = 1 if int(self.game.player(position.state)) == 0 else -1
+        return Position(step.state, position.score + sign * float(step.reward))
+
+    def _machine_moves(self, machine: Machine, history: list[Position]) -> list[Position]:
+        watched = None not in self.seats
+        if watched:
+            self._show(history)
+            time.sleep(self._pause if len(history) > 1 else 0.0)
+        state = history[-1].state
+        decision, took = machine.decide(state, remember=True)
+        moved = self.advance(history[-1], int(decision.action), machine.name)
+        print(board.announce(int(self.game.player(state)), machine.name, decision, took))
+        return [*history, moved]
+
+    def _ask(self, history: list[Position]) -> list[Position]:
+        """Talks to the person to move until there is a move, or one to take back."""
+        state = history[-1].state
+        seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
+        self._show(history)
+        while True:
+            typed = read_line(f"{board.MARKS[seat]}, your move: ")
+            match typed.lower():
+                case "quit":
+                    raise Leave("Goodbye.")
+                case "help":
+                    print(_COMMANDS)
+                case "hint" | "?":
+                    board.show_hint(self._hint.name, self._hint.decide(state)[0], legal)
+                case "view":
+                    self._show_view(seat, state)
+                case "undo":
+                    if earlier := self._take_back(history):
+                        return earlier
+                    print("There is no move of yours to take back.")
+                case _:
+                    try:
+                        action = board.read_move(typed, legal)
+                    except ValueError as error:
+                        print(error)
+                        continue
+                    return [*history, self.advance(history[-1], action)]
+
+    def _show_view(self, seat: int, state: State) -> None:
+        opponent = self.seats[1 - seat]
+        if opponent is None:
+            print("Your opponent is a person: ask them.")
+        else:
+            board.show_view(self.game, opponent.name, opponent.decide(state)[0], state)
+
+    def _take_back(self, history: list[Position]) -> list[Position] | None:
+        """Returns the history up to the last time that the player to move was to move."""
+        players = [int(self.game.player(position.state)) for position in history]
+        before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
+        return history[: before[-1] + 1] if before else None
+
+    def _show(self, history: list[Position]) -> None:
+        before = history[-2].state if len(history) > 1 else None
+        board.show(self.game, history[-1].state, before)
+
+
+def read_line(prompt: str) -> str:
+    """Asks a person at a terminal for a line, or reads the next one from a pipe.
+
+    Raises:
+      Leave: at the end of the input.
+    """
+    try:
+        if sys.stdin is None:
+            raise EOFError
+        return input(prompt if at_terminal() else "").strip()
+    except EOFError:
+        newline = "\n" if at_terminal() else ""
+        raise Leave(f"{newline}The input has ended. Goodbye.") from None
+
+
+def at_terminal() -> bool:
+    """Returns whether somebody types."""
+    return sys.stdin is not None and sys.stdin.isatty()

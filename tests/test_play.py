@@ -1,0 +1,618 @@
+"""Playing at the terminal: whole games, everything that can be typed, and how it ends."""
+
+import contextlib
+import dataclasses
+import io
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+import misere_pile
+from azjax import checkpoint, presets, train
+from azjax.agents import Decision, random_agent
+from azjax.games import connect_four, tic_tac_toe
+from experiments import board, play, table
+from experiments.players import make_agent
+
+CONFIG = presets.smoke(presets.get("default"))
+EMPTY = """
+ 0 | 1 | 2
+---+---+---
+ 3 | 4 | 5
+---+---+---
+ 6 | 7 | 8
+"""
+
+LOST = """
+ X | X | O
+---+---+---
+ X | O | 5
+---+---+---
+ O | 7 | 8
+
+O (perfect) wins.
+"""
+
+
+class Keyboard(io.StringIO):
+    """Lines that somebody types, or that come from a pipe."""
+
+    def __init__(self, lines, terminal):
+        super().__init__("".join(f"{line}\n" for line in lines))
+        self.isatty = lambda: terminal
+
+
+@pytest.fixture
+def program(monkeypatch, capfd, tmp_path):
+    """Runs the program in an empty folder; returns its exit status and what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(arguments, typed=(), terminal=False):
+        monkeypatch.setattr(sys, "stdin", Keyboard(typed, terminal))
+        status = play.main(arguments.split())
+        out, err = capfd.readouterr()
+        assert "\x1b" not in out + err
+        return status, out, err
+
+    return run
+
+
+def make_run(run_dir, config=CONFIG, iteration=3):
+    checkpoint.create_run(run_dir, config)
+    state = train.make_state(config, train.make_mesh())
+    state = dataclasses.replace(state, iteration=state.iteration + iteration)
+    with checkpoint.Checkpointer(run_dir) as checkpointer:
+        checkpointer.save(state, 0.0)
+    return run_dir
+
+
+def moves_of_a_person(solution, seat, best):
+    """One person's moves in a game with the perfect player, at its best or its worst."""
+    row, moves = 0, []
+    while not solution.over[row]:
+        action = int(np.argmax(solution.optimal[row]))
+        if solution.player[row] == seat:
+            values = np.where(solution.legal[row], solution.action_values[row], np.nan)
+            action = int((np.nanargmax if best else np.nanargmin)(values))
+            moves.append(action)
+        row = solution.children[row, action]
+    return moves
+
+
+# Whole games.
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("best", [True, False])
+def test_a_game_with_the_perfect_player(seat, best, solution, program):
+    moves = moves_of_a_person(solution, seat, best)
+    mine, other = "XO"[seat], "XO"[1 - seat]
+    status, out, err = program(f"--{other.lower()} perfect", moves)
+    assert (status, err) == (0, "")
+    assert out.startswith(["X: you, O: perfect\n", "X: perfect, O: you\n"][seat])
+    assert out.splitlines()[-1] == ("A draw." if best else f"{other} (perfect) wins.")
+    announced = re.findall(
+        rf"^{other} \(perfect\) plays (\d), expects an? .*, \d\.\d\d s$", out, re.M
+    )
+    assert len(announced) in (len(moves) - 1, len(moves), len(moves) + 1)
+    last = out.rstrip().rsplit("\n\n", 2)[1]
+    assert last.count(mine) == len(moves) and last.count(other) == len(announced)
+    if best:
+        assert not re.search(r"\d", last)
+
+
+def test_a_person_can_win(program):
+    typed = [0, 8, 1, 7, 2]  # Two people, one keyboard.
+    status, out, _ = program("--x human --o human", typed)
+    assert status == 0
+    assert out.startswith("X: a person, O: a person\n")
+    assert out.endswith(
+        " X | X | X\n---+---+---\n 3 | 4 | 5\n---+---+---\n 6 | O | O\n\nX (a person) wins.\n"
+    )
+
+
+def test_two_machines(program):
+    status, out, err = program("--x minimax:1 --o perfect --agent random")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"X: minimax(1), O: perfect\n{EMPTY}\nX (minimax(1)) plays 0")
+    assert out.endswith(" plays 6, expects a win (+1.00), 0.00 s\n" + LOST)
+    assert out.count("plays") == 6 and out.count("---+---+---\n") == 2 * 7
+
+
+def test_connect_four_with_uct(program):
+    typed = ["view", "hint", "9", *range(7)] * 12
+    status, out, _ = program("--game connect_four --agent uct:20", typed)
+    assert status == 0
+    assert ". . . . . . .\n. . . . . . .\n0 1 2 3 4 5 6\n" in out
+    assert "uct(20) in your place would play:\n     0     1     2     3     4     5     6\n" in out
+    assert "There is no move '9': type one of 0, 1, 2, 3, 4, 5, 6.\n" in out
+    assert re.search(r"(wins|A draw)\.\n$", out)
+
+
+def test_the_same_seed_plays_the_same_game(program):
+    def moves(seed):
+        return re.findall(r"plays (\d)", program(f"--x random --o random --seed {seed}")[1])
+
+    assert moves(1) == moves(1)
+    assert moves(1) != moves(2)
+
+
+def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
+    game = misere_pile.make()  # Taking 1, 2, 2 from five stones: the second player loses.
+    monkeypatch.setattr(sys, "stdin", Keyboard([0, 1, 1], terminal=False))
+    hint = table.Machine(game, random_agent(game), jax.random.key(0))
+    table.Table(game, (None, None), hint).play_game()
+    assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
+
+
+# What is typed.
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("4", "Move 4 is taken or blocked: type one of 1, 2, 3, 5, 6, 7, 8."),
+        ("9", "There is no move '9': type one of 1, 2, 3, 5, 6, 7, 8."),
+        ("9" * 5000, "There is no move '9999999999999999999…': type one of 1, 2, 3, 5, 6, 7, 8."),
+        ("", "Nothing was typed: type one of 1, 2, 3, 5, 6, 7, 8, or help."),
+        *(
+            (wrong, f"{shown} is no move or command: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
+            for wrong, shown in [
+                ("x", "'x'"),
+                ("-1", "'-1'"),
+                ("1.0", "'1.0'"),
+                ("1 2", "'1 2'"),
+                ("²", "'²'"),
+                ("٣", "'٣'"),
+                ("\x1b[A", r"'\x1b[A'"),
+                ("[red]", "'[red]'"),
+                ("z" * 5000, "'zzzzzzzzzzzzzzzzzzz…'"),
+            ]
+        ),
+    ],
+    ids=lambda text: ascii(text)[:8],
+)  # fmt: skip
+def test_wrong_input_gets_one_sentence(typed, said, program):
+    status, out, err = program("--agent perfect", [" 4 ", typed, "undo", "QUIT"])
+    assert (status, err) == (0, "")
+    boards = out.split(EMPTY)
+    assert len(boards) == 3  # At the beginning and after taking back.
+    answer = boards[1].split("\n\n")[-1]
+    assert answer == f"{said}\n"
+    assert out.endswith("Goodbye.\n")
+
+
+def test_undo_takes_back_both_moves(program):
+    typed = ["undo", 4, "undo", "undo", 8, "quit"]
+    _, out, _ = program("--agent perfect", typed)
+    parts = out.split("There is no move of yours to take back.\n")
+    assert len(parts) == 3
+    assert parts[1].count(EMPTY) == 1 and parts[1].count("plays 0") == 1
+    assert "O (perfect) plays 4" in parts[2]
+    assert parts[2].count("X") == 1
+
+
+def test_undo_of_the_second_player_leaves_the_first_move(program):
+    _, out, _ = program("--x perfect", ["undo", 1, "undo", "quit"])
+    boards = [part for part in out.split("\n\n") if "---+---" in part]
+    marks = [sorted(re.sub("[^XO]", "", drawn)) for drawn in boards]
+    assert marks == [["X"], ["O", "X", "X"], ["X"]]
+    assert out.count("no move of yours") == 1
+
+
+def test_help_explains_the_commands(program):
+    _, out, _ = program("--agent perfect", ["help", "quit"])
+    for command in ("hint, ?", "undo", "view", "help", "quit"):
+        assert re.search(rf"^{re.escape(command)} +\w", out, re.M)
+
+
+@pytest.mark.parametrize("command", ["hint", "?"])
+def test_hint_by_the_opponent(command, program):
+    _, out, _ = program("--agent perfect", [4, command, "quit"])
+    assert "perfect would play 1 and expects an even game (+0.00)\n" in out
+    assert re.search(r"^ +move +Q +policy *$", out, re.M)
+    assert re.search(r"^ +1 +\+0\.00 +14\.3% +best *$", out, re.M)
+    assert re.search(r"^ +8 +\+0\.00 +14\.3% *$", out, re.M)
+    assert not re.search(r"^ +[04] +\+", out, re.M) and out.count("best") == 1
+
+
+def test_hint_by_another_player_and_of_a_search(program, tmp_path):
+    make_run(tmp_path / "run")
+    _, out, _ = program(f"--agent random --hint puct:20@{tmp_path / 'run'}", ["hint", "quit"])
+    assert re.search(r"^puct\(20\) #3 would play \d and expects an? ", out, re.M)
+    assert re.search(r"^ +move +visits +Q +prior +policy *$", out, re.M)
+    rows = re.findall(r"^ +(\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
+    assert [int(row[0]) for row in rows] == list(range(9))
+    assert sum(int(row[1]) for row in rows) == 20
+
+
+def test_hint_without_a_machine_at_the_table(program):
+    _, out, _ = program("--x human --o human", ["hint", "view", "quit"])
+    assert "perfect would play 0" in out
+    assert "Your opponent is a person: ask them.\n" in out
+
+
+def test_view_is_the_opponents(program):
+    _, out, _ = program("--agent perfect --hint random", [1, "view", 8, "view", "hint", "quit"])
+    assert "perfect expects, for you, an even game (+0.00)\n" in out
+    first = out.split("perfect in your place would play:\n")[1].splitlines()
+    assert [len(line.split()) for line in first[:3]] == [3, 3, 3]
+    assert first[0].split()[:2] == ["O", "X"]
+    assert sum(int(share) for share in re.findall(r"(\d+)%", "".join(first[:3]))) in (99, 100, 101)
+    assert re.search(r"random would play \d\n", out)
+
+
+def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
+    machine = table.Machine(tic_tac_toe, make_agent("learner:5", tic_tac_toe), jax.random.key(0))
+    state = tic_tac_toe.init()
+    visits = [
+        int(machine.decide(state, remember=remember)[0].visit_counts.sum())
+        for remember in (False, True, False, True, False)
+    ]
+    assert visits == [5, 5, 10, 10, 15]
+
+
+def test_a_learner_remembers_earlier_games(program, monkeypatch):
+    seen = []
+    decide = table.Machine.decide
+
+    def watched(self, state, remember=False):
+        decision, took = decide(self, state, remember)
+        if self.name.startswith("learner") and not np.any(state.board):
+            seen.append(int(decision.visit_counts.sum()))
+        return decision, took
+
+    monkeypatch.setattr(table.Machine, "decide", watched)
+    typed = [*range(9), "y", *range(9), "y", *range(9), "n"]
+    program("--x learner:5", typed, terminal=True)
+    assert seen[0] == 5 and seen[1] >= 10  # It opened the first game and the third.
+
+
+# The ends.
+
+
+def test_seats_are_exchanged_when_playing_again(solution, program):
+    first, second = (moves_of_a_person(solution, seat, True) for seat in (0, 1))
+    typed = [*first, "perhaps", "Y", *second, "n"]
+    status, out, _ = program("--agent perfect", typed, terminal=True)
+    assert status == 0
+    assert out.count("A draw.") == 2
+    assert out.index("X: you, O: perfect") < out.index("X: perfect, O: you")
+    assert "X, your move: " in out and "O, your move: " in out
+    question = "Play again, with the seats exchanged? (y/n): "
+    assert out.count(question) == 3
+    assert f"{question}Type y to play again, or n to leave.\n{question}" in out
+
+
+def test_asks_nothing_when_machines_play_or_a_pipe_types(solution, program):
+    assert "again" not in program("--x random --o random", terminal=True)[1]
+    _, out, _ = program("--agent perfect", [*moves_of_a_person(solution, 0, True), "y"])
+    assert "again" not in out and "your move" not in out
+
+
+@pytest.mark.parametrize("typed", [[], [4], [4, "x"]])
+def test_the_end_of_the_input(typed, program):
+    status, out, err = program("--agent perfect", typed)
+    assert (status, err) == (0, "")
+    assert out.endswith("\nThe input has ended. Goodbye.\n")
+
+
+def test_without_any_input(program, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert play.main(["--agent", "perfect"]) == 0
+    assert capfd.readouterr().out.endswith("The input has ended. Goodbye.\n")
+
+
+def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
+    def cheat(game):
+        def act(params, key, states):
+            return Decision(jnp.array([4]), jnp.ones((1, 9)) / 9)
+
+        return random_agent(game)._replace(name="cheat", act=act)
+
+    monkeypatch.setattr("experiments.players.random_agent", cheat)
+    status, _, err = program("--agent random", [4])
+    assert status == 2
+    assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
+
+
+def test_a_player_with_a_clock_says_that_it_prepared(program):
+    _, out, _ = program("--x uct:1ms --o perfect", [])
+    times = re.findall(r"X \(uct\(0\.001 s\)\) plays .*, \d+\.\d\d s(.*)", out)
+    assert times[0] == " with preparation" and not any(times[1:])
+
+
+# Who plays.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seats"),
+    [
+        ("", ("human", "default")),
+        ("--agent uct", ("human", "uct")),
+        ("--x uct", ("uct", "human")),
+        ("--o uct", ("human", "uct")),
+        ("--x human", ("human", "default")),
+        ("--o human", ("default", "human")),
+        ("--o human --agent uct", ("uct", "human")),
+        ("--x human --agent uct", ("human", "uct")),
+        ("--x random --agent uct", ("random", "uct")),
+        ("--o random --agent uct", ("human", "random")),
+        ("--x uct --o random", ("uct", "random")),
+        ("--x human --o human", ("human", "human")),
+    ],
+)
+def test_who_sits_where(arguments, seats, monkeypatch, tic_tac_toe):
+    words = iter(arguments.split())
+    options = play.Options(**{flag[2:]: next(words) for flag in words})
+    monkeypatch.setattr(play, "find_opponent", lambda game, run_dir: ("default", "why"))
+    assert play.choose_seats(options, tic_tac_toe) == seats
+
+
+def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
+    _, out, _ = program("", ["quit"])
+    assert out.startswith(
+        "opponent: perfect (no run of tic_tac_toe in runs/; --agent PLAYER names another)\n"
+    )
+    _, out, _ = program("--game connect_four", ["quit"])
+    assert out.startswith("opponent: uct:100 (no run of connect_four in runs/; --agent ")
+    make_run(tmp_path / "runs" / "a")
+    make_run(tmp_path / "runs" / "b", iteration=5)
+    checkpoint.create_run(tmp_path / "runs" / "untrained", CONFIG)
+    make_run(tmp_path / "runs" / "four", dataclasses.replace(CONFIG, game="connect_four"))
+    for age, name in enumerate(["untrained", "four", "b", "a"]):
+        os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
+    (tmp_path / "runs" / "spoiled" / "checkpoints" / "3").mkdir(parents=True)
+    (tmp_path / "runs" / "spoiled" / "config.json").write_text("{")
+    _, out, _ = program("", ["quit"])
+    assert out.startswith("opponent: alphazero@runs/b (the newest run; --agent PLAYER names")
+    assert "O: alphazero(4) #5\n" in out
+    _, out, _ = program("--run-dir runs/a", ["quit"])
+    assert out.startswith("opponent: alphazero (with the network of --run-dir; --agent ")
+    assert "O: alphazero(4) #3\n" in out
+    _, out, _ = program("--run-dir runs/four", ["quit"])
+    assert "0 1 2 3 4 5 6\n" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ("--agent stockfish", ["unknown player 'stockfish': use one of random, perfect"]),
+        ("--x uct:0", ["'uct:0' needs a number of simulations"]),
+        ("--o human --x network", ["'network' needs the network of a training run"]),
+        ("--agent random --hint uct:x", ["'uct:x' needs a number of simulations"]),
+        ("--game chess", ["unknown game 'chess': use one of tic_tac_toe, connect_four"]),
+        ("--game connect_four --agent perfect", ["too many positions to enumerate"]),
+        ("--game connect_four --agent minimax", ["such as minimax:4"]),
+        ("--run-dir nothing", ["nothing is not a run directory"]),
+        ("--run-dir nothing --game tic_tac_toe", ["nothing is not a run directory"]),
+        ("--seed -1", ["--seed is -1: use 0 to 2147483647"]),
+        ("--seed 2147483648", ["--seed is 2147483648: use 0 to"]),
+        ("--pause -1", ["--pause is -1.0: use 0 to 60 seconds"]),
+        ("--pause nan", ["--pause is nan: use 0 to 60 seconds"]),
+        ("--pause inf", ["--pause is inf: use 0 to 60 seconds"]),
+        ("--agnet perfect", ["--agnet", "meant --agent"]),
+        ("perfect", ["perfect", "--help lists what is allowed"]),
+    ],
+)
+def test_refuses_bad_options_in_one_sentence(arguments, fragments, program):
+    status, out, err = program(arguments)
+    assert status == 2
+    assert out == "" or out.startswith("opponent: ")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    for fragment in fragments:
+        assert fragment in err
+
+
+def test_help_lists_options_and_players(capfd):
+    with pytest.raises(SystemExit) as stop:
+        play.main(["--help"])
+    assert stop.value.code == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    for name in ("--agent", "--x", "--o", "--hint", "--run-dir", "--game", "--seed", "--pause"):
+        assert name in out
+    for name in ("minimax:4", "uct:100", "+sampled", "#ITERATION"):
+        assert name in out
+
+
+def test_pauses_between_the_moves_of_machines(program, monkeypatch):
+    slept = []
+    monkeypatch.setattr(table.time, "sleep", slept.append)
+    _, out, _ = program("--x perfect --o perfect --pause 0.5")
+    assert slept == [0.0] + [0.5] * (out.count("plays") - 1)
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.0, "a win (+1.00)"),
+        (0.91, "a win (+0.91)"),
+        (0.9, "an advantage (+0.90)"),
+        (0.31, "an advantage (+0.31)"),
+        (0.3, "an even game (+0.30)"),
+        (0.0, "an even game (+0.00)"),
+        (-0.001, "an even game (+0.00)"),
+        (-0.29, "an even game (-0.29)"),
+        (-0.3, "a disadvantage (-0.30)"),
+        (-0.89, "a disadvantage (-0.89)"),
+        (-0.9, "a loss (-0.90)"),
+        (-1.0, "a loss (-1.00)"),
+    ],
+)
+def test_values_in_words(value, words):
+    assert board.in_words(np.float32(value)) == words
+
+
+def test_what_is_new_stands_out(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    before = tic_tac_toe.from_board([1, 0, 0, 0, 0, 0, 0, 0, 0])
+    after = tic_tac_toe.from_board([1, 0, 0, 0, -1, 0, 0, 0, 0])
+    board.show(azjax.make("tic_tac_toe"), after, before)
+    out = capsys.readouterr().out
+    assert re.findall(r"\x1b\[([\d;]*)m([XO])", out) == [("1;36", "X"), ("1;7;35", "O")]
+    four = azjax.make("connect_four")
+    board.show(four, connect_four.step(four.init(), jnp.int32(3))[0], four.init())
+    assert re.findall(r"\x1b\[([\d;]*)m([XO])", capsys.readouterr().out) == [("1;7;36", "X")]
+
+
+# Real terminals.
+
+
+class Terminal:
+    """A process with a terminal of its own, 80 columns wide."""
+
+    def __init__(self, *arguments):
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+            "COLUMNS": "80",
+            "TERM": "xterm-256color",
+            "PYTHONUTF8": "1",
+        }
+        program = """
+import fcntl, sys, termios
+from experiments import play
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # So that Ctrl-C on this terminal reaches this process.
+sys.exit(play.main(sys.argv[1:]))
+"""
+        self.master, self.terminal = pty.openpty()
+        self.settings = termios.tcgetattr(self.terminal)
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", program, *arguments],
+            env=environment,
+            start_new_session=True,
+            **dict.fromkeys(["stdin", "stdout", "stderr"], self.terminal),
+        )
+        self.raw, self._read = b"", 0
+
+    def type(self, text, after="your move: "):
+        """Types a line, or one control character, once the program asks for it."""
+        self.wait_for(after)
+        time.sleep(0.1)  # Nobody presses Ctrl-C before the question is on the screen.
+        os.write(self.master, text if text in (b"\x03", b"\x04") else text + b"\n")
+
+    def wait_for(self, text):
+        deadline = time.monotonic() + 100
+        while (found := self.screen.find(text, self._read)) < 0:
+            assert time.monotonic() < deadline and self.process.poll() is None, self.screen
+            self.read()
+        self._read = found + len(text)
+
+    def read(self):
+        ready, _, _ = select.select([self.master], [], [], 0.2)
+        self.raw += os.read(self.master, 65536) if ready else b""
+
+    @property
+    def screen(self):
+        plain = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", self.raw)
+        return plain.decode(errors="replace").replace("\r\n", "\n")
+
+    def finish(self):
+        """Waits for the end; returns the exit status. The terminal is as it was."""
+        deadline = time.monotonic() + 100
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.read()
+        self.read()
+        assert termios.tcgetattr(self.terminal) == self.settings
+        assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")  # The cursor is back.
+        assert "Traceback" not in self.screen and "Warning" not in self.screen
+        assert all(len(line.split("\r")[-1]) <= 80 for line in self.screen.split("\n"))
+        return self.process.returncode
+
+
+@pytest.fixture
+def start():
+    with contextlib.ExitStack() as stack:
+
+        def make(*arguments):
+            terminal = Terminal(*arguments)
+            stack.callback(os.close, terminal.master)
+            stack.callback(os.close, terminal.terminal)
+            stack.callback(terminal.process.wait)
+            stack.callback(terminal.process.kill)
+            return terminal
+
+        yield make
+
+
+def test_a_game_at_a_real_terminal(start, solution):
+    terminal = start("--agent", "perfect")
+    first, *others = moves_of_a_person(solution, 0, True)
+    for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"view", b"undo"):
+        terminal.type(line)
+    terminal.type(str(first).encode())
+    terminal.type(str(first).encode())  # Taken.
+    terminal.type(b"undo")
+    for move in (first, *others):
+        terminal.type(str(move).encode())
+    terminal.type(b"y", after="(y/n): ")
+    terminal.type(b"quit")
+    assert terminal.finish() == 0
+    screen = terminal.screen
+    for said in (
+        "Nothing was typed",
+        "'²' is no move or command",
+        "perfect gets ready",
+        "perfect would play 0",
+        "perfect in your place would play:",
+        "There is no move of yours to take back.",
+        f"Move {first} is taken or blocked",
+        "A draw.",
+        "X: perfect, O: you",
+    ):
+        assert said in screen, said
+    assert screen.count("no move or command") == 3
+    assert screen.endswith("Goodbye.\n")
+    assert b"\x1b[1;36mX" in terminal.raw
+
+
+def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
+    interrupted, ended = start("--agent", "perfect"), start("--agent", "perfect")
+    interrupted.type(b"4")
+    interrupted.type(b"\x03")
+    assert interrupted.finish() == 130
+    assert interrupted.screen.endswith("\ninterrupted: the game was not finished\n")
+    ended.type(b"\x04")
+    assert ended.finish() == 0
+    assert ended.screen.endswith("your move: \nThe input has ended. Goodbye.\n")
+
+
+def test_ctrl_c_while_machines_play(start):
+    terminal = start("--x", "random", "--o", "random", "--pause", "60")
+    terminal.type(b"\x03", after="plays")
+    assert terminal.finish() == 130
+    assert terminal.screen.endswith("\ninterrupted: the game was not finished\n")
+
+
+def test_a_reader_that_goes_away(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.play", "--x", "random", "--o", "random"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=100) in (2, 120, -signal.SIGPIPE)
+    assert "Traceback" not in err

@@ -1,0 +1,345 @@
+"""Players by their descriptions: what each stands for, and what is said about wrong ones."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+import misere_pile
+from azjax import agents, checkpoint, presets, train
+from azjax.agents import minimax_agent, search_agent
+from azjax.evaluators import rollout_evaluator
+from azjax.game import init_batch
+from azjax.search import SearchConfig
+from experiments import players
+from experiments.players import expand, make_agent, make_agents
+from experiments.specs import HELP, KINDS
+
+CONFIG = presets.smoke(presets.get("default"))
+SIMULATIONS = CONFIG.search.num_simulations
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run with checkpoints 2, 4 and 6, each with a network of its own."""
+    return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG)
+
+
+def make_run(run_dir, config):
+    checkpoint.create_run(run_dir, config)
+    state = train.make_state(config, train.make_mesh())
+    with checkpoint.Checkpointer(run_dir) as checkpointer:
+        for iteration in (2, 4, 6):
+            average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.average)
+            learner = state.learner._replace(average=average)
+            counter = state.iteration * 0 + iteration
+            saved = dataclasses.replace(state, learner=learner, iteration=counter)
+            checkpointer.save(saved, 0.0)
+    return run_dir
+
+
+def act(agent, game, key=KEY):
+    return jax.device_get(jax.jit(agent.act)(agent.params, key, init_batch(game, 1)))
+
+
+def assert_same(left, right):
+    for name, a, b in zip(left._fields, left, right, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+# What a description stands for.
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("random", "random"),
+        ("perfect", "perfect"),
+        ("minimax", "minimax"),
+        ("minimax:4", "minimax(4)"),
+        ("alphabeta", "alpha-beta"),
+        ("alphabeta:4", "alpha-beta(4)"),
+        ("uct", "uct(100)"),
+        ("uct:7", "uct(7)"),
+        ("uct:0.5s", "uct(0.5 s)"),
+        ("uct:200ms", "uct(0.2 s)"),
+        ("learner", "learner(50)"),
+        ("learner:8", "learner(8)"),
+        ("network", "network #6"),
+        ("alphazero", f"alphazero({SIMULATIONS}) #6"),
+        ("alphazero:9", "alphazero(9) #6"),
+        ("alphazero:1.s", "alphazero(1 s) #6"),
+        ("puct", "puct(50) #6"),
+        ("puct:.25s", "puct(0.25 s) #6"),
+        ("gumbel", "gumbel(32) #6"),
+        ("gumbel:3#2", "gumbel(3) #2"),
+        ("perfect+sampled", "perfect, sampled"),
+        ("puct:50+sampled#4", "puct(50) #4, sampled"),
+    ],
+)
+def test_names(spec, name, tic_tac_toe, run):
+    agent = make_agent(spec, tic_tac_toe, run)
+    assert agent.name == name
+    assert agent.traceable == ("s)" not in name)
+    assert (agent.learn is not None) == name.startswith("learner")
+
+
+def test_every_player_is_explained(tic_tac_toe, run):
+    explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
+    for name in KINDS:
+        assert name in explained
+        assert make_agent(name, tic_tac_toe, run).name.replace("-", "").startswith(name)
+    for spec in re.findall(r"[a-z]+:[0-9.]+m?s?\b", HELP):
+        make_agent(spec, tic_tac_toe, run)
+
+
+@pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
+@pytest.mark.parametrize("spec", ["random", "alphabeta:2", "uct:5", "learner:5"])
+def test_plays_every_game(spec, game):
+    decision = act(make_agent(spec, game), game)
+    assert 0 <= decision.action[0] < game.num_actions
+    np.testing.assert_allclose(decision.weights.sum(), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
+    found = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
+    assert_same(found, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
+    assert found.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
+
+
+def test_uct_is_the_classic_search(tic_tac_toe):
+    classic = search_agent(tic_tac_toe, SearchConfig("uct", 20), rollout_evaluator(tic_tac_toe))
+    found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
+    assert_same(found, act(classic, tic_tac_toe))
+    assert found.nodes[0] == 20
+
+
+def test_a_learner_has_its_simulations_and_room(tic_tac_toe):
+    learner = make_agent("learner:6", tic_tac_toe)
+    learn, states = jax.jit(learner.learn), init_batch(tic_tac_toe, 1)
+    decision, _ = learn(learner.params, KEY, states, learner.init_memory(1))
+    assert decision.visit_counts.sum() == 6
+    larger = make_agent("learner", azjax.make("connect_four"))
+    assert larger.nodes == 16 * learner.nodes
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        ("alphazero", {}),
+        ("alphazero:9", {"num_simulations": 9}),
+        ("puct:9", {"algorithm": "puct", "num_simulations": 9}),
+        ("gumbel:9", {"algorithm": "gumbel", "num_simulations": 9}),
+    ],
+)
+def test_searches_with_the_network_of_the_run(spec, settings, tic_tac_toe, run):
+    found = act(make_agent(spec, tic_tac_toe, run), tic_tac_toe)
+    expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), **settings)
+    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
+
+
+def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
+    search = dataclasses.replace(CONFIG.search, c_puct=9.0)
+    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=search))
+    found = act(make_agent("puct:20", tic_tac_toe, run), tic_tac_toe)
+    states = init_batch(tic_tac_toe, 1)
+    settings = {"algorithm": "puct", "num_simulations": 20}
+    expected = azjax.load(run).search(KEY, states, **settings)
+    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    other = azjax.load(run).search(KEY, states, c_puct=1.25, **settings)
+    assert (found.visit_counts != other.visit_counts).any()
+
+
+@pytest.mark.parametrize("iteration", [2, 4, 6])
+def test_plays_one_of_the_checkpoints(iteration, tic_tac_toe, run):
+    for agent in (
+        make_agent(f"network@{run}#{iteration}", tic_tac_toe),
+        make_agent(f"network#{iteration}", tic_tac_toe, run),
+        make_agent(f"network@{run}#{iteration}", tic_tac_toe, Path("another")),
+    ):
+        assert agent.name == f"network #{iteration}"
+        logits, value = azjax.load(run, iteration).evaluate(init_batch(tic_tac_toe, 1))
+        decision = act(agent, tic_tac_toe)
+        np.testing.assert_allclose(decision.value, value, atol=1e-5)
+        assert decision.action[0] == np.argmax(logits[0])
+
+
+def test_a_folder_may_have_any_name(tic_tac_toe, tmp_path):
+    run = make_run(tmp_path / "a@b+c:d#e", CONFIG)
+    assert make_agent(f"network@{run}#4", tic_tac_toe).name == "network #4"
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds", "algorithm"),
+    [
+        ("uct:0.5s", 0.5, "uct"),
+        ("puct:200ms", 0.2, "puct"),
+        ("gumbel:1s", 1.0, "gumbel"),
+        ("alphazero:1s", 1.0, CONFIG.search.algorithm),
+        ("uct:3600s", 3600.0, "uct"),
+    ],
+)
+def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run, monkeypatch):
+    def note(game, config, evaluate, params, time, name):
+        given.append((config.algorithm, config.num_simulations, time))
+        return agents.anytime_agent(game, config, evaluate, params, time, name)
+
+    given = []
+    monkeypatch.setattr(players, "anytime_agent", note)
+    make_agent(spec, tic_tac_toe, run)
+    assert given == [(algorithm, min(int(20_000 * seconds), 1_000_000), seconds)]
+
+
+def test_sampled_draws_from_the_weights(tic_tac_toe):
+    agent = make_agent("perfect+sampled", tic_tac_toe)
+    assert not agent.deterministic
+    states = init_batch(tic_tac_toe, 64)
+    assert len(set(np.asarray(agent.act(None, KEY, states).action))) > 5
+
+
+def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
+    solved = []
+    monkeypatch.setattr(players, "_solutions", {})
+    solve = players.oracle.solve
+    monkeypatch.setattr(players.oracle, "solve", lambda game: solved.append(game) or solve(game))
+    for _ in range(2):
+        make_agent("perfect", tic_tac_toe)
+        make_agent("perfect", misere_pile.make())
+    assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
+
+
+def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
+    run = make_run(tmp_path / "run", CONFIG)
+    (run / "checkpoints" / "6" / "state" / "manifest.ocdbt").unlink()
+    assert make_agent("network", tic_tac_toe, run).name == "network #4"
+    err = capfd.readouterr().err
+    assert err.startswith(f"checkpoint 6 in {run} is damaged")
+    assert err.endswith("; an older one plays\n") and err.count("\n") == 1
+
+
+# Several players.
+
+
+def test_one_player_for_each_checkpoint(run):
+    specs = [f"puct:5+sampled@{run}#{iteration}" for iteration in (2, 4, 6)]
+    assert expand(f"puct:5+sampled@{run}#all") == specs
+    assert expand("network#all", run) == ["network#2", "network#4", "network#6"]
+    assert expand("network#all", str(run))[0] == "network#2"
+    for spec in ("uct:5", "network", f"network@{run}#4"):
+        assert expand(spec) == [spec]
+
+
+def test_names_tell_players_apart(tic_tac_toe, run, tmp_path):
+    other = make_run(tmp_path / "other", CONFIG)
+    made = make_agents(["random", f"network@{other}#6", "network#all"], tic_tac_toe, run)
+    assert [agent.name for agent in made] == [
+        *["random", f"network@{other}#6", "network #2", "network #4", "network#6"]
+    ]
+    with pytest.raises(ValueError, match="'random' is listed twice: list it once"):
+        make_agents(["random", "uct", "random"], tic_tac_toe)
+
+
+# What is refused.
+
+
+def amount(spec, counts, ends="use 1 to 1000000"):
+    return spec, f"'{spec}' needs a number of {counts} after the colon: {ends}"
+
+
+OR_TIME = "use 1 to 1000000, or a time up to 3600s such as 0.5s"
+EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, puct, gumbel"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("", f"unknown player '': use one of {EVERY}"),
+        ("stockfish:3", f"unknown player 'stockfish': use one of {EVERY}"),
+        ("uct 100", f"unknown player 'uct 100': use one of {EVERY}"),
+        ("Perfect", f"unknown player 'Perfect': use one of {EVERY}"),
+        ("human", f"unknown player 'human': use one of {EVERY}"),
+        ("uct#1#2", f"unknown player 'uct#1#2': use one of {EVERY}"),
+        ("random:5", "'random:5' has something after the colon, and random takes nothing there"),
+        ("perfect:", "'perfect:' has something after the colon, and perfect takes nothing there"),
+        ("network:1s", "'network:1s' has something after the colon, and network takes nothing"),
+        amount("minimax:0", "moves ahead"),
+        amount("minimax:-1", "moves ahead"),
+        amount("minimax:1s", "moves ahead"),
+        amount("alphabeta:", "moves ahead"),
+        amount("learner:0.5s", "simulations"),
+        amount("learner:5.0", "simulations"),
+        amount("uct:", "simulations", OR_TIME),
+        amount("uct:x", "simulations", OR_TIME),
+        amount("uct:1000001", "simulations", OR_TIME),
+        amount(f"uct:{'9' * 5000}", "simulations", OR_TIME),
+        amount("uct:²", "simulations", OR_TIME),
+        amount("uct:0s", "simulations", OR_TIME),
+        amount("uct:0ms", "simulations", OR_TIME),
+        amount("uct:.s", "simulations", OR_TIME),
+        amount("uct:1m", "simulations", OR_TIME),
+        amount("uct:3601s", "simulations", OR_TIME),
+        amount("uct:-1s", "simulations", OR_TIME),
+        amount("uct:nans", "simulations", OR_TIME),
+        ("uct:5:6", "'uct:5:6' needs a number of simulations after the colon"),
+        ("perfect+", "'perfect+' has an unknown +: only +sampled is known"),
+        ("uct:5+greedy", "'uct:5+greedy' has an unknown +greedy: only +sampled is known"),
+        ("uct+sampled:5", "has an unknown +sampled:5: only +sampled is known"),
+        ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
+        ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
+        ("random#3", "'random#3' names a run, and random plays without one: leave it out"),
+        ("random#all", "'random#all' names a run, and random plays without one: leave it out"),
+        ("network@", "'network@' has no run after the @: add one, as in network@runs/NAME"),
+        ("network#", "'network#' has no checkpoint after the #: use a number, as in #20"),
+        ("network#new", "'network#new' has no checkpoint after the #: use a number, as in #20"),
+        ("network#-1", "'network#-1' has no checkpoint after the #: use a number, as in #20"),
+        (
+            "puct:5",
+            "'puct:5' needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or",
+        ),
+        ("network@nothing", "nothing is not a run directory (no config.json in it): give"),
+    ],
+)
+def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+
+
+def assert_refuses(call, said):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("perfect", "connect_four has too many positions to enumerate, so nobody is perfect"),
+        ("minimax", "minimax cannot look to the end of connect_four: give .* such as minimax:4"),
+        ("alphabeta", "alphabeta cannot look to the end of connect_four: .* such as alphabeta:4"),
+        ("network", "run is a run of tic_tac_toe, not of connect_four: use a run of connect_four"),
+    ],
+)
+def test_refuses_what_a_game_does_not_allow(spec, said, run):
+    with pytest.raises(ValueError, match=said):
+        make_agent(spec, azjax.make("connect_four"), run)
+
+
+def test_refuses_checkpoints_that_are_not_there(tic_tac_toe, run, tmp_path):
+    said = f"{run} has no checkpoint 5: use one of 2, 4, 6"
+    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), said)
+    said = f"'network@{run}#all' stands for several players: name one checkpoint, as in #20"
+    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), said)
+    assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
+    checkpoint.create_run(tmp_path / "new", CONFIG)
+    said = f"{tmp_path / 'new'} has no checkpoint yet: train on"
+    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), said)
+    assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")
+    assert_refuses(lambda: expand("stockfish#all"), "unknown player 'stockfish'")
