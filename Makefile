@@ -27,6 +27,12 @@ check: $(VENV)/dev ## Check lint, formatting and types
 	$(RUN) -m ruff format --check
 	$(RUN) -m pyright
 
+play: $(VENV)/runtime ## Play against the newest trained player, or else a perfect one
+	$(RUN) -m experiments.play $(ARGS)
+
+lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lecture/
+	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)
+
 bench: $(VENV)/runtime ## Measure the time to perfect and the cost of the proof
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--time-to-perfect --verification)
 
@@ -37,7 +43,7 @@ clean: ## Remove the environment and caches; trained players in runs/ stay
 # These two files tell when the environment was last brought up to date.
 $(VENV)/runtime: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax into $(VENV), which takes a minute or two the first time ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable .
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[plots]'
 	@touch $@
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
@@ -51,4 +57,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test check bench clean
+.PHONY: help train test check play lecture bench clean

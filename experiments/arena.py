@@ -54,6 +54,9 @@ class Options:
             raise ValueError(f"--openings is {self.openings}: use 0 or more")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed is {self.seed}: use 0 to {2**32 - 1}")
+        for path in (self.plot, self.json):
+            if path and not path.parent.is_dir():
+                raise ValueError(f"{path.parent} is not a folder: make it, or write elsewhere")
         if self.plot and importlib.util.find_spec("matplotlib") is None:
             raise ValueError("--plot needs matplotlib: pip install 'azjax[plots]'")
 

@@ -28,9 +28,11 @@ class Plan:
     """Stop after this many iterations at the latest, earlier sittings included."""
     checkpoint_every: int = 10
     """Iterations between checkpoints; there is always one at the end."""
+    keep_checkpoints: int = 3
+    """How many of the newest checkpoints to keep, beside the best one."""
 
     def __post_init__(self):
-        for name in ("max_iterations", "checkpoint_every"):
+        for name in ("max_iterations", "checkpoint_every", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 flag = "--" + name.replace("_", "-")
                 raise ValueError(f"{flag} is {getattr(self, name)}: use 1 or more")

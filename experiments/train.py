@@ -155,7 +155,7 @@ def run(session: Session) -> int:
     start = int(state.iteration)
     certificate = _certify_goal(session, state, _judge(session, state)) if start else None
     with (
-        checkpoint.Checkpointer(session.run_dir) as checkpointer,
+        checkpoint.Checkpointer(session.run_dir, plan.keep_checkpoints) as checkpointer,
         _open_sinks(session) as sinks,
         _Interrupt() as interrupt,
     ):

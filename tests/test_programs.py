@@ -282,6 +282,15 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     assert err == ""
 
 
+def test_more_checkpoints_are_kept_on_request(tmp_path, raw_only):
+    every = ["--checkpoint-every", "1", "--keep-checkpoints", "5"]
+    assert train_in(tmp_path / "run", *SHORT, *every) == 0
+    kept = checkpoint.iterations(tmp_path / "run")
+    assert kept[-5:] == [2, 3, 4, 5, 6] and len(kept) <= 6
+    players = [azjax.load(tmp_path / "run", iteration) for iteration in (2, 6)]
+    assert [player.iteration for player in players] == [2, 6]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--preset", "paper"], ["--preset", "mlp"], ["--game", "connect_four"]],

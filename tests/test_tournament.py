@@ -1,0 +1,92 @@
+"""The arena's program: its tables, its plot, its JSON, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from azjax import ratings
+from azjax.arena import Match, Tally
+from experiments import arena
+
+
+def play(*arguments):
+    return arena.main([str(argument) for argument in arguments])
+
+
+def test_a_tournament_is_printed_drawn_and_written(tmp_path, capsys):
+    plot, path = tmp_path / "ratings.png", tmp_path / "results.json"
+    players = ["random", "perfect", "perfect+sampled"]
+    assert play(*players, "--games", 200, "--plot", plot, "--json", path) == 0
+    said = capsys.readouterr().out
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    content = json.loads(path.read_text())
+    assert [match["first"] for match in content["matches"]] == ["random", "random", "perfect"]
+    for match in content["matches"]:
+        for seat in ("moving_first", "moving_second"):
+            counts = [match[seat][name] for name in ("wins", "draws", "losses")]
+            assert sum(counts) == 100
+            row = f"{counts[0]:6,} {counts[1]:6,} {counts[2]:6,}".split()
+            assert any(line.split()[-8:-5] == row for line in said.splitlines()), said
+    best = [row["player"] for row in content["ratings"]]
+    assert best[-1] == "random"
+    assert all(row["low"] < row["elo"] < row["high"] for row in content["ratings"])
+
+
+def test_repeated_games_are_not_counted(capsys):
+    assert play("perfect", "minimax:2", "--games", 1000) == 0
+    said = capsys.readouterr().out
+    assert "always play the same moves" in said
+    rows = [line.split() for line in said.splitlines() if line.split()[1:2] == ["minimax(2)"]]
+    assert [row[-2:] for row in rows] == [["1", "1"], ["1", "1"]]
+    assert not any("[" in cell for row in rows for cell in row)  # No interval without chance.
+
+
+def test_openings_are_played_from_both_seats(capsys):
+    assert play("perfect", "minimax:2", "--openings", 5, "--opening-plies", 3) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "minimax(2)" in line]
+    assert [row[-2:] for row in rows[:2]] == [["5", "5"], ["5", "5"]]
+    assert play("perfect", "minimax:2", "--openings", 100, "--opening-plies", 1) == 0
+    assert "only 9 such openings" in capsys.readouterr().err
+
+
+def test_the_same_seed_gives_the_same_games(tmp_path):
+    found = []
+    for number, seed in enumerate([3, 3, 4]):
+        path = tmp_path / f"{number}.json"
+        assert play("random", "perfect", "--games", 100, "--seed", seed, "--json", path) == 0
+        found.append(path.read_text())
+    assert found[0] == found[1] != found[2]
+
+
+def test_ratings_use_both_seats():
+    """Moving first is all that matters here: equal ratings, a large advantage."""
+    mine, theirs = Tally(90, 5, 5, 100), Tally(5, 5, 90, 100)
+    fitted = arena._rate(["a", "b"], [Match("a", "b", mine, theirs, False)])
+    np.testing.assert_allclose(fitted.ratings, 0, atol=1)
+    assert fitted.first_move_advantage.low > 200
+    stronger = arena._rate(["a", "b"], [Match("a", "b", mine, mine, False)])
+    assert stronger.low[0] > 150
+    assert isinstance(stronger, ratings.Ratings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["random"], "name 2 players or more"),
+        (["random", "nobody"], "unknown player 'nobody': use one of random, perfect"),
+        (["random", "random"], "the player 'random' is listed twice"),
+        (["random", "perfect", "--games", "0"], "--games is 0: use 1 or more"),
+        (["random", "perfect", "--openings", "-1"], "--openings is -1: use 0 or more"),
+        (["random", "perfect", "--openings", "3", "--opening-plies", "9"], "0 to 8 moves"),
+        (["random", "perfect", "--seed", "-1"], "--seed is -1: use 0 to"),
+        (["random", "perfect", "--game", "chess"], "unknown game 'chess'"),
+        (["random", "perfect", "--game", "connect_four"], "too many positions"),
+        (["random", "network"], "add @RUN_DIR"),
+        (["random", "perfect", "--json", "/nowhere/x.json", "--games", "2"], "/nowhere is not a folder"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):
+    assert play(*arguments) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert sentence in said[-1] and said[-1].startswith("error: ")
