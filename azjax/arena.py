@@ -167,7 +167,7 @@ def play_games(
       second: the other.
       num_games: how many.
       key: for all randomness.
-      seat: 0 if `first` moves first, else 1.
+      seat: 0 if `first` is player 0, who moves first from the starting position, else 1.
       openings: positions to start from in turn, `[K, ...]`; the starting position if None.
       batch_size: games played side by side; by default as many as fit well in memory.
       progress: called with the number of games finished since the last call.
@@ -251,10 +251,10 @@ def _move(game: Game, agents, params, key, seat, now: _Play) -> _Play:
     live = ~jax.vmap(game.is_over)(now.states)
     mine = jax.vmap(game.player)(now.states) == seat
     keys = jax.random.split(jax.random.fold_in(key, now.ply))
+    ask = _ask if all(agent.traceable for agent in agents) else _ask_on_host
     actions, memories = [], []
     for i, turn in enumerate((mine, ~mine)):
-        asked = _ask if agents[i].traceable else _ask_on_host
-        action, memory = asked(
+        action, memory = ask(
             agents[i], jnp.any(live & turn), params[i], keys[i], now.states, now.memories[i]
         )
         actions.append(action)
@@ -274,25 +274,31 @@ def _move(game: Game, agents, params, key, seat, now: _Play) -> _Play:
 
 def _ask(agent: Agent, needed, params, key, states, memory):
     """Asks a player for actions, if it has to move in any game at all."""
-
-    def ask(memory):
-        if agent.learn is None:
-            return agent.act(params, key, states).action, memory
-        decision, memory = agent.learn(params, key, states, memory)
-        return decision.action, memory
-
-    def skip(memory):
-        return jnp.zeros(jax.tree.leaves(states)[0].shape[0], jnp.int32), memory
-
-    return jax.lax.cond(needed, ask, skip, memory)
+    return jax.lax.cond(
+        needed,
+        lambda memory: _answer(agent, params, key, states, memory),
+        lambda memory: (jnp.zeros(_size(states), jnp.int32), memory),
+        memory,
+    )
 
 
 def _ask_on_host(agent: Agent, needed, params, key, states, memory):
-    """Does the same for a player that cannot be traced."""
-    batch = jax.tree.leaves(states)[0].shape[0]
-    if not needed:
-        return jnp.zeros(batch, jnp.int32), memory
-    return agent.act(params, key, states).action, memory
+    """Does the same in a loop on the host, where `lax.cond` would compile in every ply."""
+    if needed:
+        return _answer(agent, params, key, states, memory)
+    return jnp.zeros(_size(states), jnp.int32), memory
+
+
+def _answer(agent: Agent, params, key, states, memory):
+    """A player's actions, and its memory afterwards."""
+    if agent.learn is None:
+        return agent.act(params, key, states).action, memory
+    decision, memory = agent.learn(params, key, states, memory)
+    return decision.action, memory
+
+
+def _size(states: State) -> int:
+    return jax.tree.leaves(states)[0].shape[0]
 
 
 def _compiled(agent: Agent) -> Agent:

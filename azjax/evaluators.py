@@ -77,15 +77,3 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
         return logits, jnp.asarray(solution.values)[row]
 
     return evaluate
-
-
-def combined_evaluator(policy: Evaluator, value: Evaluator) -> Evaluator:
-    """The logits of one evaluator and the values of another; `params` go to both."""
-
-    def evaluate(params, key, states):
-        key_policy, key_value = jax.random.split(key)
-        logits, _ = policy(params, key_policy, states)
-        _, values = value(params, key_value, states)
-        return logits, values
-
-    return evaluate

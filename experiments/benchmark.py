@@ -14,21 +14,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from unittest import mock
 
 import jax
-import tyro
+import mctx
 from rich.progress import track
 from rich.table import Table
 
+from azjax import agents, games, oracle, presets, train
 from azjax import certificate as certificates
-from azjax import oracle, presets, train
+from azjax.arena import play_match
+from azjax.evaluators import rollout_evaluator
+from azjax.game import Game, init_batch
+from azjax.search import SearchConfig, make_search
 from azjax.verify import verify
 from experiments import console
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Measures how long training takes, and what verification costs."""
+    """Measures how long training takes, what verification costs, and how fast matches are."""
 
     time_to_perfect: bool = False
     """Train from each seed until the proof holds; print seconds and blunders."""
@@ -36,6 +42,9 @@ class Options:
     """With --time-to-perfect: go on for 100 iterations; print the losing lines on the way."""
     verification: bool = False
     """Time one iteration with and without its verification."""
+    arena: bool = False
+    """Time matches of random and UCT players, UCT's loop against mctx's, and players with a
+    clock."""
     preset: str = "default"
     """Which preset to measure."""
     seeds: int = 5
@@ -49,8 +58,8 @@ class Options:
         presets.get(self.preset)
         if self.seeds < 1:
             raise ValueError(f"--seeds is {self.seeds}: use 1 or more")
-        if not (self.time_to_perfect or self.verification):
-            raise ValueError("nothing to measure: add --time-to-perfect or --verification")
+        if not (self.time_to_perfect or self.verification or self.arena):
+            raise ValueError("nothing to measure: add --time-to-perfect, --verification or --arena")
         if self.stability and not self.time_to_perfect:
             raise ValueError("--stability goes on from perfect players: add --time-to-perfect")
 
@@ -189,10 +198,94 @@ def time_verification(options: Options, repeats: int = 15) -> dict[str, float]:
     return medians | {"share": share}
 
 
+def time_arena(repeats: int = 5) -> dict[str, float]:
+    """Times matches, searches and players with a clock, and prints the medians."""
+    game = games.make("tic_tac_toe")
+    random, uct = agents.random_agent(game), _uct(game, 100)
+    million, thousands = 1_000_000, 10_000
+
+    def match(one, other, count):
+        return lambda key: play_match(game, one, other, count, key)
+
+    found = {
+        "random - random, seconds for 1,000,000 games": _median_time(
+            match(random, random, million), repeats
+        ),
+        "UCT(100) - random, games a minute": 60
+        * thousands
+        / _median_time(match(uct, random, thousands), repeats),
+    }
+    for simulations, batch in ((32, 1024), (100, 1024), (500, 256)):
+        ours, theirs = _time_loops(game, simulations, batch, repeats)
+        label = f"UCT, {simulations} simulations, {batch} games"
+        found[f"{label}: simulations a second"] = simulations * batch / ours
+        found[f"{label}: times as fast as mctx's own loop"] = theirs / ours
+    for algorithm in ("uct", "puct", "gumbel"):
+        for seconds in (0.1, 0.5):
+            found[f"{algorithm} given {seconds} s: seconds taken"] = _time_clock(
+                game, algorithm, seconds, repeats
+            )
+    for name, value in found.items():
+        print(f"{value:14,.3f}  {name}")
+    return found
+
+
+def _uct(game: Game, simulations: int) -> agents.Agent:
+    config = SearchConfig("uct", num_simulations=simulations)
+    return agents.search_agent(game, config, rollout_evaluator(game))
+
+
+def _median_time(run: Callable[[jax.Array], object], repeats: int) -> float:
+    """The median seconds of `run(key)`, after one that compiles."""
+    times = []
+    for seed in range(repeats + 1):
+        start = time.perf_counter()
+        jax.block_until_ready(run(jax.random.key(seed)))
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def _time_loops(game: Game, simulations: int, batch: int, repeats: int) -> tuple[float, float]:
+    """Seconds of one UCT search with our loop over simulations, and with mctx's, in turn."""
+    config = SearchConfig("uct", num_simulations=simulations)
+    states = init_batch(game, batch)
+
+    def search(key):
+        find = make_search(config, game, rollout_evaluator(game))
+        return find(None, jax.random.split(key, batch), states).visit_counts
+
+    key, ours, times = jax.random.key(0), jax.jit(search), ([], [])
+    ours(key)
+    with mock.patch.object(mctx, "search", _without_our_loop(mctx.search)):
+        theirs = jax.jit(lambda key: search(key))
+        theirs(key)
+    for seed in range(repeats):
+        for run, seconds in zip((ours, theirs), times, strict=True):
+            seconds.append(_median_time(lambda _: run(jax.random.key(seed)), 1))
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def _without_our_loop(mctx_search: Callable) -> Callable:
+    return lambda *args, loop_fn, **rest: mctx_search(*args, **rest)
+
+
+def _time_clock(game: Game, algorithm, seconds: float, repeats: int) -> float:
+    """The time that a player with a clock takes for one position; the worst of several."""
+    config = SearchConfig(algorithm, num_simulations=50_000)
+    agent = agents.anytime_agent(game, config, rollout_evaluator(game), seconds=seconds)
+    state, taken = init_batch(game, 1), []
+    agent.act(None, jax.random.key(0), state)  # It compiles and measures its speed.
+    for seed in range(repeats):
+        start = time.perf_counter()
+        jax.block_until_ready(agent.act(None, jax.random.key(seed), state))
+        taken.append(time.perf_counter() - start)
+    return max(taken, key=lambda t: abs(t - seconds))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     try:
-        options = tyro.cli(Options, args=arguments, prog="experiments.benchmark")
+        options = console.parse(Options, arguments, "experiments.benchmark")
     except ValueError as error:
         return console.fail(error)
     machine = f"{os.cpu_count()} CPU cores, {platform.machine()}, {certificates.device_name()}"
@@ -200,6 +293,8 @@ def main(arguments: list[str] | None = None) -> int:
     results: dict = {"machine": machine, "versions": certificates.versions()}
     if options.verification:
         results["verification"] = time_verification(options)
+    if options.arena:
+        results["arena"] = time_arena()
     if options.time_to_perfect:
         results["time_to_perfect"] = [dataclasses.asdict(run) for run in time_to_perfect(options)]
     if options.out:

@@ -70,7 +70,7 @@ def test_a_file_imports_only_from_those_above_it(file):
 def test_one_place_imports_it(library, home):
     users = {
         file if home.endswith(".py") else str(pathlib.Path(file).parent)
-        for file, tree in TREES.items()
+        for file, tree in PACKAGE.items()
         if library in {name.split(".")[0] for name in imported(tree)}
     }
     assert users == {home}

@@ -93,13 +93,14 @@ def test_the_worked_example_of_ucb1():
 
 def test_an_integral_converges_at_the_rate_of_theory():
     samples = jax.random.uniform(jax.random.key(0), (400, 1000))
-    paths = jax.vmap(lambda row: integration.integrate(jnp.sin, 0.0, math.pi, row))(samples)
+    paths = jax.vmap(lambda row: integration.converge(jnp.sin, 0.0, math.pi, row))(samples)
     assert abs(paths[:, -1].mean() - 2) < 5 * integration._DEVIATION / math.sqrt(400_000)
     for n in (10, 100, 1000):
         theory = integration._DEVIATION / math.sqrt(n)
         assert paths[:, n - 1].std() == pytest.approx(theory, rel=0.15)
-    line = integration.integrate(lambda x: 3 * x, 1.0, 2.0, jnp.array([0.0, 1.0]))
-    np.testing.assert_allclose(line, [3.0, 4.5])
+    line, corners = (lambda x: 3 * x, 1.0, 2.0), jnp.array([0.0, 1.0])
+    np.testing.assert_allclose(integration.converge(*line, corners), [3.0, 4.5])
+    assert integration.integrate(*line, corners) == 4.5
 
 
 def test_blunders_of_a_search_are_counted_in_every_position(setup):

@@ -30,7 +30,8 @@ def anytime_agent(
 
     A batch of positions shares the time. The first call with a batch size compiles and
     measures the speed, which takes seconds of its own. Gumbel must know beforehand how many
-    simulations there will be, and takes the number that its speed so far lets expect.
+    simulations there will be: it plans for as many as its speed lets expect, and plans again
+    after a tenth of the time, while sequential halving still considers all its actions.
 
     Args:
       game: the rules.
@@ -52,35 +53,46 @@ def anytime_agent(
         raise ValueError(f"{seconds} seconds are no time to search: use above 0")
     capacity = config.num_simulations
     search = make_resumable(config, game, evaluate)
-    start, finish = jax.jit(search.start), jax.jit(search.finish)
-    grow = jax.jit(search.grow, donate_argnums=4)
+    start, grow = jax.jit(search.start), jax.jit(search.grow, donate_argnums=4)
+    finish = jax.jit(lambda *args: decide(config, search.finish(*args)))
     speed: dict[int, float] = {}  # Simulations a second, by batch size.
+    closing: dict[int, float] = {}  # Seconds from the last simulation to the answer.
 
     def run(params, keys, states, limit: float, expected: int):
-        """Grows a tree for `limit` seconds or to `expected` simulations."""
-        began = clock()
+        """Grows a tree until `limit` seconds are over or `expected` simulations are made."""
+        began, size = clock(), len(keys)
         schedule = _schedule(config, game, expected)
-        tree, done = start(params, keys, states, schedule), 0
-        rate = speed.get(len(keys), 0.0)
-        while done < expected and (left := limit - (clock() - began)) > 0:
+        tree = jax.block_until_ready(start(params, keys, states, schedule))
+        deadline = began + limit - closing.get(size, 0.0)
+        ready, done, rate = clock(), 0, speed.get(size, 0.0)
+        is_planned = config.algorithm == "gumbel" and expected < capacity
+        while done < expected and (left := deadline - clock()) > 0:
             count = max(1, min(int(rate * left * _SHARE), expected - done))
             tree = jax.block_until_ready(
                 grow(params, keys, states, schedule, tree, jnp.int32(done), jnp.int32(count))
             )
-            done += count
-            rate = done / max(clock() - began, 1e-9)
-        speed[len(keys)] = rate
-        return jax.block_until_ready(finish(params, keys, states, schedule, tree))
+            done, now = done + count, clock()
+            rate = done / max(now - ready, 1e-9)
+            if is_planned and now - began > limit / 10:  # All actions still have their turn.
+                more = rate * (deadline - now)
+                expected, is_planned = int(np.clip(done + more, done, capacity)), False
+                schedule = _schedule(config, game, expected)
+        stopped = clock()
+        decision = jax.block_until_ready(finish(params, keys, states, schedule, tree))
+        speed[size], closing[size] = rate, clock() - stopped
+        return decision
 
     def act(params, key, states):
         keys = jax.random.split(key, game.player(states).shape[0])
         if len(keys) not in speed:
             for _ in range(2):  # The first one compiles.
                 run(params, keys, states, 3600.0, min(_PROBE, capacity))
+            run(params, keys, states, seconds, capacity)  # Deeper trees grow more slowly.
         expected = capacity
         if config.algorithm == "gumbel":
-            expected = int(np.clip(speed[len(keys)] * seconds, 1, capacity))
-        return decide(config, run(params, keys, states, seconds, expected))
+            time_left = seconds - closing[len(keys)]
+            expected = int(np.clip(speed[len(keys)] * time_left, 1, capacity))
+        return run(params, keys, states, seconds, expected)
 
     return Agent(
         name=name or f"{config.algorithm}({seconds:g} s)",
@@ -91,10 +103,11 @@ def anytime_agent(
     )
 
 
-def _schedule(config: SearchConfig, game: Game, expected: int) -> np.ndarray:
+def _schedule(config: SearchConfig, game: Game, expected: int) -> jax.Array:
     """Sequential halving for the simulations expected, as long as the tree's room."""
     if config.algorithm != "gumbel":
-        return np.zeros((0, 0), np.int32)
+        return jnp.zeros((0, 0), jnp.int32)
     considered = min(config.max_considered_actions, game.num_actions)
     planned = considered_visits(considered, expected)
-    return np.pad(planned, ((0, 0), (0, config.num_simulations - expected)), mode="edge")
+    unused = config.num_simulations - expected
+    return jnp.asarray(np.pad(planned, ((0, 0), (0, unused)), mode="edge"))

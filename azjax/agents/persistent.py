@@ -30,7 +30,7 @@ class PersistentConfig:
     exploration: float = math.sqrt(2)
     """Weight C of the confidence bound."""
     expansion: Literal["random", "last"] = "random"
-    """Which untried action comes first, and which of equally visited ones is played: a
+    """Which action comes first among untried ones, equal ones, and equally visited ones: a
     random one, or the one of highest number."""
     capacity: int = 2**14
     """Positions that the memory has room for, rounded up to a power of two."""
@@ -100,9 +100,14 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     def learn(params, key, states, memory):
         key_simulate, key_choose = jax.random.split(key)
         batch = game.player(states).shape[0]
-        locate = jax.vmap(lambda memory, state: _locate(config, memory, state))
-        roots, memory = locate(memory, states)
-        roots = jnp.where(jax.vmap(game.is_over)(states), -1, roots)  # Nothing to think about.
+        if memory.visits.shape != (batch, slots):
+            raise ValueError(
+                f"the memory has shape {memory.visits.shape}, and {batch} games of this player "
+                f"need {(batch, slots)}: use its init_memory, or its capacity"
+            )
+        goes_on = ~jax.vmap(game.is_over)(states)
+        locate = jax.vmap(lambda *xs: _locate(config, *xs))
+        roots, memory = locate(memory, states, goes_on)
 
         def simulate(i, memory):
             keys = jax.random.split(jax.random.fold_in(key_simulate, i), batch)
@@ -126,8 +131,13 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     )
 
 
-def _locate(config: PersistentConfig, memory: Memory, state: State) -> tuple[jax.Array, Memory]:
-    """Returns the slot of a position, taking a free one if it is new; -1 if there is none."""
+def _locate(
+    config: PersistentConfig, memory: Memory, state: State, wanted: jax.Array
+) -> tuple[jax.Array, Memory]:
+    """Returns the slot of a position, taking a free one if it is new; -1 if there is none.
+
+    Where it is not `wanted`, nothing is stored, and the slot is -1.
+    """
     leaves = [jnp.ravel(leaf).astype(jnp.uint32) for leaf in jax.tree.leaves(state)]
     content = jnp.concatenate(leaves)
     weights = np.random.default_rng(0).integers(2**32, size=(2, content.size), dtype=np.uint32)
@@ -137,7 +147,7 @@ def _locate(config: PersistentConfig, memory: Memory, state: State) -> tuple[jax
     probes = (start + jnp.arange(_PROBES)) % 2**config.bits
     found = memory.fingerprints[probes]
     usable = (found == fingerprint) | (found == 0)
-    slot = jnp.where(jnp.any(usable), probes[jnp.argmax(usable)], -1)
+    slot = jnp.where(wanted & jnp.any(usable), probes[jnp.argmax(usable)], -1)
     target = jnp.where(slot < 0, 2**config.bits, slot)
     stored = memory.fingerprints.at[target].set(fingerprint, mode="drop")
     return slot, memory._replace(fingerprints=stored)
@@ -146,6 +156,7 @@ def _locate(config: PersistentConfig, memory: Memory, state: State) -> tuple[jax
 def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, state) -> Memory:
     """Makes one simulation: selection, expansion, a random game, backup."""
     key_order, key_rollout = jax.random.split(key)
+    order = _order(game, config, key_order)
     nowhere = 2**config.bits
     known = root >= 0
     path = jnp.full(game.max_plies + 1, nowhere).at[0].set(jnp.where(known, root, nowhere))
@@ -158,20 +169,17 @@ def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, s
         return game.legal_actions(walk.state) & (memory.children[walk.slot] < 0)
 
     def descend(walk):
-        action = _ucb_action(game, config, memory, walk)
+        action = _ucb_action(game, config, memory, walk, order)
         slot = memory.children[walk.slot, action]
         moved, outcome = _move(game, walk.state, action, walk.outcome)
         return _Walk(moved, slot, walk.path.at[walk.length].set(slot), walk.length + 1, outcome)
 
     walk = jax.lax.while_loop(goes_on, descend, start)
     untried = _untried(walk)
-    order = jnp.arange(game.num_actions, dtype=jnp.float32)
-    if config.expansion == "random":
-        order = jax.random.uniform(key_order, (game.num_actions,))
     action = jnp.argmax(jnp.where(untried, order, -1.0))
     moved, outcome = _move(game, walk.state, action, walk.outcome)
-    slot, memory = _locate(config, memory, moved)
-    expands = known & jnp.any(untried) & (slot >= 0)
+    slot, memory = _locate(config, memory, moved, known & jnp.any(untried))
+    expands = slot >= 0
     leaf = jnp.where(expands, slot, nowhere)
     path = walk.path.at[walk.length].set(leaf)
     parent = jnp.where(expands, walk.slot, nowhere)
@@ -190,16 +198,23 @@ def _move(game: Game, state: State, action, outcome):
     return moved, outcome + jnp.where(game.player(state) == 0, reward, -reward)
 
 
-def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Walk):
+def _order(game: Game, config: PersistentConfig, key) -> jax.Array:
+    """`float32 [A]`: of actions that are equal otherwise, the one with the highest comes first."""
+    if config.expansion == "random":
+        return jax.random.uniform(key, (game.num_actions,))
+    return jnp.arange(game.num_actions, dtype=jnp.float32)
+
+
+def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Walk, order):
     """`argmax V + C sqrt(ln(N + 1) / n)` over the positions after each action."""
     children = memory.children[walk.slot]
     visits = jnp.maximum(memory.visits[children], 1)
     mean = memory.totals[children] / visits
     value = jnp.where(game.player(walk.state) == 0, mean, -mean)
     bound = jnp.sqrt(jnp.log1p(memory.visits[walk.slot].astype(jnp.float32)) / visits)
-    score = jnp.where(game.legal_actions(walk.state), value + config.exploration * bound, -jnp.inf)
-    # Untried actions come highest number first in one order: equals are chosen like that, too.
-    return game.num_actions - 1 - jnp.argmax(score[::-1])
+    score = value + config.exploration * bound
+    score = jnp.where(game.legal_actions(walk.state), score, -jnp.inf)
+    return jnp.argmax(jnp.where(score == jnp.max(score), order, -1.0))
 
 
 def _rollout(game: Game, key, state: State, outcome):
@@ -223,9 +238,7 @@ def _choose(game: Game, config, simulations, key, memory: Memory, root, state) -
     visits = jnp.where(tried, memory.visits[children], 0)
     mean = jnp.where(tried, memory.totals[children] / jnp.maximum(visits, 1), 0.0)
     sign = jnp.where(game.player(state) == 0, 1.0, -1.0)
-    order = jnp.arange(game.num_actions, dtype=jnp.float32)
-    if config.expansion == "random":
-        order = jax.random.uniform(key, (game.num_actions,))
+    order = _order(game, config, key)
     most = legal & (visits == jnp.max(jnp.where(legal, visits, -1)))
     weights = jnp.where(jnp.any(tried), visits, legal)
     return Decision(
@@ -260,16 +273,16 @@ def load_memory(path: str | os.PathLike[str], game: Game) -> Memory:
 
     Raises:
       ValueError: if the file is no memory, is damaged, or is of another game.
+      OSError: if it cannot be opened.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in ("game", *Memory._fields)}
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # Zip and NumPy have many for a file that is damaged.
-        raise ValueError(
-            f"{path} is not a player's memory ({error}): give a file that save_memory wrote"
-        ) from error
+    with pathlib.Path(path).open("rb") as raw:
+        try:
+            with np.load(raw, allow_pickle=False) as file:
+                found = {name: file[name] for name in ("game", *Memory._fields)}
+        except Exception as error:  # Zip and NumPy have many for a file that is damaged.
+            raise ValueError(
+                f"{path} is not a player's memory: give a file that save_memory wrote"
+            ) from error
     if str(found["game"]) != game.name:
         raise ValueError(
             f"{path} is a memory of {found['game']}, not of {game.name}: use it with that game"

@@ -20,17 +20,17 @@ def considered_visits(max_considered: int, num_simulations: int) -> np.ndarray:
       `int32 [max_considered + 1, num_simulations]`: in row `m`, with `m` actions to consider,
       the number of visits that the action to visit next has had.
     """
-    rows = []
-    for considered in range(max_considered + 1):
-        row, visits, left = [], [0] * considered, considered
-        halvings = max(math.ceil(math.log2(max(considered, 1))), 1)
-        while len(row) < num_simulations:
-            for _ in range(max(1, num_simulations // (halvings * max(left, 1)))):
-                row += visits[:left] if left > 1 else [len(row)]
-                visits[:left] = [n + 1 for n in visits[:left]]
-            left = max(2, left // 2) if considered > 1 else left
-        rows.append(row[:num_simulations])
-    return np.array(rows, np.int32)
+    table = np.zeros((max_considered + 1, num_simulations), np.int32)
+    for considered, row in enumerate(table):
+        filled, visits, left = 0, 0, max(considered, 1)
+        halvings = max(math.ceil(math.log2(left)), 1)
+        while filled < num_simulations:
+            more = max(1, num_simulations // (halvings * left))  # For each of those left.
+            phase = np.repeat(np.arange(visits, visits + more), left)
+            row[filled : filled + len(phase)] = phase[: num_simulations - filled]
+            filled, visits = filled + len(phase), visits + more
+            left = max(2, left // 2) if considered > 1 else 1
+    return table
 
 
 def plan_gumbel(config, root, invalid, keys, explore, schedule) -> Plan:

@@ -53,7 +53,8 @@ class Resumable(NamedTuple):
         root; `schedule` is from `considered_visits` for the simulations expected.
       grow: `(params, keys [B], states, schedule, tree, done, count) -> tree`; after `done`
         simulations it makes `count` more, both `int32 []`, so that no number compiles anew.
-        `done + count` is at most `config.num_simulations`.
+        `done + count` is at most `config.num_simulations`. The schedule may change while
+        sequential halving still considers all its actions.
       finish: `(params, keys [B], states, schedule, tree) -> SearchResult`.
     """
 
@@ -84,6 +85,7 @@ def make_resumable(config: SearchConfig, game: Game, evaluate: Evaluator) -> Res
 
     def grow(params, keys, states, schedule, tree, done, count):
         plan, key = plan_for(params, keys, states, schedule)
+        tree = tree.replace(extra_data=plan.extra)
         return _grow(config, game, evaluate, plan, params, key, done, count, tree)
 
     def finish(params, keys, states, schedule, tree):

@@ -16,7 +16,7 @@ _DEVIATION = math.sqrt(math.pi * math.pi / 2 - TRUTH**2)  # Of one sample's esti
 
 
 def integrate(function, low: float, high: float, samples: jax.Array) -> jax.Array:
-    """Returns the running estimates `(high - low) * mean(f)` of one integral.
+    """Returns the estimate `(high - low) * mean(f)` of an integral.
 
     Args:
       function: elementwise.
@@ -24,6 +24,11 @@ def integrate(function, low: float, high: float, samples: jax.Array) -> jax.Arra
       high: the upper bound.
       samples: `[n]`, uniform in [0, 1].
     """
+    return (high - low) * jnp.mean(function(low + (high - low) * samples))
+
+
+def converge(function, low: float, high: float, samples: jax.Array) -> jax.Array:
+    """Returns the estimates `[n]` from the first sample, the first two, and so on."""
     values = function(low + (high - low) * samples)
     return (high - low) * jnp.cumsum(values) / jnp.arange(1, len(samples) + 1)
 
@@ -39,7 +44,7 @@ def compute(setup: Setup) -> dict:
     table = []
     for count, lecture in LECTURE.items():
         keys = jax.random.split(jax.random.fold_in(key, count), repeats)
-        final = jax.lax.map(lambda k: estimate(k, count)[-1], keys, batch_size=50)
+        final = jax.lax.map(lambda k: estimate(k, count), keys, batch_size=50)
         spread = _DEVIATION / math.sqrt(count)
         table.append({
             "samples": count, "lecture": lecture, "mean": float(final.mean()),
@@ -47,7 +52,7 @@ def compute(setup: Setup) -> dict:
             "lecture in deviations": (lecture - TRUTH) / spread,
         })  # fmt: skip
     samples = jax.random.uniform(key, (repeats, 500))
-    paths = jax.vmap(lambda row: integrate(jnp.sin, 0.0, math.pi, row))(samples)
+    paths = jax.vmap(lambda row: converge(jnp.sin, 0.0, math.pi, row))(samples)
     return {
         "table": table,
         "samples": np.asarray(samples[0]).tolist(),

@@ -1,50 +1,42 @@
 """One step past the lecture: priors, then values, of a trained network in the same search."""
 
+import functools
 import pathlib
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax import presets, train
-from azjax.evaluators import combined_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.player import load
 from azjax.search import SearchConfig
 from experiments.lecture.setup import ROOT_2, Setup, flexible_search
 
 SIMULATIONS = (2, 4, 8, 16, 32, 64, 128)
-KINDS = (
-    "UCT, random rollouts",
-    "PUCT, equal priors, random rollouts",
-    "PUCT, the network's priors, random rollouts",
-    "PUCT, the network's priors and values",
-)
+# The algorithm, whether the network's priors count, and whether its values do.
+KINDS: dict[str, tuple[Literal["puct", "uct"], bool, bool]] = {
+    "UCT, random rollouts": ("uct", False, False),
+    "PUCT, equal priors, random rollouts": ("puct", False, False),
+    "PUCT, the network's priors, random rollouts": ("puct", True, False),
+    "PUCT, the network's priors and values": ("puct", True, True),
+}
 
 
 def compute(setup: Setup, run_dir: pathlib.Path | None = None) -> dict:
     """Counts blunders over every position for each search and number of simulations."""
     evaluate, params, source = _network(setup, run_dir)
-    rollout, uniform = rollout_evaluator(setup.game), uniform_evaluator(setup.game)
-    evaluators = {
-        KINDS[0]: ("uct", rollout),
-        KINDS[1]: ("puct", combined_evaluator(uniform, rollout)),
-        KINDS[2]: ("puct", combined_evaluator(evaluate, rollout)),
-        KINDS[3]: ("puct", evaluate),
-    }
     simulations, repeats = SIMULATIONS[: setup.choose(7, 5)], setup.choose(4, 1)
-    curves = {}
-    for kind, (algorithm, evaluator) in evaluators.items():
-        config = SearchConfig(algorithm, num_simulations=max(simulations))
-        count = _blunders(setup, flexible_search(setup.game, config, evaluator))
-        key = setup.key(kind)
-        curves[kind] = [
-            float(np.mean([
-                count(params, jax.random.fold_in(jax.random.fold_in(key, n), repeat), n)
-                for repeat in range(repeats)
-            ]))
-            for n in simulations
-        ]  # fmt: skip
+    key, curves = setup.key("network"), {}
+    for kind, (algorithm, *uses) in KINDS.items():
+        count = _blunders(setup, algorithm, evaluate, max(simulations))
+        curves[kind] = []
+        for number in simulations:
+            key_number = jax.random.fold_in(key, number)
+            keys = [jax.random.fold_in(key_number, repeat) for repeat in range(repeats)]
+            found = [count((params, *uses), key, number) for key in keys]
+            curves[kind].append(float(np.mean(found)))
         setup.advance(1)
     logits, _ = evaluate(params, None, setup.solution.decision_states)
     alone = _count(setup, jnp.argmax(_legal_only(setup, logits), axis=-1))
@@ -74,9 +66,23 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
     return parts.evaluate, params, f"a network after {iterations} iterations of self-play"
 
 
-def _blunders(setup: Setup, search) -> Any:
-    """Builds `(params, key, simulations) -> blunders` over all decision states."""
-    states = setup.solution.decision_states
+@functools.cache
+def _blunders(setup: Setup, algorithm: Literal["puct", "uct"], evaluate: Evaluator, room: int):
+    """Builds `(params, key, simulations) -> blunders` over all decision states.
+
+    The `params` are the network's, whether its priors count, and whether its values do;
+    without them all actions are alike, and one random game stands for the value.
+    """
+    states, rollout = setup.solution.decision_states, rollout_evaluator(setup.game)
+
+    def mix(params, key, states):
+        network, use_priors, use_values = params
+        logits, value = evaluate(network, key, states)
+        _, outcome = rollout(None, key, states)
+        return jnp.where(use_priors, logits, 0.0), jnp.where(use_values, value, outcome)
+
+    config = SearchConfig(algorithm, num_simulations=room)
+    search = flexible_search(setup.game, config, mix)
 
     @jax.jit
     def count(params, key, simulations):

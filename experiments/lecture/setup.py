@@ -29,7 +29,7 @@ ROOT_2 = math.sqrt(2)
 Order = Literal["random", "last"]  # In which a learner tries untried moves.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Setup:
     """One run of the lecture.
 
