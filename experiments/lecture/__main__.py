@@ -44,20 +44,16 @@ class Options:
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:
     """In the order of the page."""
+    compute_network = functools.partial(network.compute, run_dir=options.run_dir)
+    learn, constant = "Learning from game to game", "The exploration constant"
     return (
         Experiment("All games", matches.count_all, matches.show_all),
         Experiment("The UCB1 bonus", exploration.compute_bound, exploration.show_bound),
-        Experiment("Who beats whom", matches.play_all, matches.show_matches),
-        Experiment("Learning from game to game", learning.compute, learning.show),
-        Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits),
-        Experiment(
-            "The exploration constant", exploration.compute_constant, exploration.show_constant
-        ),
-        Experiment(
-            "AlphaTicTacToe: priors and values",
-            functools.partial(network.compute, run_dir=options.run_dir),
-            network.show,
-        ),
+        Experiment("Who beats whom", matches.play_all, matches.show_matches, 5),
+        Experiment(learn, learning.compute, learning.show, 4),
+        Experiment("Where the visits go", exploration.compute_visits, exploration.show_visits, 1),
+        Experiment(constant, exploration.compute_constant, exploration.show_constant, 2),
+        Experiment("AlphaTicTacToe: priors and values", compute_network, network.show, 3),
         Experiment("Appendix: Monte Carlo integration", integration.compute, integration.show),
     )
 
@@ -85,8 +81,7 @@ def run(options: Options) -> int:
             return results, time.time() - before
 
         with ThreadPoolExecutor(2) as pool:  # XLA computes outside Python's lock.
-            # The longest first, so that the last one to finish is a short one.
-            order = sorted(experiments, key=lambda e: e.compute not in _LONG)
+            order = sorted(experiments, key=lambda e: e.weight, reverse=True)  # The longest first.
             started = {e.title: pool.submit(compute, e) for e in order}
             computed = {title: future.result() for title, future in started.items()}
     path = _write(options, setup, experiments, computed)
@@ -94,9 +89,6 @@ def run(options: Options) -> int:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
     print(f"{time.time() - _STARTED:6.1f} s  the whole process\npage: {path}")
     return 0
-
-
-_LONG = (matches.play_all, learning.compute, exploration.compute_constant)
 
 
 def _check_writable(folder: pathlib.Path) -> None:

@@ -31,7 +31,7 @@ ORDERS: tuple[Order, ...] = ("last", "random")  # The lecture's learner: the las
 
 def compute(setup: Setup) -> list[dict]:
     """Plays every series many times over, each with a learner of its own."""
-    learners, results = setup.choose(128, 8), []
+    learners, results = setup.choose(128, 4), []
     for number, series in enumerate(SERIES):
         for order in ORDERS[: setup.choose(2, 1)]:
             key = jax.random.fold_in(setup.key("learning"), 2 * number + ORDERS.index(order))

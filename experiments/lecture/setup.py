@@ -68,11 +68,13 @@ class Experiment(NamedTuple):
       title: its heading on the page.
       compute: `Setup -> results`, plain numbers and lists for JSON.
       show: `(results, page)`, puts tables and pictures on the page.
+      weight: how long it takes beside the others; the longest are started first.
     """
 
     title: str
     compute: Callable[[Setup], Any]
     show: Callable[[Any, Any], None]
+    weight: int = 0
 
 
 def make_setup(quick: bool, seed: int) -> Setup:
