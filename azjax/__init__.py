@@ -2,7 +2,8 @@
 
 `make` returns a game, `load` a trained player; everything else is imported from its module,
 in the order of the package's map: `game`, `games`, `oracle`, `verify`, `network`,
-`evaluators`, `search`, `selfplay`, `targets`, `replay`, `learner`, `train`, `checkpoint`, `player`.
+`evaluators`, `search`, `agents`, `arena`, `ratings`, `selfplay`, `targets`, `replay`,
+`learner`, `train`, `checkpoint`, `player`.
 """
 
 from typing import TYPE_CHECKING

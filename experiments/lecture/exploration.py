@@ -161,9 +161,8 @@ def show_constant(results: dict, page) -> None:
         f"Points lost per game (a draw is half a point), {results['games']:,} games for every dot: "
         "against Random moving first, and against Minimax moving second, where a draw, half a "
         "point, is all there is to have. Too little exploration settles on what the first "
-        "rollouts happened to favour; too much never refines the best line: the curves have the "
-        "shape of a U. The best constant is below √2, which is meant for rewards in [0, 1] with "
-        "many visits, and falls as the budget shrinks."
+        "rollouts happened to favour; too much never refines the best line: with enough "
+        "simulations the curve is a U. With 10, every move is tried about once, whatever C is."
     )
     panels = page.axes(
         "constant", "Strength and shape of the tree against the exploration constant C "
@@ -190,7 +189,11 @@ def show_constant(results: dict, page) -> None:
         if budget not in best or lost < best[budget][0]:
             best[budget] = lost, row["constant"]
     page.table(
-        ("simulations", "best C, of those tried", "points lost to both with it"),
+        (
+            "simulations",
+            "best C of those tried (where the curve is flat, by chance)",
+            "points lost to both with it",
+        ),
         [(f"{n:,}", f"{constant:.2f}", f"{lost:.3f}") for n, (lost, constant) in best.items()],
     )
 
