@@ -130,11 +130,11 @@ def _show_matches(matches: list[Match]) -> None:
                 f"{tally.games:,}", f"{tally.distinct:,}",
             )  # fmt: skip
     console.print_rich(table)
-    repeated = [match for match in matches if match.deterministic]
-    for match in repeated:
+    repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
+    if repeated:
         print(
-            f"{match.first} and {match.second} always play the same moves: each opening was "
-            "played once from either seat, and more games would be the same games."
+            "Two players who always play the same moves meet once in each opening and seat, since "
+            f"more games would be the same games: {', '.join(repeated)}."
         )
 
 

@@ -36,7 +36,7 @@ def test_a_tournament_is_printed_drawn_and_written(tmp_path, capsys):
 def test_repeated_games_are_not_counted(capsys):
     assert play("perfect", "minimax:2", "--games", 1000) == 0
     said = capsys.readouterr().out
-    assert "always play the same moves" in said
+    assert "more games would be the same games: perfect – minimax(2)." in said
     rows = [line.split() for line in said.splitlines() if line.split()[1:2] == ["minimax(2)"]]
     assert [row[-2:] for row in rows] == [["1", "1"], ["1", "1"]]
     assert not any("[" in cell for row in rows for cell in row)  # No interval without chance.
