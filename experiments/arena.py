@@ -202,7 +202,8 @@ def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> 
         scores[j, i] = 1 - scores[i, j]
     right.imshow(scores, cmap="RdBu", vmin=0, vmax=1)
     for i, j in zip(*np.nonzero(~np.isnan(scores)), strict=True):
-        right.text(j, i, f"{scores[i, j]:.2f}", ha="center", va="center", fontsize=8)
+        colour = "white" if abs(scores[i, j] - 0.5) > 0.3 else "black"
+        right.text(j, i, f"{scores[i, j]:.2f}", ha="center", va="center", fontsize=8, color=colour)
     ticks = range(len(names))
     right.set_xticks(ticks, names, rotation=40, ha="right", fontsize=8)
     right.set_yticks(ticks, names, fontsize=8)

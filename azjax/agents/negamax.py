@@ -111,52 +111,65 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         q_values=jnp.full(game.num_actions, -infinity),
     )
 
+    def judge(nodes, state):
+        """The value of a position at the horizon."""
+        one = jax.tree.map(lambda leaf: leaf[None], state)
+        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
+        return values[0]
+
     def advance(progress: _Progress) -> _Progress:
-        depth = progress.depth
-        node = jax.tree.map(lambda leaf: leaf[depth], progress.stack)
+        depth, stack = progress.depth, progress.stack
+        node = jax.tree.map(lambda leaf: leaf[depth], stack)
         todo = game.legal_actions(node.state) & (jnp.arange(game.num_actions) >= node.next_action)
         descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
         action = jnp.argmax(todo).astype(jnp.int32)
+        following = jnp.where(descend, action + 1, node.next_action)
+        stack = stack._replace(next_action=stack.next_action.at[depth].set(following))
+        progress = progress._replace(stack=stack, nodes=progress.nodes + descend)
         step = play(game, node.state, action)
         over = game.is_over(step.state)
-        key_leaf = jax.random.fold_in(key, progress.nodes)
-        _, values = evaluate(params, key_leaf, jax.tree.map(lambda leaf: leaf[None], step.state))
         is_leaf = over | (depth + 1 == max_depth)
-        leaf_value = step.reward + step.discount * jnp.where(over, 0.0, values[0])
-        # Whose value has become known: a leaf's, folded in here, or this node's, in its parent.
-        value = jnp.where(descend, leaf_value, node.reward + node.discount * node.best)
-        known = (descend & is_leaf) | (~descend & (depth > 0))
-        below = _child(node, step)
-        stack = progress.stack
-        stack = stack._replace(
-            next_action=stack.next_action.at[depth].set(
-                jnp.where(descend, action + 1, node.next_action)
-            )
+        leaf_value = jnp.where(over, 0.0, judge(progress.nodes, step.state))
+        # A leaf's value counts in this node; this node's, once it is done, in the one above.
+        value = jnp.where(
+            descend,
+            step.reward + step.discount * leaf_value,
+            node.reward + node.discount * node.best,
         )
-        into = jnp.where(descend, depth, depth - 1)
-        tried = jnp.where(descend, action, stack.next_action[into] - 1)
-        better = known & (value > stack.best[into])
-        stack = stack._replace(
-            best=stack.best.at[into].set(jnp.where(better, value, stack.best[into])),
-            alpha=stack.alpha.at[into].set(
-                jnp.where(better, jnp.maximum(value, stack.alpha[into]), stack.alpha[into])
-            ),
-        )
-        push = descend & ~is_leaf
-        slot = jnp.where(push, depth + 1, max_depth)  # Out of range, where nothing is pushed.
-        stack = jax.tree.map(lambda old, new: old.at[slot].set(new, mode="drop"), stack, below)
-        at_root = known & (into == 0)
-        return _Progress(
-            stack=stack,
-            depth=jnp.where(push, depth + 1, jnp.where(descend, depth, depth - 1)),
-            nodes=progress.nodes + descend,
-            action=jnp.where(better & (into == 0), tried, progress.action),
-            q_values=jnp.where(
-                at_root & (jnp.arange(game.num_actions) == tried), value, progress.q_values
-            ),
-        )
+        known = jnp.where(descend, is_leaf, depth > 0)
+        progress = _fold(progress, known, jnp.where(descend, depth, depth - 1), value)
+        return _move(progress, descend & ~is_leaf, ~descend, _child(node, step))
 
     return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
+
+
+def _fold(progress: _Progress, known, depth, value) -> _Progress:
+    """Takes the value of a node's latest action into the node, where it is known."""
+    stack = progress.stack
+    better = known & (value > stack.best[depth])
+    best = jnp.where(better, value, stack.best[depth])
+    alpha = jnp.maximum(stack.alpha[depth], best)
+    action = stack.next_action[depth] - 1
+    is_action = jnp.arange(len(progress.q_values)) == action
+    at_root = depth == 0
+    return progress._replace(
+        stack=stack._replace(
+            best=stack.best.at[depth].set(best), alpha=stack.alpha.at[depth].set(alpha)
+        ),
+        action=jnp.where(better & at_root, action, progress.action),
+        q_values=jnp.where(known & at_root & is_action, value, progress.q_values),
+    )
+
+
+def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
+    """Goes down to a node, which is put on the stack, or up, or stays."""
+    slot = jnp.where(down, progress.depth + 1, len(progress.stack.best))  # Out of range: dropped.
+    return progress._replace(
+        stack=jax.tree.map(
+            lambda old, new: old.at[slot].set(new, mode="drop"), progress.stack, below
+        ),
+        depth=progress.depth + down - up,
+    )
 
 
 def _child(node: _Node, step) -> _Node:
