@@ -173,8 +173,21 @@ def _table(fitted: ratings.Ratings) -> list[dict]:
 
 
 def _as_json(match: Match) -> dict:
-    seats = {name: getattr(match, name)._asdict() for name in ("moving_first", "moving_second")}
+    seats = {
+        name: _rates(getattr(match, name), match.deterministic)
+        for name in ("moving_first", "moving_second")
+    }
     return match._asdict() | seats
+
+
+def _rates(tally: Tally, deterministic: bool) -> dict:
+    """The counts, and the 95% interval of each of their rates, if anything was drawn at random."""
+    counts = {name: getattr(tally, name) for name in ("wins", "draws", "losses")}
+    intervals = {
+        name: None if deterministic else ratings.proportion(count, tally.games)[1:]
+        for name, count in counts.items()
+    }
+    return tally._asdict() | {"intervals": intervals}
 
 
 def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> None:

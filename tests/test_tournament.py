@@ -26,6 +26,8 @@ def test_a_tournament_is_printed_drawn_and_written(tmp_path, capsys):
         for seat in ("moving_first", "moving_second"):
             counts = [match[seat][name] for name in ("wins", "draws", "losses")]
             assert sum(counts) == 100
+            for count, (low, high) in zip(counts, match[seat]["intervals"].values(), strict=True):
+                assert low <= count / 100 <= high and 0.02 < high - low < 0.25
             row = f"{counts[0]:6,} {counts[1]:6,} {counts[2]:6,}".split()
             assert any(line.split()[-8:-5] == row for line in said.splitlines()), said
     best = [row["player"] for row in content["ratings"]]
