@@ -15,6 +15,7 @@ import numpy as np
 
 from azjax.agents import Agent
 from azjax.game import Game, State, init_batch, play, random_action, where
+from azjax.oracle import distinct
 
 Progress = Callable[[int], None]  # Told how many more games are finished.
 
@@ -100,7 +101,7 @@ def play_match(
     """
     if num_games < 1:
         raise ValueError(f"{num_games} games decide nothing: play 1 or more")
-    count = 1 if openings is None else jax.tree.leaves(openings)[0].shape[0]
+    count = 1 if openings is None else _size(openings)
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic
     per_seat = count if deterministic else rounds * count
@@ -176,7 +177,7 @@ def play_games(
       ValueError: if an opening is over already.
     """
     openings = init_batch(game, 1) if openings is None else openings
-    count = jax.tree.leaves(openings)[0].shape[0]
+    count = _size(openings)
     if bool(jnp.any(jax.vmap(game.is_over)(openings))):
         raise ValueError("an opening is a finished game: start from positions with a move left")
     size = batch_size or _batch_size(first, second, num_games)
@@ -298,6 +299,7 @@ def _answer(agent: Agent, params, key, states, memory):
 
 
 def _size(states: State) -> int:
+    """`B`, of a batch of states."""
     return jax.tree.leaves(states)[0].shape[0]
 
 
@@ -350,9 +352,8 @@ def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State
 
     states = jax.device_get(jax.jit(jax.vmap(somewhere))(jax.random.split(key, lanes)))
     over = np.asarray(jax.vmap(game.is_over)(states))
-    rows = [np.asarray(leaf).reshape(lanes, -1) for leaf in jax.tree.leaves(states)]
-    different = np.unique(np.concatenate(rows, axis=1), axis=0, return_index=True)[1]
-    chosen = np.sort(different)[~over[np.sort(different)]][:count]
+    different = np.sort(distinct(states)[0])
+    chosen = different[~over[different]][:count]
     if not len(chosen):
         raise ValueError(f"every game of {game.name} found was over after {plies} moves: use fewer")
     return jax.tree.map(lambda leaf: leaf[chosen], states)

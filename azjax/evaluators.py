@@ -43,24 +43,31 @@ def uniform_evaluator(game: Game) -> Evaluator:
 def rollout_evaluator(game: Game) -> Evaluator:
     """All actions alike, and the outcome of one random game; ignores `params`."""
 
-    def rollout(key, state):
-        def move(carry, uniform):
-            state, total, weight = carry
-            step = play(game, state, legal_action_at(game.legal_actions(state), uniform))
-            return (step.state, total + weight * step.reward, weight * step.discount), None
-
-        uniform = jax.random.uniform(key, (game.max_plies,))
-        start = (state, jnp.zeros(()), jnp.ones(()))
-        (_, total, _), _ = jax.lax.scan(move, start, uniform)
-        return total
-
     def evaluate(params, key, states):
         del params
         batch = game.player(states).shape[0]
-        values = jax.vmap(rollout)(jax.random.split(key, batch), states)
+        keys = jax.random.split(key, batch)
+        values = jax.vmap(lambda key, state: rollout(game, key, state))(keys, states)
         return jnp.zeros((batch, game.num_actions)), values
 
     return evaluate
+
+
+def rollout(game: Game, key: jax.Array, state: State) -> jax.Array:
+    """Plays one random game from a state to the end.
+
+    Returns:
+      `float32 []`, the outcome for the player to move; 0 if the game is over.
+    """
+
+    def move(carry, uniform):
+        state, total, weight = carry
+        step = play(game, state, legal_action_at(game.legal_actions(state), uniform))
+        return (step.state, total + weight * step.reward, weight * step.discount), None
+
+    uniform = jax.random.uniform(key, (game.max_plies,))
+    (_, total, _), _ = jax.lax.scan(move, (state, jnp.zeros(()), jnp.ones(())), uniform)
+    return total
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:

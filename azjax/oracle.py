@@ -110,11 +110,11 @@ def _enumerate(game: Game):
         offset += len(jax.tree.leaves(frontier)[0])
         next_states, reward, discount, legal = _in_chunks(expand, frontier)
         candidates = jax.tree.map(lambda leaf: leaf[legal], next_states)
-        distinct, inverse = _distinct(candidates)
+        first, inverse = distinct(candidates)
         children = np.zeros(legal.shape, np.int32)
         children[legal] = offset + inverse
         edges.append((children, reward, discount, legal))
-        frontier = jax.tree.map(lambda leaf: leaf[distinct], candidates)
+        frontier = jax.tree.map(lambda leaf: leaf[first], candidates)
     children, rewards, discounts, legal = (
         np.concatenate(column) for column in zip(*edges, strict=True)
     )
@@ -137,8 +137,16 @@ def _in_chunks(function, states: State):
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:size], *results)
 
 
-def _distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the indices of the distinct states, and which of them each state equals."""
+def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
+    """Finds equal states.
+
+    Args:
+      states: every leaf is `[N, ...]`.
+
+    Returns:
+      The `D` indices at which the different states stand first, and `[N]`, which of these
+      each state equals.
+    """
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
     if not len(leaves[0]):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

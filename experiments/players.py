@@ -23,7 +23,6 @@ from azjax.player import Player, load
 from azjax.search import SearchConfig
 from azjax.train import make_parts
 from experiments import console
-from experiments.specs import HELP as HELP
 from experiments.specs import KINDS, MOST, Spec, parse
 
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.

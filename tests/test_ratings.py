@@ -257,3 +257,12 @@ GAME = [[1, 0, 1]]
 def test_refuses_with_a_reason(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_many_games_are_judged_like_a_few_less():
+    """Beyond 10,000 games the normal distribution serves; one more game changes next to nothing."""
+    exact, normal = mean_score(6000, 1500, 2500), mean_score(6001, 1500, 2500)
+    np.testing.assert_allclose(normal, exact, atol=2e-4)
+    assert normal.high - normal.low > 0.015
+    all_won = mean_score(20_000, 0, 0)
+    assert all_won.low < 1 == all_won.high

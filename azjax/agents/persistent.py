@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.agents.agent import Agent, Decision
-from azjax.game import Game, State, legal_action_at
+from azjax.evaluators import rollout
+from azjax.game import Game, State
 from azjax.settings import check_choices, check_range
 
 _PROBES = 16  # Neighbouring slots in which a position may stand.
@@ -183,7 +184,8 @@ def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, s
     leaf = jnp.where(expands, slot, nowhere)
     path = walk.path.at[walk.length].set(leaf)
     parent = jnp.where(expands, walk.slot, nowhere)
-    outcome = _rollout(game, key_rollout, moved, outcome)
+    value = rollout(game, key_rollout, moved)
+    outcome += jnp.where(game.player(moved) == 0, value, -value)
     return Memory(
         fingerprints=memory.fingerprints,
         visits=memory.visits.at[path].add(1, mode="drop"),
@@ -215,19 +217,6 @@ def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Wal
     score = value + config.exploration * bound
     score = jnp.where(game.legal_actions(walk.state), score, -jnp.inf)
     return jnp.argmax(jnp.where(score == jnp.max(score), order, -1.0))
-
-
-def _rollout(game: Game, key, state: State, outcome):
-    """Plays at random to the end; returns the rewards of the whole game, for player 0."""
-
-    def move(carry, uniform):
-        state, outcome = carry
-        action = legal_action_at(game.legal_actions(state), uniform)
-        return _move(game, state, action, outcome), None
-
-    uniform = jax.random.uniform(key, (game.max_plies,))
-    (_, outcome), _ = jax.lax.scan(move, (state, outcome), uniform)
-    return outcome
 
 
 def _choose(game: Game, config, simulations, key, memory: Memory, root, state) -> Decision:
