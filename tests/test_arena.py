@@ -182,7 +182,7 @@ def test_digests_tell_all_games_of_tic_tac_toe_apart():
         mark = 1 if ply % 2 == 0 else -1
         boards[np.arange(len(cells)), cells] = mark
         moves[:, ply] = cells
-        over = (boards[:, ttt._LINES] == mark).all(axis=2).any(axis=1) | (ply == 8)
+        over = (boards[:, ttt.LINES] == mark).all(axis=2).any(axis=1) | (ply == 8)
         finished.append(moves[over])
         boards, moves = boards[~over], moves[~over]
     games = np.concatenate(finished)

@@ -10,7 +10,17 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 ORDER = [
-    *["settings", "game", "games", "oracle", "verify", "network", "evaluators", "search"],
+    *[
+        "settings",
+        "drawing",
+        "game",
+        "games",
+        "oracle",
+        "verify",
+        "network",
+        "evaluators",
+        "search",
+    ],
     *["agents", "arena", "ratings"],
     *["selfplay", "targets", "replay", "learner", "train", "presets"],
     *["checkpoint", "player", "metrics", "certificate", "viz"],

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax import drawing
 from azjax.game import Encoding, Game, Symmetries, observation_planes
 
 _ROWS, _COLUMNS = 6, 7
@@ -23,7 +24,7 @@ def _lines() -> np.ndarray:
     return np.array(lines)
 
 
-_LINES = _lines()
+LINES = _lines()
 
 
 class State(NamedTuple):
@@ -38,6 +39,34 @@ class State(NamedTuple):
     board: jax.Array
     player: jax.Array
     over: jax.Array
+
+    def draw(self, values=None, labels=None, last=None, size=168) -> drawing.Drawing:
+        """Draws the board; what belongs to a column stands where its next stone would fall.
+
+        Args:
+          values: `[7]`, in [0, 1], one an action: a heat map.
+          labels: `[7]`, text.
+          last: the last action; its stone is marked.
+          size: width in pixels.
+        """
+        cells = np.asarray(self.board)
+        stones = (cells.reshape(_ROWS, _COLUMNS) != 0).sum(axis=0)
+        landing = (_ROWS - 1 - stones) * _COLUMNS + np.arange(_COLUMNS)
+        room = stones < _ROWS
+        look = {"size": size, "last": None if last is None else int(landing[last]) + _COLUMNS}
+        if values is not None:
+            look["values"] = np.zeros(cells.shape)
+            look["values"][landing[room]] = np.asarray(values)[room]
+        if labels is not None:
+            look["labels"] = np.full(cells.shape, "", dtype=object)
+            look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
+        return drawing.board(cells, (_ROWS, _COLUMNS), LINES, **look)
+
+    def _repr_svg_(self) -> str | None:
+        def draw(cells):
+            return drawing.board(cells, (_ROWS, _COLUMNS), LINES)
+
+        return drawing.draw_states(draw, self.board, _ROWS * _COLUMNS)
 
 
 def init() -> State:
@@ -56,7 +85,7 @@ def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
     height = jnp.sum(state.board.reshape(_ROWS, _COLUMNS)[:, action] != 0)
     cell = (_ROWS - 1 - height) * _COLUMNS + action
     board = state.board.at[cell].set(mark)
-    won = jnp.any(jnp.all(board[_LINES] == mark, axis=1))
+    won = jnp.any(jnp.all(board[LINES] == mark, axis=1))
     moved = State(board, 1 - state.player, won | jnp.all(board != 0))
     valid = legal_actions(state)[action] & (action >= 0) & (action < _COLUMNS)
     next_state = jax.tree.map(lambda new, old: jnp.where(valid, new, old), moved, state)

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax import drawing
 from azjax.game import Encoding, Game, Symmetries, observation_planes
 
-_LINES = np.array(
+LINES = np.array(  # The eight ways to win.
     [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
 )
 
@@ -27,6 +28,21 @@ class State(NamedTuple):
     player: jax.Array
     over: jax.Array
 
+    def draw(self, values=None, labels=None, last=None, size=120) -> drawing.Drawing:
+        """Draws the board.
+
+        Args:
+          values: `[9]`, in [0, 1], one an action: a heat map.
+          labels: `[9]`, text for empty cells.
+          last: the last action, which is marked.
+          size: width in pixels.
+        """
+        look = {"values": values, "labels": labels, "last": last, "size": size}
+        return drawing.board(np.asarray(self.board), (3, 3), LINES, **look)
+
+    def _repr_svg_(self) -> str | None:
+        return drawing.draw_states(lambda cells: drawing.board(cells, (3, 3), LINES), self.board, 9)
+
 
 def init() -> State:
     """Returns the empty board, X to move."""
@@ -40,7 +56,7 @@ def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
     """
     mark = 1 - 2 * state.player
     board = state.board.at[action].set(mark)
-    won = jnp.any(jnp.all(board[_LINES] == mark, axis=1))
+    won = jnp.any(jnp.all(board[LINES] == mark, axis=1))
     moved = State(board, 1 - state.player, won | jnp.all(board != 0))
     valid = legal_actions(state)[action] & (action >= 0) & (action < 9)
     next_state = jax.tree.map(lambda new, old: jnp.where(valid, new, old), moved, state)
@@ -102,7 +118,7 @@ def from_board(board: Sequence[int] | np.ndarray, player: int | None = None) -> 
             f"player {player} cannot be to move with {count_x} X and {count_o} O: "
             f"pass player={to_move} or leave it out"
         )
-    wins_x, wins_o = (bool((cells[_LINES] == mark).all(axis=1).any()) for mark in (1, -1))
+    wins_x, wins_o = (bool((cells[LINES] == mark).all(axis=1).any()) for mark in (1, -1))
     if wins_x and wins_o:
         raise ValueError("both X and O have three in a row: a game ends at the first")
     if (wins_x and to_move == 0) or (wins_o and to_move == 1):

@@ -9,17 +9,22 @@ have no moves after their end (`tree.py`).
 from azjax.search.gumbel import considered_visits
 from azjax.search.make import Resumable, Search, make_resumable, make_search
 from azjax.search.plan import SearchConfig, SearchResult
-from azjax.search.puct import puct_action
+from azjax.search.puct import Terms, puct_action, puct_terms
+from azjax.search.retrace import History, retrace
 from azjax.search.uct import uct_action
 
 __all__ = [
+    "History",
     "Resumable",
     "Search",
     "SearchConfig",
     "SearchResult",
+    "Terms",
     "considered_visits",
     "make_resumable",
     "make_search",
     "puct_action",
+    "puct_terms",
+    "retrace",
     "uct_action",
 ]

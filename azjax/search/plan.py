@@ -10,9 +10,12 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import mctx
+import numpy as np
 
+from azjax import drawing
 from azjax.settings import check_choices, check_range
 
+_SHOWN = 4  # Positions of a batch that a notebook shows.
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
 
 
@@ -76,6 +79,21 @@ class SearchResult(NamedTuple):
     q_values: jax.Array
     value: jax.Array
     tree: mctx.Tree
+
+    def _repr_svg_(self) -> str | None:
+        """Shows the first positions, with the policy as a heat map; None while tracing."""
+        states = getattr(self.tree, "embeddings", None)
+        if isinstance(self.action, jax.core.Tracer) or not hasattr(states, "draw"):
+            return None
+        shown, weights = min(len(self.action), _SHOWN), np.asarray(self.action_weights)
+        pictures, captions = [], []
+        for row in range(shown):
+            state = jax.tree.map(lambda leaf: leaf[row, 0], states)
+            labels = [f"{share:.0%}" for share in weights[row]]
+            pictures.append(state.draw(values=weights[row], labels=labels))
+            value = drawing.signed(self.value[row])
+            captions.append(f"plays {self.action[row]}, value {value}")
+        return str(drawing.gallery(pictures, captions, rest=len(self.action) - shown))
 
 
 class Plan(NamedTuple):

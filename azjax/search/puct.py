@@ -3,6 +3,7 @@
 """PUCT, AlphaZero's search (Silver et al. 2018, Methods, "Search")."""
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,20 +28,41 @@ def plan_puct(config, root, invalid, keys, temperature, explore) -> Plan:
     return Plan(root, invalid, select, select, finish)
 
 
-def puct_action(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> jax.Array:
-    """Chooses the action to follow from one node of one tree; ties go to the lowest.
+class Terms(NamedTuple):
+    """What PUCT sees of the actions of one node; every leaf is `[A]`.
+
+    Attributes:
+      q: the mean outcome for the player to move, or the first-play urgency where unvisited.
+      prior: the prior's probabilities; 0 where illegal.
+      bonus: `c_puct P sqrt(N) / (1 + n)`.
+      score: `q + bonus`; -inf where illegal.
+    """
+
+    q: jax.Array
+    prior: jax.Array
+    bonus: jax.Array
+    score: jax.Array
+
+
+def puct_terms(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> Terms:
+    """Scores the actions of one node of one tree.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
     for the player to move, `N` the node's visits and `n` the action's.
     """
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
-    legal = logits > NEVER
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[config.first_play_urgency])
-    exploration = jax.nn.softmax(logits) * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
-    score = q + config.c_puct * exploration / (1 + visits)
-    return jnp.argmax(jnp.where(legal, score, -jnp.inf)).astype(jnp.int32)
+    prior = jax.nn.softmax(logits)
+    exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
+    bonus = config.c_puct * exploration / (1 + visits)
+    return Terms(q, prior, bonus, jnp.where(logits > NEVER, q + bonus, -jnp.inf))
+
+
+def puct_action(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> jax.Array:
+    """Chooses the action of highest score in one node of one tree; ties go to the lowest."""
+    return jnp.argmax(puct_terms(config, tree, node).score).astype(jnp.int32)
 
 
 def _with_dirichlet(config: SearchConfig, keys, root, invalid):

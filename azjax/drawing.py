@@ -1,0 +1,287 @@
+"""Boards as SVG pictures, built as element trees, so that no text is ever taken for markup.
+
+X and O are blue and vermilion of Okabe and Ito's palette, which the colour-blind can tell
+apart, and a cross and a ring, for those who print. Presentation attributes make a picture
+complete; the classes let a page's style sheet adapt it to a dark theme.
+"""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+
+COLOR_X, COLOR_O = "#0072B2", "#D55E00"
+COLOR_HEAT = "#117A65"
+_PAPER, _GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
+_CELL = 30  # Drawing units; a picture of any size has the same coordinates.
+_GAP = 12
+_SHOWN = 8  # Boards of a batch that a notebook shows.
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """An SVG picture. Notebooks show it; `str` gives its text.
+
+    Attributes:
+      element: the root of its element tree.
+    """
+
+    element: ElementTree.Element
+
+    def __str__(self) -> str:
+        """Returns the SVG text."""
+        return ElementTree.tostring(self.element, encoding="unicode")
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes an SVG file.
+
+        Raises:
+          ValueError: if its folder does not exist.
+        """
+        path = pathlib.Path(path)
+        check_folder(path)
+        path.write_text(str(self) + "\n")
+
+
+def check_folder(path: pathlib.Path) -> None:
+    """Refuses a path to a new file whose folder does not exist.
+
+    Raises:
+      ValueError: if there is no such folder.
+    """
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"{path} cannot be written, since there is no folder {path.parent}: make it first, "
+            "or choose another one"
+        )
+
+
+def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> ElementTree.Element:
+    """Makes an element of an SVG or HTML tree.
+
+    Args:
+      tag: its name.
+      attributes: numbers are rounded to two decimals; what is None is left out.
+      *children: elements, and text.
+    """
+    written = {k: _attribute(v) for k, v in (attributes or {}).items() if v is not None}
+    element = ElementTree.Element(tag, written)
+    for child in children:
+        if isinstance(child, ElementTree.Element):
+            element.append(child)
+        elif len(element):
+            element[-1].tail = (element[-1].tail or "") + str(child)
+        else:
+            element.text = (element.text or "") + str(child)
+    return element
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return str(value)
+
+
+def canvas(width: float, height: float, *children, scale: float = 1.0, label=None) -> Drawing:
+    """Makes a picture of `width` by `height` units, shown `scale` times as large."""
+    attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "width": width * scale,
+        "height": height * scale,
+        "viewBox": f"0 0 {_attribute(float(width))} {_attribute(float(height))}",
+        "font-family": "system-ui, sans-serif",
+        "role": "img",
+        "aria-label": label,
+    }
+    return Drawing(node("svg", attributes, *children))
+
+
+def board(
+    cells: Sequence[int] | np.ndarray,
+    shape: tuple[int, int],
+    lines: np.ndarray | None = None,
+    *,
+    values: Sequence[float] | np.ndarray | None = None,
+    labels: Sequence[str] | None = None,
+    last: int | None = None,
+    size: float = 120,
+) -> Drawing:
+    """Draws a board of stones.
+
+    Args:
+      cells: `[H * W]`, row-major: 1 = X, -1 = O, 0 = empty.
+      shape: `(H, W)`.
+      lines: `[L, K]`, the cells of each line that wins; one that is complete is struck through.
+      values: `[H * W]`, in [0, 1]: a heat map behind the stones, stronger with the value.
+      labels: `[H * W]`, text for empty cells.
+      last: the cell of the last move, which is marked.
+      size: width in pixels.
+
+    Raises:
+      ValueError: if `cells`, `values` or `labels` do not fit the shape.
+    """
+    stones = np.asarray(cells)
+    group = board_group(stones, shape, lines, values=values, labels=labels, last=last)
+    width, height = shape[1] * _CELL, shape[0] * _CELL
+    label = "board " + " ".join("".join(row) for row in _marks(stones).reshape(shape))
+    return canvas(width + 4, height + 4, group, scale=size / (width + 4), label=label)
+
+
+def board_group(
+    cells: Sequence[int] | np.ndarray,
+    shape: tuple[int, int],
+    lines: np.ndarray | None = None,
+    *,
+    values: Sequence[float] | np.ndarray | None = None,
+    labels: Sequence[str] | None = None,
+    last: int | None = None,
+    x: float = 2,
+    y: float = 2,
+    scale: float = 1.0,
+) -> ElementTree.Element:
+    """Draws a board as a group with its corner at `(x, y)`, for larger pictures; see `board`."""
+    stones = np.asarray(cells)
+    for name, given in (("cells", stones), ("values", values), ("labels", labels)):
+        if given is not None and np.shape(given) != (shape[0] * shape[1],):
+            raise ValueError(
+                f"{name} has shape {np.shape(given)}: a board of {shape[0]} by {shape[1]} cells "
+                f"needs {shape[0] * shape[1]} of them, row by row"
+            )
+    parts = [_paper(shape)]
+    if values is not None:
+        parts += [_heat(shape, i, float(v)) for i, v in enumerate(values) if v > 0]
+    parts.append(_grid(shape))
+    if last is not None:
+        parts.append(_last(shape, last))
+    for i, mark in enumerate(stones):
+        if mark:
+            parts.append(_stone(shape, i, int(mark)))
+        elif labels is not None and labels[i]:
+            parts.append(_label(shape, i, labels[i]))
+    parts += [_strike(shape, line) for line in winning_lines(stones, lines)]
+    place = f"translate({_attribute(float(x))} {_attribute(float(y))})"
+    return node("g", {"transform": f"{place} scale({_attribute(float(scale))})"}, *parts)
+
+
+def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]]:
+    """Returns the lines that are full of one player's stones."""
+    if lines is None:
+        return []
+    stones = np.asarray(cells)[lines]
+    complete = (stones == stones[:, :1]).all(axis=1) & (stones[:, 0] != 0)
+    return np.asarray(lines)[complete].tolist()
+
+
+def draw_states(draw: Callable[..., Drawing], board: Any, num_cells: int) -> str | None:
+    """What a notebook shows of a state, or of the first of a batch; None while tracing.
+
+    Args:
+      draw: draws one board of `[num_cells]`.
+      board: `[..., num_cells]`.
+      num_cells: the size of a board.
+    """
+    if isinstance(board, jax.core.Tracer):
+        return None
+    boards = np.asarray(board).reshape(-1, num_cells)
+    if len(boards) == 1:
+        return str(draw(boards[0]))
+    shown = boards[:_SHOWN]
+    return str(gallery([draw(cells) for cells in shown], rest=len(boards) - len(shown)))
+
+
+def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
+    """Puts pictures of one size side by side, each over its caption, and says how many more."""
+    pictures = [drawing.element for drawing in drawings]
+    width, height = (float(pictures[0].get(side, 0)) for side in ("width", "height"))
+    parts = list(pictures)
+    for i, picture in enumerate(pictures):
+        picture.set("x", _attribute(i * (width + _GAP)))
+    for i, caption in enumerate(captions):
+        middle = i * (width + _GAP) + width / 2
+        parts.append(note(middle, height + 16, caption, {"text-anchor": "middle"}))
+    total = len(pictures) * (width + _GAP)
+    if rest:
+        parts.append(note(total, height / 2, f"and {rest:,} more"))
+        total += 120
+    return canvas(total, height + (24 if captions else 0), *parts)
+
+
+def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
+    """Makes a text beside a picture, in a grey that is readable on light and on dark."""
+    look = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
+    return node("text", look | (style or {}), text)
+
+
+def signed(number: float) -> str:
+    """Formats a value, such as `+0.25` and `\N{MINUS SIGN}1.00`."""
+    return f"{round(float(number), 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _marks(stones: np.ndarray) -> np.ndarray:
+    return np.where(stones == 1, "X", np.where(stones == -1, "O", "."))
+
+
+def _center(shape, cell: int) -> tuple[float, float]:
+    row, column = divmod(int(cell), shape[1])
+    return (column + 0.5) * _CELL, (row + 0.5) * _CELL
+
+
+def _paper(shape):
+    size = {"width": shape[1] * _CELL, "height": shape[0] * _CELL}
+    look = {"fill": _PAPER, "stroke": _GRID, "rx": 3, "class": "az-paper"}
+    return node("rect", size | look)
+
+
+def _heat(shape, cell, value):
+    x, y = _center(shape, cell)
+    half = _CELL / 2
+    place = {"x": x - half, "y": y - half, "width": _CELL, "height": _CELL}
+    look = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(value, 1.0), "class": "az-heat"}
+    return node("rect", place | look)
+
+
+def _grid(shape):
+    rows, columns = shape
+    across = [f"M0 {r * _CELL}H{columns * _CELL}" for r in range(1, rows)]
+    down = [f"M{c * _CELL} 0V{rows * _CELL}" for c in range(1, columns)]
+    return node("path", {"d": "".join(across + down), "stroke": _GRID, "class": "az-grid"})
+
+
+def _last(shape, cell):
+    x, y = _center(shape, cell)
+    half = _CELL / 2 - 2
+    place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half, "rx": 3}
+    look = {"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"}
+    return node("rect", place | look | {"stroke-dasharray": "3 2"})
+
+
+def _stone(shape, cell, mark):
+    x, y = _center(shape, cell)
+    look = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
+    if mark == 1:
+        arm = _CELL * 0.24
+        side = 2 * arm
+        cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
+        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | look)
+    ring = {"cx": x, "cy": y, "r": _CELL * 0.26}
+    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | look)
+
+
+def _label(shape, cell, text):
+    x, y = _center(shape, cell)
+    look = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
+    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | look, text)
+
+
+def _strike(shape, line):
+    (x1, y1), (x2, y2) = (_center(shape, cell) for cell in (line[0], line[-1]))
+    look = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
+    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | look)

@@ -1,0 +1,147 @@
+"""The history of a search, rebuilt from its finished tree: who was visited when, and why."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.search import History, SearchConfig, retrace
+
+
+class Simulation(NamedTuple):
+    """One simulation: selection, expansion and evaluation, backup.
+
+    Attributes:
+      path: the nodes from the root to the one where the last action was chosen.
+      actions: the action chosen in each of them.
+      leaf: the node that the last action leads to.
+      new: whether this simulation made the leaf; if not, it is a finished game.
+      prior: `float32 [A]`, the evaluator's probabilities at the leaf; 0 where illegal.
+      value: the evaluator's value of the leaf, for the player to move there; 0 if the game is
+        over.
+      backup: what was added to the sum of values of each node of `path`, for the player to
+        move there.
+    """
+
+    path: tuple[int, ...]
+    actions: tuple[int, ...]
+    leaf: int
+    new: bool
+    prior: np.ndarray
+    value: float
+    backup: tuple[np.float32, ...]
+
+
+class Trace(NamedTuple):
+    """What happened in a search of `K` simulations, up to `K + 1` nodes; NumPy arrays.
+
+    Attributes:
+      simulations: in their order.
+      history: the statistics before the first simulation and after each; see
+        `search.History`.
+      parents: `int [N]`; -1 for the root and for numbers that were never used.
+      actions: `int [N]`, the action that led to each node; -1 for the root.
+      depths: `int [N]`; -1 for numbers that were never used.
+      priors: `float32 [N, A]`, 0 where illegal.
+      values: `float32 [N]`, the evaluator's, for the player to move.
+      rewards: `float32 [N]`, of the action that led there, for who took it.
+      states: the positions, every leaf `[N, ...]`.
+    """
+
+    simulations: tuple[Simulation, ...]
+    history: History
+    parents: np.ndarray
+    actions: np.ndarray
+    depths: np.ndarray
+    priors: np.ndarray
+    values: np.ndarray
+    rewards: np.ndarray
+    states: Any
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The numbers of the nodes that exist, in the order of their making."""
+        return np.flatnonzero(self.depths >= 0)
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(config: SearchConfig):
+    """One program for all values of c_puct, which an explorer changes at will."""
+
+    def grow(c_puct, tree):
+        return retrace(dataclasses.replace(config, c_puct=c_puct), tree)
+
+    return jax.jit(grow)
+
+
+def trace(config: SearchConfig, tree: Any, row: int = 0) -> Trace:
+    """Rebuilds the history of a PUCT search.
+
+    Args:
+      config: what the search was made with.
+      tree: `SearchResult.tree`.
+      row: which of the batch.
+
+    Returns:
+      The trace. Selecting by its scores, adding its values and counting its visits gives the
+      statistics of the finished tree.
+
+    Raises:
+      ValueError: if the search was not PUCT, or the tree did not grow with these settings.
+    """
+    tree = jax.tree.map(lambda leaf: leaf[row], tree)
+    grown, history = jax.device_get(
+        _compiled(dataclasses.replace(config, c_puct=0.0))(config.c_puct, tree)
+    )
+    tree = jax.device_get(tree)
+    same = np.array_equal(grown.node_visits, tree.node_visits)
+    if not (same and np.array_equal(grown.children_index, tree.children_index)):
+        raise ValueError(
+            "this tree did not grow with these settings: pass the SearchConfig of its search"
+        )
+    depths = _depths(tree)
+    simulations = (_simulation(tree, history, depths, k) for k in range(len(depths) - 1))
+    reached = (np.maximum(tree.parents, 0), np.maximum(tree.action_from_parent, 0))
+    return Trace(
+        simulations=tuple(simulations),
+        history=history,
+        parents=tree.parents,
+        actions=tree.action_from_parent,
+        depths=depths,
+        priors=history.terms.prior[-1] * (tree.node_visits > 0)[:, None],
+        values=tree.raw_values,
+        rewards=np.where(depths > 0, tree.children_rewards[reached], 0.0).astype(np.float32),
+        states=tree.embeddings,
+    )
+
+
+def _depths(tree) -> np.ndarray:
+    """The moves from the root to each node; a parent is always made before its children."""
+    depths = np.full(len(tree.parents), -1)
+    depths[tree.ROOT_INDEX] = 0
+    for i in np.flatnonzero(tree.parents >= 0):
+        depths[i] = depths[tree.parents[i]] + 1
+    return depths
+
+
+def _simulation(tree, history: History, depths: np.ndarray, k: int) -> Simulation:
+    """Reads off what the simulation after the `k`-th did, from the visits it added."""
+    visited = np.flatnonzero(history.node_visits[k + 1] > history.node_visits[k])
+    *path, leaf = visited[np.argsort(depths[visited])].tolist()
+    actions = [int(tree.action_from_parent[i]) for i in (*path[1:], leaf)]
+    value, backup = tree.raw_values[leaf], []
+    for node, action in zip(reversed(path), reversed(actions), strict=True):
+        discount = tree.children_discounts[node, action]
+        value = np.float32(tree.children_rewards[node, action] + discount * value)
+        backup.append(value)
+    return Simulation(
+        path=tuple(path),
+        actions=tuple(actions),
+        leaf=leaf,
+        new=bool(history.node_visits[k, leaf] == 0),
+        prior=np.asarray(history.terms.prior[-1, leaf]),
+        value=float(tree.raw_values[leaf]),
+        backup=tuple(reversed(backup)),
+    )

@@ -1,0 +1,215 @@
+"""Pictures of search trees: SVG without any other program, and Graphviz for those who have it."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
+from azjax.game import Game
+from azjax.search import SearchResult
+from azjax.viz.layout import children_of, most_visited, tidy
+
+SPACING, LEVEL = 64, 128  # Pixels between siblings, and between plies.
+BOARD = 44
+_BOX, _HEIGHT = 56, 102
+_PLAYERS = ("X", "O")
+_EDGE, _INK, _FAINT = "#8c959f", "#24292f", "#57606a"
+_BORDERS = (COLOR_X, COLOR_O)
+
+
+class Nodes(NamedTuple):
+    """The nodes of one tree to be shown, as NumPy arrays over all `N` numbers.
+
+    Attributes:
+      shown: the nodes chosen, sorted.
+      children: of each of these, among these.
+      hidden: how many children of each of these are not shown, where there are any.
+      actions: `int [N]`, what led to each node.
+      visits: `int [N]`.
+      values: `float32 [N]`, the mean for the player who moved there; the root's own.
+      priors: `float32 [N]`, of the action that led there.
+      depths: `int [N]`.
+    """
+
+    shown: list[int]
+    children: dict[int, list[int]]
+    hidden: dict[int, int]
+    actions: np.ndarray
+    visits: np.ndarray
+    values: np.ndarray
+    priors: np.ndarray
+    depths: np.ndarray
+
+
+def choose_nodes(
+    result: SearchResult, row: int, max_nodes: int, max_depth: int | None, min_visits: int
+) -> Nodes:
+    """Chooses what to show of one tree of a batch.
+
+    Raises:
+      ValueError: if the row is not in the batch, or a limit leaves nothing.
+    """
+    batch = len(result.action)
+    if not 0 <= row < batch:
+        raise ValueError(f"row {row} is not in this batch of {batch}: use 0 to {batch - 1}")
+    limits = (
+        ("max_nodes", max_nodes, 1),
+        ("min_visits", min_visits, 1),
+        ("max_depth", max_depth, 0),
+    )
+    for name, limit, least in limits:
+        if limit is not None and limit < least:
+            raise ValueError(f"{name} is {limit}: use {least} or more")
+    tree: Any = jax.device_get(jax.tree.map(lambda leaf: leaf[row], result.tree))
+    parents, actions = tree.parents, tree.action_from_parent
+    exists = (parents >= 0) | (np.arange(len(parents)) == 0)
+    depths = np.zeros(len(parents), int)
+    for i in np.flatnonzero(parents >= 0):
+        depths[i] = depths[parents[i]] + 1
+    visits = np.where(exists, tree.node_visits, 0)
+    wanted = visits >= min_visits
+    if max_depth is not None:
+        wanted &= depths <= max_depth
+    wanted[0] = True
+    shown = most_visited(np.where(wanted, visits, 0), max_nodes)
+    edge = (np.maximum(parents, 0), np.maximum(actions, 0))
+    q = tree.children_rewards + tree.children_discounts * tree.children_values
+    priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
+    below = children_of(parents, actions, np.flatnonzero(exists).tolist())
+    hidden = {i: len(set(below.get(i, ())) - set(shown)) for i in shown}
+    return Nodes(
+        shown=shown,
+        children=children_of(parents, actions, shown),
+        hidden={i: count for i, count in hidden.items() if count},
+        actions=actions,
+        visits=visits,
+        values=np.where(parents >= 0, q[edge], tree.node_values),
+        priors=priors[edge],
+        depths=depths,
+    )
+
+
+def draw_tree(
+    game: Game,
+    result: SearchResult,
+    row: int = 0,
+    *,
+    max_nodes: int = 40,
+    max_depth: int | None = None,
+    min_visits: int = 1,
+) -> Drawing:
+    """Draws the tree of a search: boards with their visits N, values Q and priors P.
+
+    Q is the mean outcome for the player who moved there, as that player's selection sees it;
+    at the root it is the value for the player to move. The border tells who is to move: X's
+    are square, O's are round. UCT has no priors: its P is the order in which it tries actions.
+
+    Args:
+      game: the rules.
+      result: of any search; its tree.
+      row: which of the batch.
+      max_nodes: how many nodes to show at most; those of most visits are.
+      max_depth: how many moves below the root to show.
+      min_visits: leave out nodes of fewer visits.
+
+    Returns:
+      A picture that also says how much it leaves out.
+
+    Raises:
+      ValueError: if the row is not in the batch, or a limit leaves nothing.
+    """
+    nodes = choose_nodes(result, row, max_nodes, max_depth, min_visits)
+    places = tidy(nodes.children)
+    x = {i: _BOX / 2 + 8 + place * SPACING for i, place in places.items()}
+    y = {i: 8 + float(nodes.depths[i]) * LEVEL for i in nodes.shown}
+    edges = [
+        _edge(x[parent], y[parent], x[child], y[child], nodes.visits[child] / nodes.visits[0])
+        for parent, children in nodes.children.items()
+        for child in children
+    ]
+    boxes = [_box(game, result, row, nodes, i, x[i], y[i]) for i in nodes.shown]
+    caption = _caption(nodes)
+    width = max(max(x.values()) + _BOX / 2 + 8, 7.0 * len(caption))
+    height = max(y.values()) + _HEIGHT + 44
+    text = _text(8, height - 10, caption, {"fill": _FAINT, "font-size": 13})
+    paper = node("rect", {"width": width, "height": height, "fill": "#ffffff", "rx": 6})
+    return canvas(width, height, paper, *edges, *boxes, text, label=caption)
+
+
+def _caption(nodes: Nodes) -> str:
+    total = int((nodes.visits > 0).sum())
+    if len(nodes.shown) == total:
+        return f"all {total:,} positions of the tree"
+    most = max(nodes.visits[i] for i in set(np.flatnonzero(nodes.visits)) - set(nodes.shown))
+    return (
+        f"{len(nodes.shown):,} of {total:,} positions; "
+        f"the others have at most {most:,} visit{'s' if most > 1 else ''}"
+    )
+
+
+def _edge(x1, y1, x2, y2, share):
+    start, middle = y1 + _HEIGHT, (y1 + _HEIGHT + y2) / 2
+    path = f"M{x1:.1f} {start:.1f}C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
+    return node(
+        "path", {"d": path, "fill": "none", "stroke": _EDGE, "stroke-width": 1 + 6 * float(share)}
+    )
+
+
+def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: float, y: float):
+    """One node: a border that tells who is to move, the board, and three numbers."""
+    state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
+    player, over = int(game.player(state)), bool(game.is_over(state))
+    border = {"width": _BOX, "height": _HEIGHT, "fill": "#f6f8fa", "rx": (2, 12)[player]}
+    border |= {"stroke": _FAINT if over else _BORDERS[player], "stroke-width": 1.5}
+    last = int(nodes.actions[i]) if i else None
+    picture = state.draw(size=BOARD, last=last).element
+    picture.set("x", f"{(_BOX - BOARD) / 2:g}")
+    picture.set("y", "5")
+    lines = [f"N {nodes.visits[i]}", f"Q {signed(nodes.values[i])}"]
+    lines += [f"P {nodes.priors[i]:.2f}"] if i else []
+    texts = [
+        _text(_BOX / 2, 61 + 12 * n, line, {"text-anchor": "middle"})
+        for n, line in enumerate(lines)
+    ]
+    if i in nodes.hidden:
+        more = {"text-anchor": "middle", "fill": _FAINT, "font-size": 9}
+        texts.append(_text(_BOX / 2, _HEIGHT - 4, f"+{nodes.hidden[i]} below", more))
+    title = node("title", None, _sentence(nodes, i, _PLAYERS[player], over))
+    place = {"transform": f"translate({x - _BOX / 2:.1f} {y:.1f})"}
+    return node("g", place, title, node("rect", border), picture, *texts)
+
+
+def _sentence(nodes: Nodes, i: int, player: str, over: bool) -> str:
+    turn = "the game is over" if over else f"{player} to move"
+    return f"node {i}: {turn}, {nodes.visits[i]} visits, Q {signed(nodes.values[i])}"
+
+
+def _text(x, y, text, style):
+    return node("text", {"x": x, "y": y, "font-size": 10, "fill": _INK} | style, text)
+
+
+def graphviz(
+    game: Game,
+    result: SearchResult,
+    row: int = 0,
+    *,
+    max_nodes: int = 40,
+    max_depth: int | None = None,
+    min_visits: int = 1,
+) -> str:
+    """Writes the same tree in Graphviz's language, for `dot`; see `draw_tree`."""
+    nodes = choose_nodes(result, row, max_nodes, max_depth, min_visits)
+    lines = ["digraph search {", '  node [fontname="monospace", fontsize=10];']
+    for i in nodes.shown:
+        state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
+        shape = ("box", "ellipse")[int(game.player(state))]
+        numbers = f"N {nodes.visits[i]}  Q {nodes.values[i]:+.2f}"
+        label = f"{game.render(state)}\n{numbers}".replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'  {i} [shape={shape}, label="{label}"];')
+    for parent, children in nodes.children.items():
+        for i in children:
+            label = f"{nodes.actions[i]}: P {nodes.priors[i]:.2f}"
+            width = 1 + 6 * nodes.visits[i] / nodes.visits[0]
+            lines.append(f'  {parent} -> {i} [label="{label}", penwidth={width:.2f}];')
+    return "\n".join([*lines, "}", ""])

@@ -1,0 +1,108 @@
+"""Boards as pictures: what stands where, in what colour, and nothing that is not in the data."""
+
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import drawing
+from azjax.evaluators import uniform_evaluator
+from azjax.game import init_batch
+from azjax.games.tic_tac_toe import LINES, from_board
+from azjax.search import SearchConfig, make_search
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parts(picture, tag, name):
+    """The elements of one tag and class."""
+    root = ElementTree.fromstring(str(picture))
+    return [e for e in root.iter(SVG + tag) if e.get("class") == name]
+
+
+def test_every_stone_stands_in_its_cell():
+    cells = [1, -1, 0, 0, 1, 0, -1, 0, 0]
+    picture = drawing.board(cells, (3, 3))
+    rings = {(float(e.get("cx")), float(e.get("cy"))) for e in parts(picture, "circle", "az-o")}
+    assert rings == {(45, 15), (15, 75)}
+    crosses = [e.get("d") for e in parts(picture, "path", "az-x")]
+    assert [d.split("l")[0] for d in crosses] == ["M7.8 7.8", "M37.8 37.8"]
+
+
+def test_the_winning_line_is_struck_through():
+    lines = parts(drawing.board([1, 1, 1, -1, -1, 0, 0, 0, 0], (3, 3), LINES), "line", "az-line")
+    assert [(e.get("x1"), e.get("y1"), e.get("x2"), e.get("y2")) for e in lines] == [
+        ("15", "15", "75", "15")
+    ]
+    assert not parts(drawing.board([1, 1, 0, -1, -1, 0, 0, 0, 0], (3, 3), LINES), "line", "az-line")
+
+
+def test_the_heat_map_grows_with_the_values():
+    cells = from_board([0] * 9).draw(values=np.linspace(0, 1, 9))
+    heat = [float(e.get("fill-opacity")) for e in parts(cells, "rect", "az-heat")]
+    assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
+
+
+def test_labels_are_text_and_not_markup():
+    picture = from_board([0] * 9).draw(labels=['<b>&"'] + [""] * 8, last=4)
+    assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
+    assert len(parts(picture, "rect", "az-last")) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"cells": [0] * 8}, "cells has shape"),
+        ({"cells": [0] * 9, "values": [1.0]}, "values has shape"),
+        ({"cells": [0] * 9, "labels": ["a"]}, "labels has shape"),
+    ],
+)
+def test_what_does_not_fit_the_board_is_refused(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        drawing.board(shape=(3, 3), **given)
+
+
+def test_a_picture_is_saved_or_refused(tmp_path):
+    picture = from_board([0] * 9).draw()
+    picture.save(tmp_path / "board.svg")
+    assert ElementTree.parse(tmp_path / "board.svg").getroot().tag == SVG + "svg"
+    with pytest.raises(ValueError, match="there is no folder .*nowhere"):
+        picture.save(tmp_path / "nowhere" / "board.svg")
+
+
+@pytest.mark.parametrize("name", azjax.games.available())
+def test_states_and_batches_show_themselves(name):
+    game = azjax.make(name)
+    one, many = game.init()._repr_svg_(), init_batch(game, 100)._repr_svg_()
+    assert len(list(ElementTree.fromstring(one).iter(SVG + "svg"))) == 1
+    assert len(list(ElementTree.fromstring(many).iter(SVG + "svg"))) == 1 + 8
+    assert "and 92 more" in many
+
+
+def test_a_state_under_tracing_shows_itself_as_text(tic_tac_toe):
+    shown = []
+    jax.jit(lambda state: shown.append(state._repr_svg_()))(tic_tac_toe.init())
+    assert shown == [None]
+
+
+def test_connect_four_shows_values_where_the_stone_would_fall():
+    game = azjax.make("connect_four")
+    state = game.step(game.init(), 3)[0]
+    picture = state.draw(values=[0, 0, 0, 1, 0, 0, 0], last=3)
+    (heat,), (last,) = parts(picture, "rect", "az-heat"), parts(picture, "rect", "az-last")
+    assert (heat.get("x"), heat.get("y")) == ("90", "120")
+    assert (last.get("x"), last.get("y")) == ("92", "152")
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct", "uct"])
+def test_search_results_show_themselves(tic_tac_toe, algorithm):
+    config = SearchConfig(algorithm, num_simulations=8)
+    search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
+    states = init_batch(tic_tac_toe, 20)
+    result = search(None, jax.random.split(jax.random.key(0), 20), states)
+    shown = result._repr_svg_()
+    assert f"plays {int(result.action[0])}, value" in shown
+    assert "and 16 more" in shown
+    assert result._replace(tree=None)._repr_svg_() is None
