@@ -6,14 +6,15 @@ complete; the classes let a page's style sheet adapt it to a dark theme.
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
@@ -188,7 +189,7 @@ def draw_states(draw: Callable[..., Drawing], board: Any, num_cells: int) -> str
       board: `[..., num_cells]`.
       num_cells: the size of a board.
     """
-    if isinstance(board, jax.core.Tracer):
+    if isinstance(board, Tracer):
         return None
     boards = np.asarray(board).reshape(-1, num_cells)
     if len(boards) == 1:
@@ -220,9 +221,12 @@ def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
     return node("text", look | (style or {}), text)
 
 
-def signed(number: float) -> str:
-    """Formats a value, such as `+0.25` and `\N{MINUS SIGN}1.00`."""
-    return f"{round(float(number), 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+def signed(value: float, digits: int = 2) -> str:
+    """Writes a value with its sign and a true minus: `+0.21`, `\N{MINUS SIGN}0.21`, `0.00`."""
+    text = f"{abs(value):.{digits}f}"
+    if math.isnan(value) or float(text) == 0:
+        return text
+    return ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
 def _marks(stones: np.ndarray) -> np.ndarray:

@@ -206,6 +206,22 @@ def count_games(solution: Solution) -> np.ndarray:
     return counts
 
 
+def true_values(solution: Solution) -> np.ndarray:
+    """Returns `float32 [S]`, the value of every state for the player to move.
+
+    Where the game is over it is the outcome, which `Solution.values` counts as the reward of
+    the last move.
+    """
+    truth = solution.values.copy()
+    parents, actions = np.nonzero(solution.legal)
+    children = solution.children[parents, actions]
+    same = solution.player[children] == solution.player[parents]
+    outcome = solution.rewards[parents, actions] * np.where(same, 1, -1)
+    ends = solution.over[children]
+    truth[children[ends]] = outcome[ends]
+    return truth
+
+
 def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
     """Numbers the positions so that those equal up to symmetry share a number.
 

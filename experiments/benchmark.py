@@ -29,7 +29,10 @@ from azjax.evaluators import rollout_evaluator
 from azjax.game import Game, init_batch
 from azjax.search import SearchConfig, make_search
 from azjax.verify import verify
+from azjax.viz import page
+from azjax.viz.searches import Request, Searcher
 from experiments import console
+from experiments.browser import open_browser
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Options:
     arena: bool = False
     """Time matches of random and UCT players, UCT's loop against mctx's, and players with a
     clock."""
+    explorer: bool = False
+    """Time the steps of the explorer in a browser, in a search of 200 simulations."""
     preset: str = "default"
     """Which preset to measure."""
     seeds: int = 5
@@ -58,8 +63,10 @@ class Options:
         presets.get(self.preset)
         if self.seeds < 1:
             raise ValueError(f"--seeds is {self.seeds}: use 1 or more")
-        if not (self.time_to_perfect or self.verification or self.arena):
-            raise ValueError("nothing to measure: add --time-to-perfect, --verification or --arena")
+        if not (self.time_to_perfect or self.verification or self.arena or self.explorer):
+            raise ValueError(
+                "nothing to measure: add --time-to-perfect, --verification, --arena or --explorer"
+            )
         if self.stability and not self.time_to_perfect:
             raise ValueError("--stability goes on from perfect players: add --time-to-perfect")
 
@@ -282,6 +289,40 @@ def _time_clock(game: Game, algorithm, seconds: float, repeats: int) -> float:
     return max(taken, key=lambda t: abs(t - seconds))
 
 
+_STEP_THROUGH = """async () => {
+  const next = document.querySelector("[data-button=next]");
+  const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const times = [];
+  while (!next.disabled && next.getAttribute("aria-disabled") !== "true") {
+    const before = performance.now();
+    next.click();
+    await painted();
+    times.push(performance.now() - before);
+  }
+  return times;
+}"""
+
+
+def time_explorer(simulations: int = 200) -> dict[str, float]:
+    """Times every step through a search, from the click to the painted picture."""
+    recording = Searcher().record(Request(evaluator="rollout", simulations=simulations))
+    data = {"recordings": [recording], "evaluators": ["rollout"], "lines": []}
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        section = page.Section("search", kind="explorer", data=data)
+        path = page.write_page(pathlib.Path(folder) / "page.html", "benchmark", [section])
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.goto(path.as_uri())
+        times = tab.evaluate(_STEP_THROUGH)
+    if len(times) != 3 * simulations:
+        raise RuntimeError(f"{len(times)} steps were made and {3 * simulations} expected")
+    found = {"median": statistics.median(times), "slowest": max(times)}
+    print(
+        f"a step of the explorer, {simulations} simulations, click to paint: median "
+        f"{found['median']:.0f} ms, slowest of {len(times)} {found['slowest']:.0f} ms"
+    )
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     try:
@@ -295,6 +336,8 @@ def main(arguments: list[str] | None = None) -> int:
         results["verification"] = time_verification(options)
     if options.arena:
         results["arena"] = time_arena()
+    if options.explorer:
+        results["explorer"] = time_explorer()
     if options.time_to_perfect:
         results["time_to_perfect"] = [dataclasses.asdict(run) for run in time_to_perfect(options)]
     if options.out:

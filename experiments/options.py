@@ -30,6 +30,8 @@ class Plan:
     """Iterations between checkpoints; there is always one at the end."""
     keep_checkpoints: int = 3
     """How many of the newest checkpoints to keep, beside the best one."""
+    report: bool = True
+    """Write report.html at the end."""
 
     def __post_init__(self):
         for name in ("max_iterations", "checkpoint_every", "keep_checkpoints"):
@@ -45,7 +47,7 @@ class Options:
     config: Annotated[train.Config, tyro.conf.arg(name="")]
     plan: Annotated[Plan, tyro.conf.arg(name="")]
     run_dir: pathlib.Path | None = None
-    """Folder for checkpoints, metrics and the certificate. Left out: a new one in runs/."""
+    """Folder for checkpoints, metrics, certificate and report. Left out: a new one in runs/."""
     resume: bool = False
     """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
 

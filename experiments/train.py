@@ -20,7 +20,9 @@ from rich.console import Console
 from azjax import certificate as certificates
 from azjax import checkpoint, metrics, oracle, train
 from azjax.game import Game
+from azjax.player import Player
 from azjax.verify import Verdict, verify
+from azjax.viz import atlas, report
 from experiments import console
 from experiments.options import Options, Plan, parse
 
@@ -29,11 +31,13 @@ class Proof(NamedTuple):
     """What a game that can be enumerated allows.
 
     Attributes:
-      judge: `variables -> Verdict` of the raw network, compiled.
+      solution: of the game.
+      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled.
       certify: from `certificate.make_certifier`.
     """
 
-    judge: Callable[[Any], Verdict]
+    solution: oracle.Solution
+    judge: Callable[[Any], tuple[Verdict, atlas.Portrait]]
     certify: Callable[[Any, int, float], certificates.Certificate]
 
 
@@ -41,6 +45,7 @@ class Session(NamedTuple):
     """A run made ready: everything compiled, the state on its devices.
 
     Attributes:
+      config: the settings of the run.
       plan: when to stop and to save.
       goal: what the plan's `until` means for this game.
       run_dir: the run directory.
@@ -52,6 +57,7 @@ class Session(NamedTuple):
         resumed run move it back.
     """
 
+    config: train.Config
     plan: Plan
     goal: certificates.Goal
     run_dir: pathlib.Path
@@ -93,7 +99,8 @@ def prepare(options: Options) -> Session:
         else:
             state, seconds = train.make_state(config, mesh), 0.0
         proof = _make_proof(config, parts, abstract) if parts.game.enumerable else None
-    return Session(plan, goal, run_dir, parts, state, iterate.result(), proof, _STARTED - seconds)
+    started = _STARTED - seconds
+    return Session(config, plan, goal, run_dir, parts, state, iterate.result(), proof, started)
 
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
@@ -133,12 +140,16 @@ def _compile_iteration(config: train.Config, mesh: Mesh, abstract: train.TrainSt
 def _make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainState) -> Proof:
     """Solves the game and compiles the verification of the averaged network."""
     solution = oracle.solve(parts.game)
+    places = atlas.make_atlas(parts.game, solution)
 
-    def judge(variables) -> Verdict:
-        params = parts.network.fold(variables)
-        return verify(solution, certificates.network_policy(parts, params))
+    def judge(variables) -> tuple[Verdict, atlas.Portrait]:
+        policy = certificates.network_policy(parts, parts.network.fold(variables))
+        scores, values = policy(solution.decision_states)
+        verdict = verify(solution, lambda _: (scores, values))
+        return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
 
     return Proof(
+        solution=solution,
         judge=jax.jit(judge).lower(abstract.learner.average).compile(),
         certify=certificates.make_certifier(config, parts, solution),
     )
@@ -153,7 +164,9 @@ def run(session: Session) -> int:
     """
     plan, state = session.plan, session.state
     start = int(state.iteration)
-    certificate = _certify_goal(session, state, _judge(session, state)) if start else None
+    verdict, portrait = _judge(session, state)
+    _save_portrait(session, start, portrait)
+    certificate = _certify_goal(session, state, verdict) if start else None
     with (
         checkpoint.Checkpointer(session.run_dir, plan.keep_checkpoints) as checkpointer,
         _open_sinks(session) as sinks,
@@ -176,7 +189,7 @@ def _advance(session: Session, state: train.TrainState):
     """Makes one iteration; returns the new state, its verdict and the record of both."""
     before = time.time()
     state, measured = session.iterate(state)
-    verdict = _judge(session, state)
+    verdict, portrait = _judge(session, state)
     record = _make_record(session, state, measured, verdict, before)
     if name := record.non_finite():
         raise Diverged(
@@ -184,11 +197,23 @@ def _advance(session: Session, state: train.TrainState):
             f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
             "lower --learner.learning-rate, or with --learner.clip-norm 1"
         )
+    _save_portrait(session, record.iteration, portrait)
     return state, verdict, record
 
 
-def _judge(session: Session, state: train.TrainState) -> Verdict | None:
-    return session.proof.judge(state.learner.average) if session.proof else None
+def _judge(session: Session, state: train.TrainState):
+    """Returns the verdict on the raw network and its portrait, or two times None."""
+    return session.proof.judge(state.learner.average) if session.proof else (None, None)
+
+
+def _save_portrait(session: Session, iteration: int, portrait: atlas.Portrait | None) -> None:
+    """Writes a portrait if there is one; no run ends for want of it, so failure is a note."""
+    if portrait is None:
+        return
+    try:
+        atlas.save_portrait(session.run_dir, iteration, jax.device_get(portrait))
+    except OSError as error:
+        console.note(f"the portrait of iteration {iteration} was not written: {error.strerror}")
 
 
 class _Interrupt:
@@ -269,7 +294,7 @@ def _certify(session: Session, proof: Proof, state: train.TrainState) -> certifi
 
 
 def _finish(session: Session, state: train.TrainState, certificate, trained: bool) -> int:
-    """Writes and prints the certificate; the exit status says whether the goal was reached."""
+    """Writes certificate and report; the exit status says whether the goal was reached."""
     reached = session.goal == "never" or certificate is not None
     run_dir, iterations = session.run_dir, int(state.iteration)
     path = run_dir / "certificate.json"
@@ -277,6 +302,8 @@ def _finish(session: Session, state: train.TrainState, certificate, trained: boo
         certificate = certificate or _certify(session, session.proof, state)
         checkpoint.write_json(path, console.as_json(certificate))
         console.show_certificate(certificate)
+    if session.plan.report and (trained or not (run_dir / "report.html").exists()):
+        _write_report(session, state)
     print(f"run directory: {run_dir}")
     if not reached:
         console.note(
@@ -289,6 +316,16 @@ def _finish(session: Session, state: train.TrainState, certificate, trained: boo
             f"--until never --max-iterations {2 * iterations}"
         )
     return 0 if reached else 1
+
+
+def _write_report(session: Session, state: train.TrainState) -> None:
+    """Writes `report.html`; the run is complete without it, so a failure is only a note."""
+    params = session.parts.network.fold(state.learner.average)
+    player = Player(session.parts.game, session.config, params, int(state.iteration))
+    try:
+        report.write_report(session.run_dir, player, session.proof and session.proof.solution)
+    except (OSError, ValueError) as error:
+        console.note(f"the report was not written: {error}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,5 +1,6 @@
 """Settings of every test: two virtual CPU devices, and compilations kept between runs."""
 
+import contextlib
 import os
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -11,6 +12,7 @@ import jax
 import pytest
 
 from azjax import games, oracle
+from experiments.browser import open_browser
 
 
 def pytest_configure(config):
@@ -26,3 +28,31 @@ def tic_tac_toe():
 @pytest.fixture(scope="session")
 def solution(tic_tac_toe):
     return oracle.solve(tic_tac_toe)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real Chromium, without a screen and without a network.
+
+    Where there is none its tests are skipped, but not with `AZJAX_REQUIRE_BROWSER` set.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            chromium = stack.enter_context(open_browser())
+        except ValueError as error:
+            give_up = pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip
+            give_up(str(error))
+        yield chromium
+
+
+@pytest.fixture
+def errors():
+    """`watch(page) -> list`, which fills with what the page complains of in its console."""
+
+    def watch(page):
+        found = []
+        page.on("pageerror", lambda error: found.append(str(error)))
+        page.on("console", lambda m: found.append(m.text) if m.type == "error" else None)
+        return found
+
+    return watch

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 import numpy as np
+from jax.core import Tracer
 
 from azjax import drawing
 from azjax.settings import check_choices, check_range
@@ -83,7 +84,7 @@ class SearchResult(NamedTuple):
     def _repr_svg_(self) -> str | None:
         """Shows the first positions, with the policy as a heat map; None while tracing."""
         states = getattr(self.tree, "embeddings", None)
-        if isinstance(self.action, jax.core.Tracer) or not hasattr(states, "draw"):
+        if isinstance(self.action, Tracer) or not hasattr(states, "draw"):
             return None
         shown, weights = min(len(self.action), _SHOWN), np.asarray(self.action_weights)
         pictures, captions = [], []

@@ -1,0 +1,278 @@
+// The whole game in one picture: every class of positions as a dot, over the iterations of a run.
+
+import { h, numbers, percent, replace, signed, svg } from "./dom.js";
+import { board, readBoard } from "./board.js";
+
+const ATLAS_PITCH = 10; // Drawing units between dots.
+const ATLAS_LEFT = 26; // Room for the numbers of moves.
+const ATLAS_MARGIN = 8;
+const ATLAS_PERIOD = 700; // Milliseconds for an iteration while playing.
+const ATLAS_RESULTS = { 1: "a win", 0: "a draw", "-1": "a loss" };
+
+/** Draws what `atlas_data` made in Python: a slider over iterations, the dots, one dot's board. */
+export function atlas(root, data) {
+  const view = new AtlasView(atlasRead(data));
+  replace(root, view.element);
+  view.show(view.atlas.frames.length - 1);
+  view.select(0);
+}
+
+class AtlasView {
+  #frame = 0;
+  #selected = 0;
+  #mode = "move";
+  #timer = null;
+
+  constructor(data) {
+    this.atlas = data;
+    this.dots = data.members.map((_, i) => this.#dot(i));
+    this.slider = h("input", {
+      type: "range",
+      class: "az-atlas-slider",
+      min: 0,
+      max: data.frames.length - 1,
+      value: 0,
+      "aria-label": "iteration",
+      on: { input: () => this.#jump(Number(this.slider.value)) },
+    });
+    this.button = h("button", { type: "button", class: "az-button az-atlas-play", on: { click: () => this.#toggle() } });
+    this.counts = h("p", { class: "az-atlas-counts" });
+    this.legend = h("p", { class: "az-atlas-legend" });
+    this.detail = h("div", { class: "az-atlas-detail", "aria-live": "polite" });
+    this.ring = svg("circle", { class: "az-atlas-ring", r: 6.4 });
+    this.element = h(
+      "div",
+      { class: "az-atlas" },
+      h("div", { class: "az-atlas-controls" }, this.button, this.slider, this.#modes()),
+      this.counts,
+      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, this.#picture(), this.legend), this.detail),
+    );
+    this.#name();
+  }
+
+  /** Shows one iteration, by its place. */
+  show(place) {
+    this.#frame = place;
+    this.slider.value = place;
+    const frame = this.atlas.frames[place];
+    this.slider.setAttribute("aria-valuetext", `iteration ${frame.iteration}`);
+    this.counts.textContent = atlasCounts(this.atlas, frame);
+    this.dots.forEach((dot, i) => this.#paint(dot, i, frame));
+    replace(this.legend, atlasLegend(this.#mode));
+    this.#describe();
+  }
+
+  /** Chooses one dot, whose board and numbers are shown. */
+  select(index) {
+    this.#selected = index;
+    this.ring.setAttribute("cx", this.dots[index].getAttribute("cx"));
+    this.ring.setAttribute("cy", this.dots[index].getAttribute("cy"));
+    this.#describe();
+  }
+
+  #dot(index) {
+    const { x, y } = this.atlas;
+    const place = { cx: ATLAS_LEFT + x[index] * ATLAS_PITCH, cy: ATLAS_MARGIN + y[index] * ATLAS_PITCH };
+    return svg("circle", { ...place, r: 3.3, "data-index": index });
+  }
+
+  #picture() {
+    const { x, y, ply } = this.atlas;
+    const width = ATLAS_LEFT + Math.max(...x) * ATLAS_PITCH + ATLAS_MARGIN;
+    const height = Math.max(...y) * ATLAS_PITCH + 2 * ATLAS_MARGIN;
+    const labels = Array.from({ length: Math.max(...ply) + 1 }, (_, moves) => this.#plyLabel(moves));
+    const point = (event) => {
+      const index = event.target.dataset?.index;
+      if (index !== undefined && Number(index) !== this.#selected) this.select(Number(index));
+    };
+    return svg(
+      "svg",
+      {
+        class: "az-atlas-picture",
+        viewBox: `0 0 ${width} ${height}`,
+        tabindex: 0,
+        role: "application",
+        "aria-label": "every position up to symmetry, by the number of moves made; arrow keys go from one to the next",
+        on: { pointermove: point, pointerdown: point, keydown: (event) => this.#key(event) },
+      },
+      labels,
+      this.dots,
+      this.ring,
+    );
+  }
+
+  #plyLabel(moves) {
+    const rows = Array.from(this.atlas.y).filter((_, i) => this.atlas.ply[i] === moves);
+    const y = ATLAS_MARGIN + ((Math.min(...rows) + Math.max(...rows)) / 2) * ATLAS_PITCH;
+    return svg("text", { class: "az-atlas-ply", x: 12, y }, String(moves), svg("title", {}, `after ${moves} moves`));
+  }
+
+  #modes() {
+    const choose = (event) => {
+      this.#mode = event.target.value;
+      this.show(this.#frame);
+    };
+    const options = [
+      h("option", { value: "move" }, "the network's move"),
+      h("option", { value: "error" }, "error of its value"),
+    ];
+    return h("label", { class: "az-atlas-mode" }, "colour by ", h("select", { on: { change: choose } }, options));
+  }
+
+  #paint(dot, index, frame) {
+    const over = this.atlas.members[index] === 0;
+    const share = over ? 0 : frame.wrong[index] / this.atlas.members[index];
+    const byMove = this.#mode === "move";
+    const look = over ? "over" : !byMove ? "error" : share === 0 ? "ok" : share < 0.5 ? "some" : share < 1 ? "half" : "all";
+    dot.setAttribute("class", `az-atlas-dot az-atlas-${look}`);
+    dot.setAttribute("r", byMove && share > 0 ? 4.4 : 3.3);
+    if (look === "error") dot.setAttribute("fill-opacity", (0.1 + 0.9 * Math.min(frame.error[index] / 100, 1)).toFixed(2));
+    else dot.removeAttribute("fill-opacity");
+  }
+
+  #name() {
+    this.button.textContent = this.#timer === null ? "Play" : "Pause";
+  }
+
+  #jump(place) {
+    this.#stop();
+    this.show(place);
+  }
+
+  #toggle() {
+    if (this.#timer !== null) return this.#stop();
+    const last = this.atlas.frames.length - 1;
+    this.show(this.#frame === last ? 0 : this.#frame);
+    this.#timer = setInterval(() => this.#advance(last), ATLAS_PERIOD);
+    this.#name();
+  }
+
+  #advance(last) {
+    if (this.#frame >= last || !this.element.isConnected) this.#stop();
+    else this.show(this.#frame + 1);
+  }
+
+  #stop() {
+    clearInterval(this.#timer);
+    this.#timer = null;
+    this.#name();
+  }
+
+  #key(event) {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = atlasNeighbour(this.atlas, this.#selected, step);
+    if (next !== null) this.select(next);
+    event.preventDefault();
+  }
+
+  #describe() {
+    replace(this.detail, atlasDetail(this.atlas, this.atlas.frames[this.#frame], this.#selected));
+  }
+}
+
+function atlasRead(data) {
+  const members = Array.from(numbers(data.members, Uint16Array));
+  const moves = numbers(data.moves, Uint8Array);
+  return {
+    members,
+    moves,
+    actions: moves.length / members.length,
+    cells: data.boards.length / members.length,
+    boards: data.boards,
+    shape: data.shape,
+    decisions: data.decisions,
+    x: Array.from(numbers(data.x2, Uint16Array), (twice) => twice / 2),
+    y: numbers(data.y, Uint16Array),
+    ply: numbers(data.ply, Uint8Array),
+    player: numbers(data.player, Uint8Array),
+    truth: numbers(data.truth, Int8Array),
+    frames: data.frames.map((frame) => ({
+      iteration: frame.iteration,
+      blunders: frame.blunders,
+      policy: numbers(frame.policy, Uint8Array),
+      value: numbers(frame.value, Int8Array),
+      action: numbers(frame.action, Int8Array),
+      wrong: numbers(frame.wrong, Uint16Array),
+      error: numbers(frame.error, Uint8Array),
+    })),
+  };
+}
+
+function atlasCounts(data, frame) {
+  const classes = frame.wrong.reduce((count, wrong) => count + (wrong > 0), 0);
+  const positions = data.decisions.toLocaleString("en");
+  const start = `Iteration ${frame.iteration}: `;
+  if (frame.blunders === 0) return `${start}no blunder in ${positions} positions, ${data.members.length} classes`;
+  const noun = frame.blunders === 1 ? "blunder" : "blunders";
+  const total = frame.blunders.toLocaleString("en");
+  return `${start}${total} ${noun} in ${positions} positions, ${classes} of ${data.members.length} classes`;
+}
+
+/** The nearest dot in a direction, sideways distance counting more, or null at the edge. */
+function atlasNeighbour({ x, y }, from, [dx, dy]) {
+  let best = null;
+  let least = Infinity;
+  for (let i = 0; i < x.length; i++) {
+    const ahead = (x[i] - x[from]) * dx + (y[i] - y[from]) * dy;
+    const aside = Math.abs((x[i] - x[from]) * dy) + Math.abs((y[i] - y[from]) * dx);
+    const distance = ahead + 4 * aside;
+    if (ahead > 0 && distance < least) [best, least] = [i, distance];
+  }
+  return best;
+}
+
+function atlasLegend(mode) {
+  const dot = (look) => {
+    const shape = svg("circle", { class: `az-atlas-dot az-atlas-${look}`, cx: 6, cy: 6, r: 4.4 });
+    return svg("svg", { class: "az-atlas-swatch", viewBox: "0 0 12 12", width: 12, height: 12 }, shape);
+  };
+  const entry = (looks, words) => h("span", { class: "az-atlas-entry" }, looks.map(dot), " ", words);
+  const over = entry(["over"], "game over");
+  if (mode === "error") {
+    const scale = h("span", { class: "az-atlas-scale" });
+    return [h("span", { class: "az-atlas-entry" }, "mean |value − truth|: 0 ", scale, " 1 or more"), over];
+  }
+  return [
+    entry(["ok"], "optimal"),
+    entry(["some", "half", "all"], "blunder; stronger: in more of the symmetric positions"),
+    over,
+  ];
+}
+
+function atlasDetail(data, frame, index) {
+  const cells = readBoard(data.boards.slice(index * data.cells, (index + 1) * data.cells));
+  const moves = data.moves.subarray(index * data.actions, (index + 1) * data.actions);
+  const over = data.members[index] === 0;
+  const policy = Array.from(moves, (_, a) => frame.policy[index * data.actions + a] / 255);
+  const onCells = !over && data.actions === data.cells;
+  const options = onCells
+    ? { heat: policy, labels: policy.map((p, a) => (moves[a] ? percent(p) : "")), marks: Array.from(moves, (m) => m === 2) }
+    : {};
+  const picture = board(cells, { size: 156, shape: data.shape, ...options });
+  const rows = over ? atlasResult(data, index) : atlasNumbers(data, frame, index, moves, policy);
+  const list = rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
+  const hint = onCells ? h("p", { class: "az-atlas-hint" }, "Corner dots mark optimal moves.") : null;
+  return [picture, h("dl", { class: "az-atlas-facts" }, list), hint];
+}
+
+function atlasResult(data, index) {
+  const mover = data.player[index] === 0 ? 1 : 0;
+  const winner = data.truth[index] === 0 ? null : data.truth[index] < 0 ? mover : 1 - mover;
+  return [["after", `${data.ply[index]} moves`], ["game over", winner === null ? "drawn" : `${"XO"[winner]} has won`]];
+}
+
+function atlasNumbers(data, frame, index, moves, policy) {
+  const action = frame.action[index];
+  const [members, wrong] = [data.members[index], frame.wrong[index]];
+  const verdict = moves[action] === 2 ? "optimal" : "a blunder";
+  const same = members === 1 ? "1 position" : `${members} positions`;
+  return [
+    ["after", `${data.ply[index]} ${data.ply[index] === 1 ? "move" : "moves"}, ${"XO"[data.player[index]]} to move`],
+    ["network plays", `cell ${action} (${percent(policy[action])}): ${verdict}`],
+    ["network's value", signed(frame.value[index] / 100)],
+    ["perfect play", `${ATLAS_RESULTS[data.truth[index]]} (${signed(data.truth[index], 0)})`],
+    ["same up to symmetry", `${same}, blunders in ${wrong}`],
+    ["mean value error", (frame.error[index] / 100).toFixed(2)],
+  ];
+}

@@ -1,0 +1,82 @@
+const SVG_SPACE = "http://www.w3.org/2000/svg";
+
+/** Makes an HTML element: `h("button", {class: "az-button", on: {click: f}}, "go")`. */
+export function h(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** Makes a button; `name` is what code and tests know it by. */
+export function pushButton(text, name, onClick, attributes = {}) {
+  const names = { "data-button": name, "data-focus": name };
+  const base = { type: "button", class: "az-button", ...names, on: { click: onClick } };
+  return h("button", { ...base, ...attributes }, text);
+}
+
+/** Makes an SVG element; see `h`. */
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG_SPACE, tag), attributes, children);
+}
+
+/**
+ * Puts `children` in place of what `parent` holds.
+ *
+ * Where the keyboard was on an element with `data-focus`, it goes on to the new one with the
+ * same value, so that drawing anew never throws a reader back to the top of the page.
+ */
+export function replace(parent, ...children) {
+  const active = focusedIn(parent);
+  const key = parent.contains(active) ? active.getAttribute("data-focus") : null;
+  parent.replaceChildren(...flatten(children));
+  if (key) parent.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+/** The element with the focus in the document, or shadow tree, that `element` is part of. */
+export function focusedIn(element) {
+  return element.getRootNode().activeElement ?? null;
+}
+
+/** Decodes base64 into a typed array of `Type` (little-endian, as every browser's machine is). */
+export function numbers(base64, Type) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return new Type(bytes.buffer);
+}
+
+/** Writes a number with its sign, and a true minus: +0.21, −0.21, 0.00. */
+export function signed(x, digits = 2) {
+  const text = Math.abs(x).toFixed(digits);
+  if (Number(text) === 0) return text;
+  return (x < 0 ? "\u2212" : "+") + text;
+}
+
+/** Writes a number to `digits` decimals, with a true minus. */
+export function fixed(x, digits = 2) {
+  const text = Math.abs(x).toFixed(digits);
+  return x < 0 && Number(text) !== 0 ? `\u2212${text}` : text;
+}
+
+/** Writes a share of one in percent: 0.314 is 31%. */
+export function percent(p) {
+  if (p > 0 && p < 0.005) return "<1%";
+  return `${Math.round(100 * p)}%`;
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    } else if (name === "style") {
+      for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
+    } else {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...flatten(children));
+  return element;
+}
+
+function flatten(children) {
+  return children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false);
+}

@@ -1,0 +1,190 @@
+import { board, boardText, editCell, playerToMove, PositionTable, whyImpossible } from "./board.js";
+import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
+import { playerName } from "./words.js";
+
+/** What the network sees of a position that the reader puts together, and what it says of it. */
+export function encoding(root, data) {
+  const table = new PositionTable(data.positions);
+  let cells = Array(9).fill(0);
+  const set = (next) => {
+    cells = next;
+    draw();
+  };
+  const draw = () => {
+    const reason = whyImpossible(cells, table.lines);
+    root.dataset.board = boardText(cells);
+    const side = h(
+      "div",
+      {},
+      stateSide(cells),
+      table.hasNetwork ? networkSide(table, cells, reason) : null,
+    );
+    replace(root, h("div", { class: "az-columns" }, editorSide(table, cells, reason, set), side));
+  };
+  draw();
+}
+
+/** The planes of a position, as the network is given them: `three` absolute or `two` relative ones. */
+export function planesOf(cells) {
+  const mover = playerToMove(cells);
+  const own = mover === 0 ? 1 : -1;
+  const stones = (stone) => cells.map((cell) => Number(cell === stone));
+  const turn = cells.map(() => 1 - mover);
+  return { three: [stones(1), stones(-1), turn], two: [stones(own), stones(-own)] };
+}
+
+/** A bar from −1 to +1 with its number: a value for the player to move. */
+export function valueBar(value, caption, name = "value") {
+  const from = 50 + 50 * Math.min(value, 0);
+  const style = { "--az-from": `${from}%`, "--az-length": `${50 * Math.abs(value)}%` };
+  const fill = value < 0 ? "var(--az-bad)" : "var(--az-heat)";
+  const label = `${caption}: ${fixed(value, 2)}, from \u22121, lost, to +1, won`;
+  return h(
+    "div",
+    { class: "az-value", [`data-${name}`]: value },
+    h("p", {}, `${caption}: `, h("strong", {}, signed(value))),
+    h(
+      "div",
+      { class: "az-bar", role: "img", "aria-label": label },
+      h("i", { style: { ...style, "--az-fill": fill } }),
+    ),
+    h(
+      "div",
+      { class: "az-scale", "aria-hidden": "true" },
+      h("span", {}, "\u22121"),
+      h("span", {}, "0"),
+      h("span", {}, "+1"),
+    ),
+  );
+}
+
+function editorSide(table, cells, reason, set) {
+  const row = table.find(cells);
+  const over = row >= 0 && table.over(row);
+  const mover = playerName(playerToMove(cells));
+  const edit = (cell) => set(editCell(cells, cell));
+  const clear = () => set(cells.map(() => 0));
+  const hint = over ? "The game is over here." : `${mover} to move. Click a cell to set or to clear it.`;
+  const look = { size: 204, onCell: edit, line: table.line(cells), label: "position, to edit" };
+  return h(
+    "div",
+    { class: "az-editor" },
+    board(cells, { ...look, labels: cells.map((_, cell) => String(cell)) }),
+    h(
+      "p",
+      {
+        class: reason ? "az-reason" : "az-hint",
+        role: "status",
+        "data-reason": reason,
+      },
+      reason ?? hint,
+    ),
+    pushButton("clear", "clear", clear, { class: "az-button az-small", disabled: !cells.some(Boolean) }),
+  );
+}
+
+function stateSide(cells) {
+  const mover = playerToMove(cells);
+  const captionsOfThree = [
+    "X\u2019s stones",
+    "O\u2019s stones",
+    `X to move: all ${mover === 0 ? "ones, it is" : "zeros, it is not"}`,
+  ];
+  const captionsOfTwo = [
+    `the mover\u2019s stones (${playerName(mover)}\u2019s)`,
+    `the opponent\u2019s stones (${playerName(1 - mover)}\u2019s)`,
+  ];
+  const { three, two } = planesOf(cells);
+  const vector = `[${cells.map((cell) => fixed(cell, 0)).join(", ")}]`;
+  return [
+    h(
+      "section",
+      { class: "az-plane-set" },
+      h("h3", {}, "The state"),
+      h("p", { class: "az-hint" }, "One number a cell, row by row: X is 1, O is \u22121, empty is 0."),
+      h("code", { class: "az-vector", "data-vector": cells.join(",") }, vector),
+    ),
+    h(
+      "div",
+      { class: "az-planes" },
+      planeSet(
+        "Absolute encoding",
+        "Three planes: who has what, and whose turn it is.",
+        three,
+        captionsOfThree,
+        "absolute",
+      ),
+      planeSet(
+        "Relative encoding",
+        "Two planes, always from the side of the player to move.",
+        two,
+        captionsOfTwo,
+        "relative",
+      ),
+    ),
+  ];
+}
+
+function planeSet(title, text, planes, captions, name) {
+  return h(
+    "section",
+    { class: "az-plane-set" },
+    h("h3", {}, title),
+    h("p", { class: "az-hint" }, text),
+    h(
+      "div",
+      { class: "az-plane-row" },
+      planes.map((values, i) => plane(values, captions[i], `${name}-${i}`)),
+    ),
+  );
+}
+
+function plane(values, caption, name) {
+  const cell = (value) => h("td", { "data-value": value }, String(value));
+  const row = (r) => h("tr", {}, values.slice(3 * r, 3 * r + 3).map(cell));
+  return h(
+    "figure",
+    { class: "az-plane", "data-plane": name, "data-values": values.join("") },
+    h("table", { "aria-label": caption }, h("tbody", {}, [0, 1, 2].map(row))),
+    h("figcaption", {}, caption),
+  );
+}
+
+function networkSide(table, cells, reason) {
+  const row = table.find(cells);
+  const heading = h(
+    "h3",
+    {},
+    table.name ? `What the network says (${table.name})` : "What the network says",
+  );
+  const without = reason
+    ? "Nothing: no game leads to this position."
+    : "It is not asked: the game is over.";
+  if (reason || row < 0 || table.over(row)) {
+    return h("section", { class: "az-network" }, heading, h("p", { class: "az-hint" }, without));
+  }
+  const mover = playerName(playerToMove(cells));
+  const policy = Array.from(table.policy(row));
+  const labels = policy.map((p, cell) => (cells[cell] ? "" : percent(p)));
+  const label = `policy: ${policy
+    .map((p, cell) => (cells[cell] ? null : `${cell} ${percent(p)}`))
+    .filter(Boolean)
+    .join(", ")}`;
+  const picture = board(cells, { size: 168, heat: policy, labels, label });
+  return h(
+    "section",
+    { class: "az-network", "data-move": table.move(row) },
+    heading,
+    h(
+      "div",
+      { class: "az-says" },
+      h(
+        "figure",
+        { class: "az-figure" },
+        picture,
+        h("figcaption", {}, "policy: how likely each move is"),
+      ),
+      valueBar(table.value(row), `Value for ${mover}, to move`),
+    ),
+  );
+}

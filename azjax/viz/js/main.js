@@ -1,0 +1,60 @@
+// Where components meet their hosts: a page opened from disk, or a notebook through anywidget.
+
+import { h, replace } from "./dom.js";
+import { atlas } from "./atlas.js";
+import { encoding } from "./encoding.js";
+import { play } from "./play.js";
+import { explorer } from "./explorer.js";
+
+const COMPONENTS = { atlas, encoding, play, explorer };
+const THEMES = ["system", "light", "dark"];
+
+/** Fills the components of a page from the JSON that it carries. */
+export function mountPage(document) {
+  const data = JSON.parse(document.getElementById("azjax-data").textContent);
+  for (const root of document.querySelectorAll(".az-component")) {
+    COMPONENTS[root.dataset.kind](root, data[root.dataset.number], null);
+  }
+  document.querySelector("h1").after(themeSwitch(document.documentElement));
+}
+
+/** A choice of theme: the system's, light or dark. */
+function themeSwitch(target) {
+  const choose = (event) => {
+    if (event.target.value === "system") delete target.dataset.theme;
+    else target.dataset.theme = event.target.value;
+  };
+  const options = THEMES.map((name) => h("option", { value: name }, name));
+  const select = h("select", { class: "az-theme", on: { change: choose } }, options);
+  return h("label", { class: "az-theme-label" }, "theme ", select);
+}
+
+/** Turns an anywidget model into a component's source: requests out, answers in. */
+function liveSource(model) {
+  const waiting = new Map();
+  let last = 0;
+  model.on("msg:custom", (message) => {
+    const answer = waiting.get(message.id);
+    waiting.delete(message.id);
+    if (!answer) return;
+    if (message.error) answer.reject(new Error(message.error));
+    else answer.resolve(message.recording);
+  });
+  return {
+    request(settings) {
+      const id = (last += 1);
+      model.send({ id, settings });
+      return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
+    },
+  };
+}
+
+/** Draws a widget; anywidget calls it once for every place where the widget is shown. */
+function render({ model, el }) {
+  const root = h("div", { class: "az-component" });
+  replace(el, root);
+  el.classList.add("azjax");
+  COMPONENTS[model.get("kind")](root, model.get("data"), liveSource(model));
+}
+
+export default { render };

@@ -1,0 +1,136 @@
+"""Pages that need nothing but a browser: style, code and data in one file."""
+
+import base64
+import json
+import os
+import pathlib
+from importlib import resources
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from azjax.drawing import check_folder, node
+
+_SOURCES = (
+    *("dom", "board", "words", "recorded", "atlas", "encoding", "play"),
+    *("detail", "camera", "tree", "settings", "explorer", "main"),
+)
+_STYLES = ("style", "atlas")
+
+
+class Section(NamedTuple):
+    """A part of a page.
+
+    Attributes:
+      title: its heading.
+      intro: what to know before looking at it, one or two sentences.
+      kind: a component of the JavaScript module: `explorer`, `encoding`, `play` or `atlas`.
+      data: what that component shows, for JSON.
+      element: content without a component, as an element tree.
+    """
+
+    title: str
+    intro: str = ""
+    kind: str | None = None
+    data: Any = None
+    element: ElementTree.Element | None = None
+
+
+def script() -> str:
+    """Returns the JavaScript module, which serves pages and widgets alike.
+
+    The sources are modules that import from one another, each import on one line; in one file
+    they need none.
+    """
+    return "\n".join(_without_imports(_read(f"{name}.js")) for name in _SOURCES)
+
+
+def style() -> str:
+    """Returns the style sheet of pages and widgets."""
+    return "\n".join(_read(f"{name}.css") for name in _STYLES)
+
+
+def _read(name: str) -> str:
+    return (resources.files("azjax.viz") / "js" / name).read_text(encoding="utf-8")
+
+
+def _without_imports(source: str) -> str:
+    lines = [line for line in source.splitlines() if not line.startswith("import ")]
+    declared = ("export function ", "export const ", "export class ")
+    return "\n".join(
+        line.removeprefix("export ") if line.startswith(declared) else line for line in lines
+    )
+
+
+def pack(numbers: np.ndarray, kind: str) -> str:
+    """Returns an array as base64 of a NumPy type such as `<u2`, for `numbers` in `js/dom.js`."""
+    return base64.b64encode(np.ascontiguousarray(numbers).astype(kind).tobytes()).decode()
+
+
+def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]) -> pathlib.Path:
+    """Writes a page that opens from disk, with no server and no network.
+
+    Args:
+      path: the file; an older one is replaced.
+      title: its heading.
+      sections: from top to bottom.
+
+    Returns:
+      The path.
+
+    Raises:
+      ValueError: if its folder does not exist.
+    """
+    path = pathlib.Path(path)
+    check_folder(path)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(_page(title, sections), encoding="utf-8")
+    os.replace(temporary, path)
+    return path
+
+
+def _page(title: str, sections: list[Section]) -> str:
+    data = {id(section.data): section.data for section in sections if section.kind}
+    number = {key: i for i, key in enumerate(data)}  # What two sections share is written once.
+    head = node(
+        "head",
+        None,
+        node("meta", {"charset": "utf-8"}),
+        node("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+        node("title", None, title),
+        node("link", {"rel": "icon", "href": "data:,"}),
+        node("style", None, style()),
+    )
+    body = node(
+        "body",
+        {"class": "azjax"},
+        node(
+            "main",
+            {"class": "az-page"},
+            node("h1", None, title),
+            *(_section(s, number) for s in sections),
+        ),
+        node(
+            "script", {"type": "application/json", "id": "azjax-data"}, _json(list(data.values()))
+        ),
+        node("script", {"type": "module"}, script() + "\nmountPage(document);\n"),
+    )
+    html = node("html", {"lang": "en"}, head, body)
+    return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html")
+
+
+def _section(section: Section, number: dict[int, int]) -> ElementTree.Element:
+    content = section.element
+    if content is None:
+        attributes = {"data-kind": section.kind, "data-number": number[id(section.data)]}
+        content = node("div", {"class": "az-component"} | attributes)
+    intro = [node("p", {"class": "az-intro"}, section.intro)] if section.intro else []
+    return node(
+        "section", {"class": "az-section"}, node("h2", None, section.title), *intro, content
+    )
+
+
+def _json(data: Any) -> str:
+    """Returns JSON that cannot end the script element it stands in."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,227 @@
+"""The report of a training run: one page with its proof, its curves and its games."""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import jax
+import numpy as np
+
+from azjax import metrics, oracle
+from azjax.drawing import node, signed
+from azjax.game import State, init_batch
+from azjax.oracle import Solution
+from azjax.player import Player, load
+from azjax.viz import atlas as atlases
+from azjax.viz.chart import line_chart
+from azjax.viz.games import analyse, games_table, sample_games
+from azjax.viz.page import Section, write_page
+
+_CERTIFIED = {  # Names of `certificate.Certificate`, and what they are called here.
+    "game": "game",
+    "decision_states": "positions examined",
+    "blunders": "blunders, raw network",
+    "puct_blunders": "blunders, network + PUCT",
+    "gumbel_blunders": "blunders, network + Gumbel",
+    "num_simulations": "simulations of these searches",
+    "losing_lines_first": "losing lines, moving first",
+    "losing_lines_second": "losing lines, moving second",
+    "value_sign_errors": "wrong value signs",
+    "iterations": "iterations",
+    "moves": "self-play moves",
+    "seconds": "seconds, whole process",
+    "seed": "seed",
+    "device": "device",
+    "versions": "versions",
+}
+_CURVES = [  # Title, unit, whether logarithmic, and the lines by their names in the records.
+    ("Loss", "", False, {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
+    ("What the proof finds", "count, logarithmic", True, {
+        "blunders": "blunders",
+        "losing lines, first": "losing_lines_first",
+        "losing lines, second": "losing_lines_second",
+    }),
+    ("Mean error of the value", "", False, {"value error": "value_error"}),
+    ("Self-play", "games/s", False, {"games/s": "games_per_second"}),
+]  # fmt: skip
+
+
+def write_report(
+    run_dir: str | os.PathLike[str],
+    player: Player | None = None,
+    solution: Solution | None = None,
+) -> pathlib.Path:
+    """Writes `report.html` into a run directory: one file that needs only a browser.
+
+    Args:
+      run_dir: the run directory.
+      player: its player; the newest checkpoint's if None.
+      solution: of its game; solved anew if None, where the game can be enumerated.
+
+    Returns:
+      The path of the page.
+
+    Raises:
+      ValueError: if what is in the run directory is damaged.
+      checkpoint.CheckpointError: if there is no run, or no sound checkpoint.
+    """
+    run_dir = pathlib.Path(run_dir)
+    player = player or load(run_dir)
+    sections = [
+        *_certificate(run_dir / "certificate.json"),
+        *_curves(metrics.read_records(run_dir / "metrics.jsonl")),
+        *_atlas(run_dir, player, solution),
+        _first_moves(player),
+        _games(player),
+        _configuration(player),
+    ]
+    title = f"{run_dir.resolve().name}: {player.game.name.replace('_', ' ')}"
+    return write_page(run_dir / "report.html", title, sections)
+
+
+def facts(rows: Iterable[tuple[str, Any]]) -> Element:
+    """Makes a table of names and what they stand for."""
+    lines = [
+        node("tr", None, node("th", {"scope": "row"}, name), node("td", None, _words(value)))
+        for name, value in rows
+    ]
+    return node("table", {"class": "az-facts"}, node("tbody", None, *lines))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {version}" for name, version in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words, value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def _certificate(path: pathlib.Path) -> list[Section]:
+    if not path.exists():
+        return []
+    try:
+        content = json.loads(path.read_text())
+        rows = [(words, content[name]) for name, words in _CERTIFIED.items()]
+        perfect, unbeatable = content["perfect"], content["unbeatable"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is damaged: python -m experiments.verify {path.parent} --json > {path} "
+            "makes it anew"
+        ) from error
+    title = "Not proved: this player can be beaten"
+    if unbeatable:
+        title = "Unbeatable: no losing line from either seat"
+    if perfect:
+        title = "Perfect: optimal in every reachable position"
+    intro = "Found by enumeration of every position in which there is something to decide."
+    return [Section(title, intro, element=facts(rows))]
+
+
+def _curves(records: list[dict]) -> list[Section]:
+    if not records:
+        return []
+    xs = [record["iteration"] for record in records]
+    charts = []
+    for title, unit, log, names in _CURVES:
+        lines = {words: [r.get(name) for r in records] for words, name in names.items()}
+        if any(y is not None for ys in lines.values() for y in ys):
+            charts.append(line_chart(title, xs, lines, log=log, unit=unit))
+    intro = (
+        "Blunders are positions where the raw network's move throws away value; losing lines are "
+        "complete games that it loses, over every reply of the opponent. Point at a line for its "
+        "numbers."
+    )
+    return [Section("Training", intro, element=node("div", {"class": "az-charts"}, *charts))]
+
+
+def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
+    if not player.game.enumerable or not (run_dir / "portraits").is_dir():
+        return []
+    solution = solution or oracle.solve(player.game)
+    places = atlases.make_atlas(player.game, solution)
+    iterations, portraits = atlases.load_portraits(run_dir)
+    data = atlases.atlas_data(player.game, solution, places, iterations, portraits)
+    intro = (
+        "Every dot is one class of positions that rotations and reflections turn into each "
+        "other, from the empty board at the top to the end of the game; in each block the "
+        "player to move wins at the left, draws in the middle, loses at the right, and finished "
+        "games come last."
+    )
+    return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
+
+
+def _first_moves(player: Player) -> Section:
+    names, states = _openings(player)
+    logits, values = player.evaluate(states)
+    found = analyse(player, states)
+    legal = jax.jit(jax.vmap(player.game.legal_actions))(states)
+    policies = np.asarray(jax.nn.softmax(logits, where=legal))
+    visits = np.asarray(found.visit_counts)
+    rows = []
+    for i, name in enumerate(names):
+        state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
+        pictures = [
+            _heat(state, policies[i], [f"{100 * p:.0f}%" for p in policies[i]], "network's policy"),
+            _heat(state, visits[i], [f"{n}" for n in visits[i]], "visits of the search"),
+        ]
+        values_said = f"network {signed(float(values[i]))}, search {signed(float(found.value[i]))}"
+        caption = f"{name}: value for the player to move, {values_said}"
+        rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
+    intro = (
+        f"Left what the raw network would play, right what its search of "
+        f"{player.config.search.num_simulations} simulations visits, without noise."
+    )
+    if player.config.search.algorithm == "gumbel":
+        intro += (
+            " Gumbel's search visits every move that it considers, bad ones too, and its value "
+            "is the mean of all visits."
+        )
+    return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
+
+
+def _heat(state: State, shares: np.ndarray, labels: list[str], what: str) -> Element:
+    heat = shares / max(float(shares.max()), 1e-9)
+    size = 150 if np.size(state.board) <= 9 else 280
+    picture = state.draw(values=heat, labels=labels, size=size).element
+    picture.set("aria-label", f"{what}: {' '.join(labels)}")
+    return picture
+
+
+def _openings(player: Player) -> tuple[list[str], State]:
+    """The starting position, and on a small board the first moves that differ by symmetry."""
+    start = jax.device_get(init_batch(player.game, 1))
+    if player.game.name != "tic_tac_toe":
+        return ["Empty board"], start
+    step = jax.jit(jax.vmap(lambda action: player.game.step(player.game.init(), action)[0]))
+    after = jax.device_get(step(np.array([0, 1, 4])))
+    names = ["Empty board", "After a corner", "After an edge", "After the centre"]
+    return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
+
+
+def _games(player: Player) -> Section:
+    games = sample_games(player, jax.random.key(player.config.seed), 3)
+    intro = (
+        "Played by the final network as in training, with exploration, but from the empty board."
+    )
+    table = node("div", {"class": "az-scroll", "tabindex": 0}, games_table(games).element)
+    return Section("Games of self-play", intro, element=table)
+
+
+def _configuration(player: Player) -> Section:
+    settings = [("iteration", player.iteration), *flatten(dataclasses.asdict(player.config))]
+    return Section("Configuration", "", element=facts(settings))
+
+
+def flatten(settings: dict, prefix: str = "") -> list[tuple[str, Any]]:
+    """Lists nested settings with their dotted names."""
+    found = []
+    for name, value in settings.items():
+        nested = isinstance(value, dict)
+        found += flatten(value, f"{prefix}{name}.") if nested else [(prefix + name, value)]
+    return found

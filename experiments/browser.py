@@ -1,0 +1,34 @@
+"""A Chromium without a screen, for tests of pages and their measurements."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_QUIET = (  # It starts as root, without a graphics card, and asks nobody for anything.
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
+
+
+@contextlib.contextmanager
+def open_browser() -> Iterator[Any]:
+    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
+
+    Raises:
+      ValueError: if Chromium or Playwright is missing.
+    """
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise ValueError("Playwright is missing: pip install playwright") from error
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(_QUIET))
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,51 @@
+"""Writes the report of a training run again: `python -m experiments.report RUN_DIR`."""
+
+import dataclasses
+import pathlib
+import sys
+
+import tyro
+
+from azjax import checkpoint, oracle
+from azjax.player import load
+from azjax.viz import atlas, film, report
+from experiments import console
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Writes RUN_DIR/report.html: proof, curves, every position, first moves and games."""
+
+    run_dir: tyro.conf.Positional[pathlib.Path]
+    """The folder of a training run."""
+    film: pathlib.Path | None = None
+    """Draw a film strip of the whole game over the iterations, too: a name that ends in .svg
+    or .png."""
+
+
+def write(options: Options) -> int:
+    """Writes what was asked for and says where it is."""
+    if options.film:
+        film.check_film(options.film)
+    player = load(options.run_dir)
+    for sentence in player.skipped:
+        console.note(f"{sentence}; reporting on an older one")
+    solution = oracle.solve(player.game) if player.game.enumerable or options.film else None
+    if options.film and solution:
+        places = atlas.make_atlas(player.game, solution)
+        film.film_strip(places, *atlas.load_portraits(options.run_dir), options.film)
+        print(f"film strip: {options.film}")
+    print(f"report: {report.write_report(options.run_dir, player, solution)}")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the program; returns its exit status."""
+    try:
+        return write(console.parse(Options, arguments, "experiments.report"))
+    except (ValueError, OSError, checkpoint.CheckpointError) as error:
+        return console.fail(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

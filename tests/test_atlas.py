@@ -1,0 +1,264 @@
+"""The whole game in one picture: its classes, portraits of networks, and their files."""
+
+import base64
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import oracle
+from azjax.verify import verify
+from azjax.viz import atlas as atlases
+from azjax.viz.atlas import Portrait, choose_frames
+from misere_pile import make as make_pile
+
+PLIES = [1, 3, 12, 38, 108, 174, 204, 153, 57, 15]
+
+
+@pytest.fixture(scope="module")
+def atlas(tic_tac_toe, solution):
+    return atlases.make_atlas(tic_tac_toe, solution)
+
+
+@pytest.fixture(scope="module")
+def portray(solution, atlas):
+    """Makes the verdict and the portrait of `logits [D, A]` and `values [D]`."""
+
+    @jax.jit
+    def portray(logits, values):
+        verdict = verify(solution, lambda _: (logits, values))
+        return verdict, atlases.make_portrait(atlas, solution, verdict, logits, values)
+
+    return portray
+
+
+@pytest.fixture(scope="module")
+def truth(solution):
+    """Logits and values of perfect play."""
+    rows = solution.decisions
+    return jnp.log(solution.optimal[rows] + 1e-9), jnp.asarray(solution.values[rows])
+
+
+@pytest.fixture(scope="module")
+def noise(solution):
+    """Logits and values of a network that knows nothing, best of all where it is illegal."""
+    keys = jax.random.split(jax.random.key(3))
+    legal = solution.legal[solution.decisions]
+    logits = jax.random.normal(keys[0], legal.shape)
+    return jnp.where(legal, logits, 9.0), jax.random.uniform(keys[1], legal.shape[:1]) * 2 - 1
+
+
+@pytest.fixture(scope="module")
+def portrait(portray, noise):
+    return jax.device_get(portray(*noise)[1])
+
+
+# Atlases.
+
+
+def test_the_classes_of_tic_tac_toe(solution, atlas):
+    assert len(atlas.members) == 765
+    assert np.bincount(atlas.ply).tolist() == PLIES
+    assert atlas.members.sum() == len(solution.decisions) == 4520
+    assert atlas.members.max() == 8
+    assert (atlas.members == 0).sum() == 765 - 627
+    np.testing.assert_array_equal(atlas.members == 0, solution.over[atlas.representatives])
+
+
+def test_a_class_holds_its_representative_and_states_of_one_kind(solution, atlas):
+    rows, classes = atlas.representatives, atlas.classes
+    np.testing.assert_array_equal(classes[rows], np.arange(765))
+    for kind in (solution.values, solution.over, solution.player, solution.legal.sum(axis=1)):
+        np.testing.assert_array_equal(kind[rows][classes], kind)
+    ply = np.repeat(np.arange(10), np.diff(solution.layers))
+    np.testing.assert_array_equal(atlas.ply[classes], ply)
+
+
+def test_every_dot_has_a_place_of_its_own(solution, atlas):
+    assert len(set(zip(atlas.x.tolist(), atlas.y.tolist(), strict=True))) == 765
+    assert atlas.x.min() >= 0 and atlas.x.max() <= 33
+    tops = [atlas.y[atlas.ply == ply].min() for ply in range(10)]
+    ends = [atlas.y[atlas.ply == ply].max() for ply in range(10)]
+    assert all(end + 1 < top for end, top in zip(ends[:-1], tops[1:], strict=True))
+    for ply in range(10):  # Won, drawn, lost, finished, from left to right.
+        rows = atlas.representatives[atlas.ply == ply]
+        kind = solution.values[rows] - 9 * solution.over[rows]
+        assert (np.diff(kind) <= 0).all()
+        assert (np.diff(atlas.x[atlas.ply == ply]) >= 0).all()
+
+
+def test_another_game_has_an_atlas():
+    game = make_pile()
+    solution = oracle.solve(game)
+    atlas = atlases.make_atlas(game, solution)
+    assert atlas.members.sum() == len(solution.decisions)
+
+    @jax.jit
+    def portray(logits, values):
+        verdict = verify(solution, lambda _: (logits, values))
+        return atlases.make_portrait(atlas, solution, verdict, logits, values)
+
+    rows = solution.decisions
+    portrait = portray(jnp.log(solution.optimal[rows] + 1e-9), solution.values[rows])
+    assert not portrait.blunders.any() and not portrait.value_error.any()
+    data = atlases.atlas_data(
+        game, solution, atlas, np.array([0]), jax.tree.map(lambda leaf: leaf[None], portrait)
+    )
+    assert len(data["frames"]) == 1
+
+
+# Portraits.
+
+
+def test_perfect_play_has_no_blunders(solution, atlas, portray, truth):
+    verdict, portrait = jax.device_get(portray(*truth))
+    assert verdict.blunders == 0
+    assert not portrait.blunders.any()
+    np.testing.assert_allclose(portrait.value_error, 0, atol=1e-6)
+    np.testing.assert_array_equal(portrait.value, solution.values[atlas.representatives])
+    optimal = solution.optimal[atlas.representatives]
+    shares = optimal / np.maximum(optimal.sum(axis=1, keepdims=True), 1)
+    np.testing.assert_allclose(portrait.policy, shares, atol=1e-6)
+
+
+def test_a_bad_network_has_all_its_blunders(solution, atlas, portray, noise):
+    verdict, portrait = jax.device_get(portray(*noise))
+    assert portrait.blunders.sum() == verdict.blunders > 500
+    assert (portrait.blunders <= atlas.members).all()
+    logits, values = map(np.asarray, noise)
+    for index in (0, 5, 100, 400, 700):  # One class at a time, slowly.
+        members = [d for d, s in enumerate(solution.decisions) if atlas.classes[s] == index]
+        assert len(members) == atlas.members[index]
+        assert portrait.blunders[index] == sum(verdict.is_blunder[members])
+        if not members:
+            assert portrait.action[index] == -1 and not portrait.policy[index].any()
+            continue
+        errors = [abs(values[d] - solution.values[solution.decisions[d]]) for d in members]
+        np.testing.assert_allclose(portrait.value_error[index], np.mean(errors), rtol=1e-5)
+        row = members[0]
+        assert solution.decisions[row] == atlas.representatives[index]
+        assert portrait.value[index] == values[row]
+        assert portrait.action[index] == verdict.actions[row]
+        weights = np.exp(logits[row]) * solution.legal[atlas.representatives[index]]
+        np.testing.assert_allclose(portrait.policy[index], weights / weights.sum(), rtol=1e-5)
+
+
+# Files.
+
+
+def test_what_is_saved_comes_back(tmp_path, portrait):
+    for iteration in (12, 0, 3):
+        atlases.save_portrait(tmp_path, iteration, portrait._replace(value=portrait.value / 2))
+    iterations, stacked = atlases.load_portraits(tmp_path)
+    assert iterations.tolist() == [0, 3, 12]
+    for name, loaded in stacked._asdict().items():
+        field = getattr(portrait, name)
+        assert loaded.shape == (3, *field.shape)
+        assert loaded.dtype == field.dtype
+    np.testing.assert_array_equal(stacked.blunders[1], portrait.blunders)
+    np.testing.assert_array_equal(stacked.action[1], portrait.action)
+    np.testing.assert_allclose(stacked.policy[1], portrait.policy, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(stacked.value[1], portrait.value / 2, atol=0.005 + 1e-6)
+    np.testing.assert_allclose(stacked.value_error[1], portrait.value_error, atol=0.005 + 1e-6)
+
+
+def test_the_same_portrait_gives_the_same_bytes(tmp_path, portrait):
+    path = tmp_path / "portraits" / "000007.npz"
+    atlases.save_portrait(tmp_path, 7, portrait)
+    first = path.read_bytes()
+    atlases.save_portrait(tmp_path, 7, portrait)
+    assert path.read_bytes() == first
+    assert len(first) < 8000
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_numbers_that_are_not_finite_are_saved_as_0(tmp_path, portrait):
+    wild = portrait._replace(value=np.full(765, np.nan), value_error=np.full(765, np.inf))
+    atlases.save_portrait(tmp_path, 1, wild)
+    _, stacked = atlases.load_portraits(tmp_path)
+    assert not stacked.value.any() and not stacked.value_error.any()
+
+
+def test_refuses_a_folder_without_portraits(tmp_path):
+    with pytest.raises(ValueError, match="holds no portraits: give the folder of a training run"):
+        atlases.load_portraits(tmp_path)
+
+
+@pytest.mark.parametrize("spoil", ["cut short", "empty", "object arrays", "flipped"])
+def test_refuses_a_damaged_portrait(spoil, tmp_path, portrait):
+    atlases.save_portrait(tmp_path, 7, portrait)
+    path = tmp_path / "portraits" / "000007.npz"
+    content = path.read_bytes()
+    if spoil == "object arrays":
+        np.savez(path, **{name: np.array([{}], dtype=object) for name in Portrait._fields})
+    else:
+        middle = content[:700] + bytes(50) + content[750:]
+        path.write_bytes({"cut short": content[:900], "empty": b"", "flipped": middle}[spoil])
+    with pytest.raises(ValueError, match="000007.npz is damaged: delete it"):
+        atlases.load_portraits(tmp_path)
+
+
+def test_refuses_portraits_of_two_games(tmp_path, portrait):
+    atlases.save_portrait(tmp_path, 1, portrait)
+    atlases.save_portrait(tmp_path, 2, jax.tree.map(lambda leaf: leaf[:9], portrait))
+    with pytest.raises(ValueError, match="of different games"):
+        atlases.load_portraits(tmp_path)
+
+
+# Frames.
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 500])
+def test_frames_are_few_with_both_ends_and_denser_at_the_beginning(size):
+    chosen = choose_frames(np.arange(size) * 3, 8)
+    assert len(chosen) <= 8 and chosen[0] == 0 and chosen[-1] == size - 1
+    assert (np.diff(chosen) > 0).all()
+    if size <= 8:
+        assert len(chosen) == size
+    elif size > 9:
+        assert len(chosen) >= 7 and chosen[1] == 1
+        assert np.diff(chosen)[0] < np.diff(chosen)[-1]
+
+
+def decode(text, kind):
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def test_data_for_the_page(tic_tac_toe, solution, atlas, portrait):
+    portraits = jax.tree.map(lambda leaf: np.stack([leaf] * 60), portrait)
+    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.arange(60), portraits)
+    assert len(data["frames"]) <= 24
+    assert len(json.dumps(data)) < 400_000
+    assert len(data["boards"]) == 765 * 9
+    rows = atlas.representatives
+    cells = np.array([{".": 0, "X": 1, "O": -1}[mark] for mark in data["boards"]])
+    np.testing.assert_array_equal(cells.reshape(765, 9), solution.states.board[rows])
+    np.testing.assert_array_equal(decode(data["x2"], "<u2"), atlas.x * 2)
+    np.testing.assert_array_equal(decode(data["y"], "<u2"), atlas.y)
+    np.testing.assert_array_equal(decode(data["members"], "<u2"), atlas.members)
+    moves = decode(data["moves"], "u1").reshape(765, 9)
+    np.testing.assert_array_equal(moves > 0, solution.legal[rows])
+    np.testing.assert_array_equal(moves == 2, solution.optimal[rows])
+    last = data["frames"][-1]
+    assert last["iteration"] == 59 and last["blunders"] == portrait.blunders.sum()
+    np.testing.assert_array_equal(decode(last["wrong"], "<u2"), portrait.blunders)
+    np.testing.assert_array_equal(decode(last["action"], "i1"), portrait.action)
+
+
+def test_finished_games_have_their_outcome(tic_tac_toe, solution, atlas, portrait):
+    portraits = jax.tree.map(lambda leaf: leaf[None], portrait)
+    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), portraits)
+    truth = decode(data["truth"], "i1")
+    over = atlas.members == 0
+    full_and_drawn = over & (truth == 0)
+    assert set(truth[over].tolist()) == {0, -1}  # Whoever would move has lost, or it is a draw.
+    assert full_and_drawn.sum() == 3  # The three drawn boards up to symmetry.
+    np.testing.assert_array_equal(truth[~over], solution.values[atlas.representatives[~over]])
+
+
+def test_refuses_portraits_of_another_game(tic_tac_toe, solution, atlas, portrait):
+    few = jax.tree.map(lambda leaf: leaf[None, :9], portrait)
+    with pytest.raises(ValueError, match="9 classes of positions, and the atlas 765"):
+        atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), few)

@@ -1,0 +1,428 @@
+"""The exported page in a real browser, from disk and with the network off: every control."""
+
+import itertools
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.games.tic_tac_toe import LINES, from_board
+from azjax.search import SearchConfig, make_search
+from azjax.viz.page import script
+from azjax.viz.trace import trace
+from experiments import explain, train
+
+SIMULATIONS = 12
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("explained") / "run"
+    train.main(["--smoke", "--no-report", "--run-dir", str(run_dir)])
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def exported(run_dir):
+    """The page of a run, with short searches."""
+    path = run_dir.parent / "explain.html"
+    patch = pytest.MonkeyPatch()
+    patch.setattr(explain, "_SIMULATIONS", SIMULATIONS)
+    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
+    patch.undo()
+    return path
+
+
+@pytest.fixture(scope="module")
+def context(browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_offline(True)
+    context.set_default_timeout(20_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context, exported, errors):
+    """The page, freshly opened; it may ask for nothing and complain of nothing."""
+    page = context.new_page()
+    found, asked = errors(page), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(exported.as_uri())
+    yield page
+    assert found == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    page.close()
+
+
+def component(page, kind):
+    return page.locator(f".az-component[data-kind={kind}]")
+
+
+@pytest.fixture
+def explorer(page):
+    return component(page, "explorer")
+
+
+def press(root, name):
+    root.locator(f"[data-button={name}]").click()
+
+
+def moment(root):
+    data = root.evaluate("e => ({...e.dataset})")
+    return int(data["t"]), int(data["simulation"]), data["phase"]
+
+
+# The explorer.
+
+
+def table_on_screen(root):
+    """`{action: {"N": text, "Q": …}}` of the node that is selected."""
+    cells = root.locator("[data-k]").evaluate_all(
+        "cells => cells.map(c => [c.dataset.action, c.dataset.k, c.textContent])"
+    )
+    table = {}
+    for action, name, text in cells:
+        table.setdefault(int(action), {})[name] = text
+    return table
+
+
+def number(text):
+    return float(text.replace("\N{MINUS SIGN}", "-"))
+
+
+@pytest.fixture(scope="module")
+def traced(run_dir):
+    """The first search of the page, made and traced here."""
+    player = azjax.load(str(run_dir))
+    config = SearchConfig("puct", num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
+    search = jax.jit(make_search(config, player.game, _evaluator(player)))
+    states = jax.tree.map(lambda leaf: leaf[None], player.game.init())
+    result = search(player.params, jax.random.split(jax.random.key(0), 1), states)
+    return trace(config, result.tree)
+
+
+def _evaluator(player):
+    return lambda params, key, states: player.evaluate(states)
+
+
+def check_table(root, traced, node, k):
+    """What the side table shows is what the trace says."""
+    terms, visits = traced.history.terms, traced.history.children_visits
+    table = table_on_screen(root)
+    assert sorted(table) == np.flatnonzero(np.isfinite(terms.score[k, node])).tolist()
+    for action, row in table.items():
+        assert int(row["N"]) == visits[k, node, action]
+        shown = {"Q": terms.q, "U": terms.bonus, "S": terms.score}
+        for name, expected in shown.items():
+            assert number(row[name]) == pytest.approx(expected[k, node, action], abs=6e-5), name
+        assert number(row["P"]) == pytest.approx(terms.prior[k, node, action], abs=6e-4)
+
+
+def test_ten_iterations_forward_and_back_show_what_the_trace_says(explorer, traced):
+    def check():
+        t, k, phase = moment(explorer)
+        selected = int(explorer.get_attribute("data-selected"))
+        node = int(traced.nodes[selected])
+        over = bool(traced.states.over[node])
+        known = k if phase == "backup" else k - 1
+        if over or phase == "start" or traced.history.node_visits[known, node] == 0:
+            return t
+        check_table(explorer, traced, node, known)
+        if phase == "selection":
+            simulation = traced.simulations[k - 1]
+            assert node == simulation.path[-1]  # It follows the search.
+            chosen = explorer.locator("tr.az-best [data-k=S]").get_attribute("data-action")
+            assert int(chosen) == simulation.actions[-1]
+        return t
+
+    seen = {}
+    for t in range(1, 31):
+        press(explorer, "next")
+        assert check() == t
+        seen[t] = explorer.inner_text()
+    for t in range(29, 0, -1):
+        press(explorer, "previous")
+        assert check() == t
+        assert explorer.inner_text() == seen[t]
+    press(explorer, "previous")
+    assert moment(explorer) == (0, 0, "start")
+    assert explorer.locator("[data-button=previous]").is_disabled() or (
+        explorer.locator("[data-button=previous]").get_attribute("aria-disabled") == "true"
+    )
+
+
+def test_the_tree_shows_the_visits_of_the_trace(explorer, traced):
+    for k in range(1, SIMULATIONS + 1):
+        press(explorer, "run-1")
+        assert moment(explorer) == (3 * k, k, "backup")
+        shown = explorer.locator("[data-node]").evaluate_all(
+            "nodes => nodes.map(n => [n.dataset.node, n.dataset.n, n.dataset.q])"
+        )
+        assert len(shown) == (traced.history.node_visits[k, traced.nodes] > 0).sum()
+        for node, visits, q in shown:
+            i = int(traced.nodes[int(node)])
+            if i == 0:
+                assert int(visits) == traced.history.node_visits[k, 0]
+                continue
+            edge = (k, traced.parents[i], traced.actions[i])
+            assert int(visits) == traced.history.children_visits[edge]
+            assert number(q) == pytest.approx(traced.history.terms.q[edge], abs=6e-5)
+
+
+def test_running_resetting_and_the_end(explorer):
+    press(explorer, "run-5")
+    assert moment(explorer) == (15, 5, "backup")
+    explorer.get_by_label("how many simulations to run").fill("4")
+    press(explorer, "run-n")
+    assert moment(explorer)[1] == 9
+    press(explorer, "next")
+    assert moment(explorer) == (28, 10, "selection")
+    press(explorer, "run-1")  # The one under way first.
+    assert moment(explorer) == (30, 10, "backup")
+    explorer.get_by_label("how many simulations to run").fill("400")
+    press(explorer, "run-n")
+    assert moment(explorer) == (3 * SIMULATIONS, SIMULATIONS, "backup")
+    assert f"This page holds {SIMULATIONS} simulations" in explorer.inner_text()
+    assert "has the most visits" in explorer.locator(".az-status").inner_text()
+    press(explorer, "reset")
+    assert moment(explorer) == (0, 0, "start")
+
+
+def test_the_status_says_what_happened_with_the_numbers(explorer, traced):
+    status = explorer.locator(".az-status")
+    first = traced.simulations[0]
+    press(explorer, "next")
+    assert "Simulation 1" in status.inner_text() and f"took {first.actions[0]}" in (
+        status.inner_text()
+    )
+    press(explorer, "next")
+    value = f"{first.value:+.2f}".replace("-", "\N{MINUS SIGN}")
+    assert value in status.inner_text() and "O" in status.inner_text()
+    press(explorer, "next")
+    opposite = f"{-first.value:+.2f}".replace("-", "\N{MINUS SIGN}")
+    assert opposite in status.inner_text()
+
+
+def test_keys_do_what_the_buttons_do(page, explorer):
+    explorer.locator("[data-button=next]").focus()
+    for key, t in [("ArrowRight", 1), ("n", 2), ("ArrowLeft", 1), ("p", 0), ("1", 3), ("5", 18)]:
+        page.keyboard.press(key)
+        assert moment(explorer)[0] == t, key
+    page.keyboard.press("r")
+    assert moment(explorer)[0] == 0
+    amount = explorer.get_by_label("how many simulations to run")
+    amount.focus()
+    page.keyboard.press("1")  # Typing a number is not stepping.
+    assert moment(explorer)[0] == 0
+    amount.fill("2")
+    explorer.locator("[data-button=next]").focus()
+    page.keyboard.press("Shift+N")
+    assert moment(explorer)[1] == 2
+
+
+def test_nodes_are_selected_by_click_and_by_key(page, explorer, traced):
+    press(explorer, "run-5")
+    child = explorer.locator("[data-node='1']")
+    child.click()
+    assert explorer.get_attribute("data-selected") == "1"
+    check_table(explorer, traced, int(traced.nodes[1]), 5)
+    explorer.locator("[data-node='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    selected = int(explorer.get_attribute("data-selected"))
+    assert traced.parents[traced.nodes[selected]] == 0
+    explorer.get_by_label("follow the search").check()
+    assert explorer.get_attribute("data-selected") == "0"
+
+
+def test_zoom_pan_and_fit(page, explorer):
+    press(explorer, "run-5")
+    picture = explorer.locator("svg:has([data-node])").first
+
+    def view():
+        boxes = explorer.locator("[data-node='0']").bounding_box()
+        return boxes["x"], boxes["y"], boxes["width"]
+
+    start = view()
+    press(explorer, "zoom-in")
+    assert view()[2] > start[2]
+    press(explorer, "zoom-out")
+    press(explorer, "zoom-out")
+    assert view()[2] < start[2]
+    press(explorer, "fit")
+    assert view() == pytest.approx(start, abs=2)
+    picture.hover(position={"x": 12, "y": 60})  # It scrolls there, too.
+    start, box = view(), picture.bounding_box()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 72, box["y"] + 90, steps=4)
+    page.mouse.up()
+    moved = view()
+    assert moved[0] - start[0] == pytest.approx(60, abs=3)
+    assert moved[1] - start[1] == pytest.approx(30, abs=3)
+
+
+def test_recorded_searches_are_chosen_by_their_settings(explorer):
+    for evaluator in ("uniform", "rollout", "exact", "network"):
+        explorer.locator("[data-setting=evaluator]").select_option(evaluator)
+        press(explorer, "run-5")
+        assert "This page holds no search" not in explorer.inner_text()
+    explorer.locator("[data-setting=title]").select_option("O must block")
+    assert explorer.locator(".az-detail").inner_text().count("O to move")
+    explorer.locator("[data-setting=c_puct]").select_option("5")
+    text = explorer.inner_text()
+    assert "This page holds no search with all of these settings" in text
+    assert "Empty board" in text
+
+
+def test_a_starting_position_is_set_by_clicking(explorer):
+    def cell(i):
+        return explorer.locator(".az-start [role=button]").nth(i)
+
+    note = explorer.locator("[data-start-note]")
+    cell(0).click()  # "O answers a corner" is recorded.
+    assert explorer.locator("[data-setting=title]").input_value() == "O answers a corner"
+    cell(1).click()
+    assert "a notebook searches any" in note.inner_text()
+    cell(0).click()  # O alone cannot be.
+    assert "0 X and 1 O cannot occur" in note.inner_text()
+    press(explorer, "clear")
+    assert explorer.locator("[data-setting=title]").input_value() == "Empty board"
+
+
+# The encoding viewer.
+
+
+@pytest.fixture(scope="module")
+def module(context, exported):
+    """A blank page with the functions of the JavaScript module, to be called one by one."""
+    page = context.new_page()
+    page.goto(exported.as_uri())
+    source = script() + "\nexport { whyImpossible, editCell, planesOf };\n"
+    page.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
+          window.azjax = await import(url);
+        }""",
+        source,
+    )
+    yield page
+    page.close()
+
+
+def test_every_board_is_judged_as_python_judges_it(module):
+    """All 19,683 of them: the same ones are refused, with the same words."""
+    boards = np.array(list(itertools.product((0, 1, -1), repeat=9)))
+    reasons = module.evaluate(
+        "([boards, lines]) => boards.map((cells) => azjax.whyImpossible(cells, lines))",
+        [boards.tolist(), LINES.tolist()],
+    )
+    assert len(reasons) == 3**9 and sum(reason is None for reason in reasons) == 5478
+    for board, reason in zip(boards, reasons, strict=True):
+        try:
+            from_board(board)
+        except ValueError as error:
+            assert reason == str(error), board
+        else:
+            assert reason is None, board
+
+
+def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
+    boards = solution.states.board.tolist()
+    for encoding, name in (("absolute", "three"), ("relative", "two")):
+        shown = module.evaluate(
+            "([boards, name]) => boards.map((cells) => azjax.planesOf(cells)[name])",
+            [boards, name],
+        )
+        observe = jax.vmap(lambda state: tic_tac_toe.observe(state, encoding))  # noqa: B023
+        planes = np.asarray(observe(solution.states)).reshape(len(boards), 9, -1)
+        assert np.array_equal(np.swapaxes(shown, 1, 2), planes.astype(int))
+
+
+@pytest.fixture(scope="module")
+def answers(run_dir, solution):
+    """What the network says about every position: `(policy [S, 9], value [S])`."""
+    logits, values = azjax.load(str(run_dir)).evaluate(solution.states)
+    policy = jax.nn.softmax(np.where(solution.legal, logits, -np.inf))
+    return np.where(solution.over[:, None], 0.0, policy), np.asarray(values)
+
+
+def row_of(solution, board):
+    return int(np.flatnonzero((solution.states.board == board).all(axis=1))[0])
+
+
+def cells_of(root, board=0):
+    return root.locator("svg").nth(board).locator("[role=button]")
+
+
+def test_the_viewer_shows_state_planes_and_the_networks_answer(page, answers, solution):
+    viewer = component(page, "encoding")
+    cells = cells_of(viewer)
+    for cell in (4, 0):
+        cells.nth(cell).click()
+    assert "[\N{MINUS SIGN}1, 0, 0, 0, 1, 0, 0, 0, 0]" in viewer.inner_text() or (
+        "[-1, 0, 0, 0, 1, 0, 0, 0, 0]" in viewer.inner_text()
+    )
+    policy, values = answers
+    row = row_of(solution, [-1, 0, 0, 0, 1, 0, 0, 0, 0])
+    value = f"{values[row]:+.2f}".replace("-", "\N{MINUS SIGN}")
+    assert value in viewer.inner_text()
+    for share in policy[row][policy[row] > 0.01]:
+        assert re.search(rf"{share * 100:.0f}\s?%|{share * 100:.1f}\s?%", viewer.inner_text())
+    cells.nth(4).click()  # O alone.
+    assert "0 X and 1 O cannot occur" in viewer.inner_text()
+    viewer.locator("[data-button=clear]").click()
+    assert "cannot occur" not in viewer.inner_text()
+
+
+# A game against the network.
+
+
+@pytest.mark.parametrize("seat", ["X", "O"])
+def test_a_whole_game_is_played_against_the_network(page, answers, solution, seat):
+    game = component(page, "play")
+    policy, _ = answers
+    press(game, f"play-{seat}")
+    board, me = np.zeros(9, int), 1 if seat == "X" else -1
+    for _ in range(9):
+        state = from_board(board)
+        if state.over:
+            break
+        mover = 1 if state.player == 0 else -1
+        if mover == me:
+            cell = int(np.flatnonzero(solution.optimal[row_of(solution, board)])[-1])
+            cells_of(game).nth(cell).click()
+        else:
+            cell = int(policy[row_of(solution, board)].argmax())
+        board[cell] = mover
+        page.wait_for_function(
+            "([e, cell, mark]) => e.dataset.board[cell] === mark",
+            arg=[game.element_handle(), cell, "XO"[mover == -1]],
+        )
+    over = from_board(board)
+    assert over.over
+    stones = board[LINES]
+    won = ((stones == me).all(axis=1)).any()
+    assert game.get_attribute("data-result") == ("win" if won else "draw")
+    assert game.get_attribute("data-board") == "".join(".XO"[mark] for mark in board)
+    assert game.locator(f"[data-tally={'won' if won else 'drawn'}]").inner_text() == "1"
+    press(game, "undo")
+    assert game.get_attribute("data-result") is None
+    press(game, "new")
+    assert game.get_attribute("data-you") == seat
+
+
+def test_what_the_network_thinks_is_shown_on_demand(page, answers, solution):
+    game = component(page, "play")
+    policy, _ = answers
+    best = policy[0].max()
+    press(game, "thoughts")
+    assert re.search(rf"{best * 100:.0f}\s?%", game.inner_text())
+    press(game, "truth")
+    assert game.locator("[data-truth]").get_attribute("data-truth") == "0"
+    assert "With perfect play from here the game is a draw" in game.inner_text()
+    cells_of(game).nth(4).click()
+    expected = "".join("X" if cell == 4 else "." for cell in range(9))
+    assert game.get_attribute("data-board").replace("O", ".") == expected

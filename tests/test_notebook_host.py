@@ -1,0 +1,118 @@
+"""The explorer in a real JupyterLab, in a real browser, with a live kernel."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+
+from azjax.viz.searches import Request, Searcher
+
+CELLS = [
+    "from azjax.viz.widgets import Explorer\nwidget = Explorer(simulations=12)\nwidget",
+]
+QUIET = {  # Nothing pops up over the notebook, and nothing asks the network for news.
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def jupyterlab(tmp_path_factory):
+    """The address of a JupyterLab that serves one notebook."""
+    folder = tmp_path_factory.mktemp("jupyterlab")
+    settings = folder / "app" / "settings"
+    settings.mkdir(parents=True)
+    (settings / "overrides.json").write_text(json.dumps(QUIET))
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": spec})
+    nbformat.write(notebook, folder / "explore.ipynb")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "user"),
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
+    command += [f"--LabApp.app_settings_dir={settings}", "--LabApp.news_url="]
+    log = (folder / "log").open("w")
+    server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        _wait_for(f"{address}/api", server, folder / "log")
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+        log.close()
+
+
+def _wait_for(address, server, log):
+    for _ in range(240):
+        try:
+            with urllib.request.urlopen(address, timeout=1):
+                return
+        except OSError:
+            assert server.poll() is None, log.read_text()
+            time.sleep(0.25)
+    raise AssertionError(f"no answer from {address}: {log.read_text()}")
+
+
+def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, errors):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(90_000)
+    found = errors(page)
+    page.goto(f"{jupyterlab}/lab/tree/explore.ipynb")
+    page.get_by_text("(ipykernel) | Idle").wait_for()  # A cell run before that is lost.
+    page.locator(".jp-Cell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+    explorer = page.locator(".az-component[data-t]")
+    explorer.wait_for()
+    assert explorer.get_attribute("data-simulation") == "0"
+    for _ in range(3):
+        explorer.locator("[data-button=next]").click()
+    assert explorer.get_attribute("data-t") == "3"
+    assert explorer.get_attribute("data-phase") == "backup"
+
+    # Another evaluator: the kernel searches, and the tree is that of the new search.
+    explorer.locator("[data-setting=evaluator]").select_option("exact")
+    explorer.and_(page.locator("[data-t='0']:not([aria-busy])")).wait_for()
+    assert "exact" in explorer.locator(".az-status").inner_text()
+
+    # More simulations than were made: the kernel goes on.
+    explorer.get_by_label("how many simulations to run").fill("20")
+    explorer.locator("[data-button=run-n]").click()
+    explorer.and_(page.locator("[data-simulation='20']")).wait_for()
+    expected = Searcher().record(Request(evaluator="exact", simulations=20))
+    last = expected["snapshots"][0][-1]
+    shown = explorer.locator("[data-k=N]").all_inner_texts()
+    assert [int(n) for n in shown] == last[3]
+
+    # What is out of range comes back as a sentence, and the tree stays.
+    explorer.locator("[data-setting=c_puct]").fill("-1")
+    explorer.locator("[data-setting=c_puct]").press("Enter")
+    explorer.get_by_text("c_puct is -1: use 0 to 100").wait_for()
+    assert explorer.get_attribute("data-simulation") == "20"
+
+    # Another position, set by clicking.
+    explorer.locator(".az-start [role=button]").first.click()
+    explorer.locator("[data-button=search]").click()
+    explorer.and_(page.locator("[data-t='0']:not([aria-busy])")).wait_for()
+    assert explorer.locator("[data-node='0']").count() == 1
+    assert "O to move" in explorer.locator(".az-detail").inner_text()
+    assert found == []

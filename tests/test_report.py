@@ -1,0 +1,397 @@
+"""Reports of training runs: their charts, their games, the page, and the film strip."""
+
+import dataclasses
+import json
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import certificate as certificates
+from azjax import checkpoint, metrics, presets, train
+from azjax.game import init_batch
+from azjax.player import Player
+from azjax.viz import atlas, film
+from azjax.viz.chart import line_chart
+from azjax.viz.games import Move, analyse, finish_game, games_table, sample_games
+from azjax.viz.report import write_report
+from experiments import report
+from experiments import train as training
+
+WIN_OF_X = [0, 3, 1, 4, 2]
+WIN_OF_O = [0, 3, 1, 4, 8, 5]
+DRAW = [0, 1, 2, 4, 3, 5, 7, 6, 8]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of a few small iterations; its certificate leaves out the searches."""
+    run_dir = tmp_path_factory.mktemp("runs") / '<b>&"'
+    with pytest.MonkeyPatch.context() as patch:
+        raw = lambda parts, config, params: certificates.network_policy(parts, params)  # noqa: E731
+        patch.setattr(certificates, "search_policy", raw)
+        assert training.main(["--smoke", "--run-dir", str(run_dir)]) == 0
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def player(run):
+    return azjax.load(run)
+
+
+@pytest.fixture(scope="module")
+def written(run):
+    return Page((run / "report.html").read_text(encoding="utf-8"))
+
+
+class Page(HTMLParser):
+    """What a browser sees: text outside of scripts and styles, and the tags."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.content, self.tags, self.words, self._inside = content, [], [], None
+        self.feed(content)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+# Charts.
+
+
+def paths(chart):
+    return [e.get("d") for e in chart.iter("path")]
+
+
+def texts(chart):
+    return ["".join(element.itertext()).strip() for element in chart.iter("text")]
+
+
+def heights(d):
+    return [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)]
+
+
+def test_a_chart_has_lines_names_ticks_and_numbers():
+    chart = line_chart(
+        "Loss <now>", [1, 2, 3], {"a & b": [3.0, 2, 0], "c": [1.0, 1, 1]}, unit="nats"
+    )
+    assert len(paths(chart)) == 2
+    assert {"a & b", "c", "0", "3", "iteration"} <= set(texts(chart))
+    titles = [element.text for element in chart.iter("title")]
+    assert "a & b, iteration 2: 2 nats" in titles and len(titles) == 6
+    markup = ElementTree.tostring(chart, encoding="unicode")
+    assert "Loss &lt;now&gt;" in markup and "a &amp; b" in markup
+    assert heights(paths(chart)[0]) == sorted(heights(paths(chart)[0]))  # It falls.
+
+
+def test_a_logarithmic_chart_has_room_for_0():
+    chart = line_chart("Blunders", [1, 2, 3, 4], {"blunders": [2000, 99, 9, 0]}, log=True)
+    assert {"0", "1", "10", "100", "1,000", "2,000"} <= set(texts(chart))
+    places = heights(paths(chart)[0])
+    assert places[2] - places[1] == pytest.approx(places[1] - places[0], rel=0.35)
+    with pytest.raises(ValueError, match="no room for negative numbers"):
+        line_chart("Blunders", [1, 2], {"blunders": [-1, 2]}, log=True)
+
+
+@pytest.mark.parametrize(
+    ("xs", "ys", "points"),
+    [
+        ([1], [5.0], 1),
+        ([1, 2], [0, 0], 2),
+        ([1, 2], [7, 7], 2),
+        ([1, 2, 3], [None, 2, float("nan")], 1),
+        ([1, 2], [-2.5, 3.5], 2),
+        ([10, 5000], [1e6, 3e6], 2),
+        ([1, 2], [1e-7, 2e-7], 2),
+    ],
+)
+@pytest.mark.parametrize("log", [False, True])
+def test_charts_of_any_numbers_stay_inside(xs, ys, points, log):
+    if log and any(y and y < 0 for y in ys):
+        return
+    chart = line_chart("Any", xs, {"y": ys}, log=log)
+    [d] = paths(chart)
+    assert len(heights(d)) == points
+    assert all(39 <= y <= 205 for y in heights(d))
+
+
+def test_labels_of_lines_that_end_together_stand_apart():
+    chart = line_chart("Any", [1, 2], {"a": [1, 0], "b": [2, 0], "c": [3, 0]})
+    ends = sorted(float(e.get("y")) for e in chart.iter("text") if e.text in ("a", "b", "c"))
+    assert min(np.diff(ends)) >= 14.9
+
+
+def test_a_chart_refuses_lines_of_another_length():
+    with pytest.raises(ValueError, match="'y' has 1 points for 2 places"):
+        line_chart("Any", [1, 2], {"y": [1]})
+
+
+# Games.
+
+
+def replay(game, actions):
+    """Plays a game by hand; returns its moves with the rewards in place of the outcomes."""
+    state, moves = game.init(), []
+    probabilities = np.full(9, 1 / 9, np.float32)
+    for action in actions:
+        after, reward = game.step(state, action)
+        move = Move(state, action, probabilities, 0.25, int(reward))
+        moves.append((int(game.player(state)), move))
+        state = after
+    assert bool(game.is_over(state))
+    return finish_game(moves)
+
+
+@pytest.mark.parametrize(
+    ("actions", "outcomes"),
+    [
+        (WIN_OF_X, [1, -1, 1, -1, 1]),
+        (WIN_OF_O, [-1, 1, -1, 1, -1, 1]),
+        (DRAW, [0] * 9),
+    ],
+)
+def test_outcomes_are_those_of_who_moves(actions, outcomes, tic_tac_toe):
+    assert [move.outcome for move in replay(tic_tac_toe, actions)] == outcomes
+
+
+def test_outcomes_where_a_player_moves_again_and_the_mover_loses():
+    moves = [(0, 0), (0, 0), (1, 0), (0, -1)]  # Who moves, and the reward.
+    games = finish_game([(player, Move(None, 0, np.ones(1), 0.0, r)) for player, r in moves])
+    assert [move.outcome for move in games] == [-1, -1, 1, -1]
+
+
+def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
+    table = games_table([replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)])
+    first, second = table.element.findall("tbody")
+    titles = [body.find("tr/th").text for body in (first, second)]
+    assert titles == [
+        "Game 1: the first player wins after 5 moves",
+        "Game 2: the second player wins after 6 moves",
+    ]
+    rows = [[cell.text for cell in row.findall("td")] for row in first.findall("tr")[1:]]
+    assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert [row[4] for row in rows] == ["0", "3", "1", "4", "2"]
+    assert [row[5] for row in rows] == ["+1", "−1", "+1", "−1", "+1"]
+    assert rows[0][2] == f"[{', '.join(['0.11'] * 9)}]" and rows[0][3] == "+0.25"
+    labels = [svg.get("aria-label") for svg in first.iter("svg")]
+    assert labels[:3] == ["board ... ... ...", "board X.. ... ...", "board X.. O.. ..."]
+    marked = [
+        len([e for e in svg.iter() if e.get("class") == "az-last"]) for svg in first.iter("svg")
+    ]
+    assert marked == [0, 1, 1, 1, 1]
+    assert table._repr_html_().startswith('<table class="az-games">')
+
+
+def test_sampled_games_are_games(tic_tac_toe, player):
+    games = sample_games(player, jax.random.key(1), 5)
+    assert len(games) == 5
+    again = sample_games(player, jax.random.key(1), 5)
+    for moves, same in zip(games, again, strict=True):
+        actions = [move.action for move in moves]
+        assert actions == [move.action for move in same]
+        by_hand = replay(tic_tac_toe, actions)
+        assert [m.outcome for m in moves] == [m.outcome for m in by_hand]
+        for move, expected in zip(moves, by_hand, strict=True):
+            np.testing.assert_array_equal(move.state.board, expected.state.board)
+            assert move.probabilities.sum() == pytest.approx(1, abs=1e-5)
+            assert not move.probabilities[np.asarray(expected.state.board) != 0].any()
+            assert -1 <= move.value <= 1
+    assert len({tuple(m.action for m in moves) for moves in games}) > 1  # They explore.
+
+
+def test_sampling_refuses_no_games(player):
+    with pytest.raises(ValueError, match="num_games is 0: use 1 or more"):
+        sample_games(player, jax.random.key(0), 0)
+
+
+def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
+    states = init_batch(tic_tac_toe, 4)
+    found, expected = analyse(player, states), player.search(jax.random.key(5), states)
+    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    np.testing.assert_allclose(found.value, expected.value, atol=1e-6)
+
+
+# Reports.
+
+
+def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
+    iterations, portraits = atlas.load_portraits(run)
+    assert iterations.tolist() == [0, 1, 2, 3]
+    records = metrics.read_records(run / "metrics.jsonl")
+    assert portraits.blunders.sum(axis=1)[1:].tolist() == [r["blunders"] for r in records]
+    for path in (run / "portraits").iterdir():
+        assert path.stat().st_size < 8000
+
+
+def test_the_report_shows_everything(run, written):
+    for words in (
+        *["Not proved: this player can be beaten", "positions examined", "4,520"],
+        *["Training", "Loss", "What the proof finds", "Mean error of the value", "Self-play"],
+        *["The whole game, iteration by iteration"],
+        *["First moves", "Empty board", "After a corner", "After an edge", "After the centre"],
+        *["Games of self-play", "Game 1:", "Game 3:"],
+        *["Configuration", "learner.learning_rate", "search.num_simulations"],
+    ):
+        assert words in written.text, words
+    kinds = [attributes.get("data-kind") for _, attributes in written.tags]
+    assert kinds.count("atlas") == 1
+    assert [tag for tag, _ in written.tags].count("table") == 3
+    charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
+    assert len(charts) == 4
+    [data] = re.findall(r'id="azjax-data">(.*?)</script>', written.content, re.DOTALL)
+    [content] = json.loads(data)
+    assert [frame["iteration"] for frame in content["frames"]] == [0, 1, 2, 3]
+
+
+def test_the_report_needs_nothing_from_elsewhere(written):
+    addresses = [a[k] for _, a in written.tags for k in ("src", "href") if a.get(k)]
+    assert set(addresses) <= {"data:,"}
+    assert len(written.content) < 900_000
+
+
+def test_names_are_text_and_never_markup(written):
+    assert '<b>&": tic tac toe' in written.text
+    assert "b" not in [tag for tag, _ in written.tags]
+
+
+def test_the_report_can_be_written_again(run, written, capfd):
+    assert report.main([str(run)]) == 0
+    out, err = capfd.readouterr()
+    assert (out, err) == (f"report: {run / 'report.html'}\n", "")
+    assert (run / "report.html").read_text(encoding="utf-8") == written.content
+
+
+def test_a_run_without_records_has_a_report(run, player, solution, tmp_path):
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
+    assert "First moves" in written.text and "Not proved" not in written.text
+    assert "iteration by iteration" not in written.text and "Training" not in written.text
+
+
+def test_another_game_has_a_report(tmp_path):
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
+    parts = train.make_parts(config)
+    state = train.make_state(config, train.make_mesh(jax.devices()[:1]))
+    params = parts.network.fold(state.learner.average)
+    path = write_report(tmp_path, Player(parts.game, config, params, 0))
+    written = Page(path.read_text(encoding="utf-8"))
+    assert "Empty board" in written.text and "After a corner" not in written.text
+    assert "Game 3:" in written.text
+
+
+def test_no_report_on_request(tmp_path, monkeypatch):
+    monkeypatch.setattr(training.report, "write_report", None)
+    arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
+    assert training.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert not (tmp_path / "run" / "portraits").exists()
+
+
+def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, capfd):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training.report, "write_report", fail)
+    monkeypatch.setattr(training.atlas, "save_portrait", fail)
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "report.html").unlink()
+    assert training.main(["--resume", "--run-dir", str(copy)]) == 0
+    err = capfd.readouterr().err
+    assert "the report was not written" in err and "No space left on device" in err
+    assert "the portrait of iteration 3 was not written: No space left on device" in err
+
+
+# Film strips.
+
+
+@pytest.mark.parametrize("name", ["film.svg", "film.png"])
+def test_film_strips(name, run, tmp_path, capfd):
+    path = tmp_path / name
+    assert report.main([str(run), "--film", str(path)]) == 0
+    assert f"film strip: {path}\n" in capfd.readouterr().out
+    content = path.read_bytes()
+    if name.endswith("svg"):
+        assert ElementTree.fromstring(content).tag.endswith("svg")
+        assert content.count(b"\nM ") + content.count(b'"M ') > 765 * 4
+        assert len(content) < 250_000
+    else:
+        assert content.startswith(b"\x89PNG")
+
+
+def test_the_same_film_strip_twice(run, solution, tic_tac_toe, tmp_path):
+    places = atlas.make_atlas(tic_tac_toe, solution)
+    for name in ("a.svg", "b.svg"):
+        film.film_strip(places, *atlas.load_portraits(run), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        ("nothing", ["nothing is not a run directory"]),
+        ("", ["PATH", "--help"]),
+        ("nothing --film film.pdf", ["film.pdf is neither SVG nor PNG"]),
+        ("nothing --film no/film.svg", ["no/film.svg cannot be written", "no folder no"]),
+        ("nothing --frames 3", ["--frames", "--help"]),
+    ],
+)
+def test_refuses_bad_input(arguments, fragments, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert report.main(arguments.split()) == 2
+    assert_error(capfd, *fragments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def assert_error(capfd, *fragments):
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1, err
+    for fragment in fragments:
+        assert fragment in err
+
+
+def test_refuses_a_film_without_portraits(run, tmp_path, capfd):
+    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
+    assert report.main([str(copy), "--film", str(tmp_path / "film.svg")]) == 2
+    assert_error(capfd, f"{copy} holds no portraits")
+
+
+def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, monkeypatch, capfd, player):
+    config = dataclasses.replace(player.config, game="connect_four")
+    checkpoint.create_run(tmp_path / "run", config)
+    other = dataclasses.replace(player, game=azjax.make("connect_four"), config=config)
+    monkeypatch.setattr(report, "load", lambda run_dir: other)
+    assert report.main([str(tmp_path / "run"), "--film", str(tmp_path / "film.svg")]) == 2
+    assert_error(capfd, "connect_four has too many positions to enumerate")
+
+
+def test_says_what_to_install_for_films(run, tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(film.importlib.util, "find_spec", lambda name: None)
+    assert report.main([str(run), "--film", str(tmp_path / "film.svg")]) == 2
+    assert_error(capfd, "film strips need matplotlib: pip install 'azjax[plots]'")
+
+
+def test_refuses_a_damaged_certificate(run, tmp_path, capfd):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "certificate.json").write_text('{"perfect": true}')
+    assert report.main([str(copy)]) == 2
+    assert_error(capfd, "certificate.json is damaged: python -m experiments.verify")
