@@ -109,10 +109,16 @@ function moveRow(search, moment, { id, action, i, stats, best, chosen, onSelect 
     h(
       "td",
       { class: "az-score" },
-      h("span", { "data-k": "S", "data-action": action }, fixed(stats.S[i], 4)),
+      h("span", { "data-k": "S", "data-action": action }, scoreText(stats.S[i])),
       mark,
     ),
   );
+}
+
+/** Four decimals, or as many as it was recorded with to tell it from others. */
+function scoreText(score) {
+  const [, decimals = ""] = String(score).split(".");
+  return fixed(score, Math.max(4, decimals.length));
 }
 
 function childButton(action, onClick) {

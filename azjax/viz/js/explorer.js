@@ -280,12 +280,20 @@ class Explorer {
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.key === "Enter" && event.target.matches("[type=number]")) return this.#enter(event);
     if (isTyping(event)) return;
     const action = this.#action(event.key);
     if (!action) return;
     event.preventDefault();
     event.stopPropagation();
     action();
+  }
+
+  /** Takes a number over; JupyterLab keeps the browser from doing so. */
+  #enter(event) {
+    event.preventDefault();
+    if (event.target === this.amount) return this.runMany();
+    event.target.blur(); // Which makes the browser notice the change.
   }
 
   #action(key) {

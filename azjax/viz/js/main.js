@@ -8,6 +8,10 @@ import { explorer } from "./explorer.js";
 
 const COMPONENTS = { atlas, encoding, play, explorer };
 const THEMES = ["system", "light", "dark"];
+const THEME_CLASSES = {
+  dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
+  light: ["light", "light-theme", "vscode-light", "vscode-high-contrast-light"],
+};
 
 /** Fills the components of a page from the JSON that it carries. */
 export function mountPage(document) {
@@ -49,12 +53,30 @@ function liveSource(model) {
   };
 }
 
+/** Wears the theme of JupyterLab, VS Code or marimo, of which a shadow root would learn nothing. */
+function followTheme(element) {
+  const { body, documentElement } = element.ownerDocument;
+  const wear = () => {
+    const names = [...body.classList, ...documentElement.classList];
+    const jupyter = { true: "light", false: "dark" }[body.dataset.jpThemeLight];
+    const named = ["dark", "light"].find((theme) => names.some((name) => THEME_CLASSES[theme].includes(name)));
+    const theme = jupyter ?? named;
+    if (theme) element.dataset.theme = theme;
+    else delete element.dataset.theme;
+  };
+  wear();
+  const observer = new MutationObserver(wear);
+  for (const host of [body, documentElement]) observer.observe(host, { attributes: true });
+  return () => observer.disconnect();
+}
+
 /** Draws a widget; anywidget calls it once for every place where the widget is shown. */
 function render({ model, el }) {
   const root = h("div", { class: "az-component" });
   replace(el, root);
   el.classList.add("azjax");
   COMPONENTS[model.get("kind")](root, model.get("data"), liveSource(model));
+  return followTheme(el); // What it returns is called when the widget goes.
 }
 
 export default { render };
