@@ -33,6 +33,9 @@ play: $(VENV)/runtime ## Play against the newest trained player, or else a perfe
 lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lecture/
 	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)
 
+lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
+	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
+
 bench: $(VENV)/runtime ## Measure the time to perfect and the cost of the proof
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--time-to-perfect --verification)
 
@@ -40,16 +43,21 @@ clean: ## Remove the environment and caches; trained players in runs/ stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
 	find azjax experiments tests -name __pycache__ -prune -exec rm -rf {} +
 
-# These two files tell when the environment was last brought up to date.
+# These files tell when the environment was last brought up to date.
 $(VENV)/runtime: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax into $(VENV), which takes a minute or two the first time ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[plots]'
 	@touch $@
 
+$(VENV)/notebook: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax and JupyterLab into $(VENV), which takes a minute or two ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[notebook,plots]'
+	@touch $(VENV)/runtime $@
+
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax and tools into $(VENV), which takes a minute or two the first time ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $(VENV)/runtime $@
+	@touch $(VENV)/runtime $(VENV)/notebook $@
 
 $(VENV)/bin/pip:
 	@"$(PYTHON)" -c $(USABLE) 2>/dev/null || { echo "error: azjax needs Python 3.11, 3.12 or 3.13" \
@@ -57,4 +65,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test check play lecture bench clean
+.PHONY: help train test check play lecture lab bench clean

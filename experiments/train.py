@@ -323,7 +323,8 @@ def _write_report(session: Session, state: train.TrainState) -> None:
     params = session.parts.network.fold(state.learner.average)
     player = Player(session.parts.game, session.config, params, int(state.iteration))
     try:
-        report.write_report(session.run_dir, player, session.proof and session.proof.solution)
+        solution = session.proof and session.proof.solution
+        print(f"report: {report.write_report(session.run_dir, player, solution)}")
     except (OSError, ValueError) as error:
         console.note(f"the report was not written: {error}")
 

@@ -10,6 +10,7 @@ import pytest
 import azjax
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import SearchConfig, make_search
+from azjax.viz import atlas as atlases
 from azjax.viz.page import script
 from azjax.viz.trace import trace
 from experiments import explain, train
@@ -426,3 +427,74 @@ def test_what_the_network_thinks_is_shown_on_demand(page, answers, solution):
     cells_of(game).nth(4).click()
     expected = "".join("X" if cell == 4 else "." for cell in range(9))
     assert game.get_attribute("data-board").replace("O", ".") == expected
+
+
+# The whole game in one picture.
+
+
+def test_every_dot_of_every_iteration_shows_what_its_portrait_says(page, run_dir, solution):
+    picture = component(page, "atlas")
+    iterations, portraits = atlases.load_portraits(run_dir)
+    slider = picture.get_by_label("iteration")
+    dots = picture.locator("[data-index]")
+    assert dots.count() == 765
+    for place, iteration in enumerate(iterations):
+        slider.fill(str(place))
+        blunders = int(portraits.blunders[place].sum())
+        assert f"Iteration {iteration}: {blunders:,} blunder" in picture.inner_text()
+        looks = dots.evaluate_all("dots => dots.map(d => d.getAttribute('class'))")
+        shown = ["az-atlas-ok" not in look and "az-atlas-over" not in look for look in looks]
+        assert np.array_equal(shown, portraits.blunders[place] > 0)
+
+
+def test_a_dot_shows_its_board_the_networks_answer_and_the_truth(page, run_dir, solution):
+    picture = component(page, "atlas")
+    _, portraits = atlases.load_portraits(run_dir)
+    places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
+    index = int(np.flatnonzero(portraits.blunders[-1])[0])
+    row = places.representatives[index]
+    picture.locator(f"[data-index='{index}']").hover(force=True)
+    text = picture.inner_text()
+    action = portraits.action[-1, index]
+    assert f"{places.ply[index]} move" in text and f"cell {action} (" in text
+    assert {1: "a win", 0: "a draw", -1: "a loss"}[int(solution.values[row])] in text
+    assert f"blunders in {portraits.blunders[-1, index]}" in text
+    verdict = "optimal" if solution.optimal[row, action] else "a blunder"
+    assert f"): {verdict}" in text
+    board = picture.locator("svg.az-board").first
+    assert board.locator(".az-x").count() == (solution.states.board[row] == 1).sum()
+
+
+def test_the_picture_plays_and_is_walked_by_keys(page, run_dir):
+    picture = component(page, "atlas")
+    iterations, _ = atlases.load_portraits(run_dir)
+    picture.get_by_role("button", name="Play").click()
+    assert f"Iteration {iterations[0]}:" in picture.inner_text()
+    picture.get_by_text(f"Iteration {iterations[-1]}:").wait_for()
+    picture.get_by_role("button", name="Play").wait_for()  # It stops there.
+    picture.locator(".az-atlas-picture").focus()
+    page.keyboard.press("ArrowDown")
+    assert "1 move, O to move" in picture.inner_text()
+    picture.get_by_label("colour by").select_option("error")
+    assert "mean |value" in picture.inner_text()
+
+
+def test_the_theme_is_the_systems_until_another_is_chosen(page):
+    def paper():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = paper()
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    dark = paper()
+    assert dark != light
+    page.get_by_label("theme").select_option("light")
+    assert paper() == light
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    page.get_by_label("theme").select_option("dark")
+    assert paper() == dark
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_sticks_out_of_the_page(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
