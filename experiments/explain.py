@@ -43,7 +43,7 @@ def explain(options: Options) -> int:
         console.note(f"{sentence}; showing an older one")
     searcher = Searcher(player)
     solution = oracle.solve(player.game)
-    name = f"{options.run_dir.name}, iteration {player.iteration}"
+    name = f"{options.run_dir.resolve().name}, iteration {player.iteration}"
     table = {"positions": position_table(solution, player, name)}
     sections = [
         page.Section(

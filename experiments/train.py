@@ -18,27 +18,14 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from azjax import certificate as certificates
-from azjax import checkpoint, metrics, oracle, train
+from azjax import checkpoint, metrics, train
 from azjax.game import Game
 from azjax.player import Player
-from azjax.verify import Verdict, verify
-from azjax.viz import atlas, report
+from azjax.verify import Verdict
+from azjax.viz import report
 from experiments import console
 from experiments.options import Options, Plan, parse
-
-
-class Proof(NamedTuple):
-    """What a game that can be enumerated allows.
-
-    Attributes:
-      solution: of the game.
-      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled.
-      certify: from `certificate.make_certifier`.
-    """
-
-    solution: oracle.Solution
-    judge: Callable[[Any], tuple[Verdict, atlas.Portrait]]
-    certify: Callable[[Any, int, float], certificates.Certificate]
+from experiments.proof import Proof, make_proof, save_portrait
 
 
 class Session(NamedTuple):
@@ -98,7 +85,7 @@ def prepare(options: Options) -> Session:
             checkpoint.write_json(run_dir / "plan.json", dataclasses.asdict(plan))
         else:
             state, seconds = train.make_state(config, mesh), 0.0
-        proof = _make_proof(config, parts, abstract) if parts.game.enumerable else None
+        proof = make_proof(config, parts, abstract) if parts.game.enumerable else None
     started = _STARTED - seconds
     return Session(config, plan, goal, run_dir, parts, state, iterate.result(), proof, started)
 
@@ -137,24 +124,6 @@ def _compile_iteration(config: train.Config, mesh: Mesh, abstract: train.TrainSt
     return iterate.lower(abstract).compile()
 
 
-def _make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainState) -> Proof:
-    """Solves the game and compiles the verification of the averaged network."""
-    solution = oracle.solve(parts.game)
-    places = atlas.make_atlas(parts.game, solution)
-
-    def judge(variables) -> tuple[Verdict, atlas.Portrait]:
-        policy = certificates.network_policy(parts, parts.network.fold(variables))
-        scores, values = policy(solution.decision_states)
-        verdict = verify(solution, lambda _: (scores, values))
-        return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
-
-    return Proof(
-        solution=solution,
-        judge=jax.jit(judge).lower(abstract.learner.average).compile(),
-        certify=certificates.make_certifier(config, parts, solution),
-    )
-
-
 def run(session: Session) -> int:
     """Trains until the goal is reached, and returns the exit status.
 
@@ -165,7 +134,7 @@ def run(session: Session) -> int:
     plan, state = session.plan, session.state
     start = int(state.iteration)
     verdict, portrait = _judge(session, state)
-    _save_portrait(session, start, portrait)
+    save_portrait(session.run_dir, start, portrait)
     certificate = _certify_goal(session, state, verdict) if start else None
     with (
         checkpoint.Checkpointer(session.run_dir, plan.keep_checkpoints) as checkpointer,
@@ -197,23 +166,13 @@ def _advance(session: Session, state: train.TrainState):
             f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
             "lower --learner.learning-rate, or with --learner.clip-norm 1"
         )
-    _save_portrait(session, record.iteration, portrait)
+    save_portrait(session.run_dir, record.iteration, portrait)
     return state, verdict, record
 
 
 def _judge(session: Session, state: train.TrainState):
     """Returns the verdict on the raw network and its portrait, or two times None."""
     return session.proof.judge(state.learner.average) if session.proof else (None, None)
-
-
-def _save_portrait(session: Session, iteration: int, portrait: atlas.Portrait | None) -> None:
-    """Writes a portrait if there is one; no run ends for want of it, so failure is a note."""
-    if portrait is None:
-        return
-    try:
-        atlas.save_portrait(session.run_dir, iteration, jax.device_get(portrait))
-    except OSError as error:
-        console.note(f"the portrait of iteration {iteration} was not written: {error.strerror}")
 
 
 class _Interrupt:

@@ -25,7 +25,9 @@ from experiments import console, train, verify
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
 
+# The report has tests of its own, and would take as long as the training.
 SHORT = ["--smoke", "--until", "never", "--max-iterations", "6", "--checkpoint-every", "2"]
+SHORT += ["--no-report"]
 
 
 def train_in(run_dir, *arguments):
@@ -159,7 +161,7 @@ MOMENTS = {
     "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
 }
 MORE_MOMENTS = {
-    "while compiling": "train, 'Proof', lambda *_: True",
+    "while compiling": "train, 'make_proof', lambda *_: True",
     "while arrays are written": "os, 'rename', goes_to('4.partial/state')",
     "while an old checkpoint is deleted": "os, 'rename', goes_to('1.deleted'), True",
     "while metrics are rewritten": "metrics.os, 'replace', goes_to('metrics.jsonl')",

@@ -311,7 +311,7 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(training.report, "write_report", fail)
-    monkeypatch.setattr(training.atlas, "save_portrait", fail)
+    monkeypatch.setattr(atlas, "save_portrait", fail)
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "report.html").unlink()
     assert training.main(["--resume", "--run-dir", str(copy)]) == 0

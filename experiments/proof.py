@@ -1,0 +1,61 @@
+"""What training can know of a game that can be enumerated: verdicts, portraits, certificates."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from azjax import certificate as certificates
+from azjax import oracle, train
+from azjax.verify import Verdict, verify
+from azjax.viz import atlas
+from experiments import console
+
+
+class Proof(NamedTuple):
+    """The solution of a game, and what it allows to be found out about a network.
+
+    Attributes:
+      solution: of the game.
+      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled.
+      certify: from `certificate.make_certifier`.
+    """
+
+    solution: oracle.Solution
+    judge: Callable[[Any], tuple[Verdict, atlas.Portrait]]
+    certify: Callable[[Any, int, float], certificates.Certificate]
+
+
+def make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainState) -> Proof:
+    """Solves the game and compiles the verification of the averaged network.
+
+    Args:
+      config: the run's configuration.
+      parts: from `train.make_parts`.
+      abstract: from `train.abstract_state`.
+    """
+    solution = oracle.solve(parts.game)
+    places = atlas.make_atlas(parts.game, solution)
+
+    def judge(variables) -> tuple[Verdict, atlas.Portrait]:
+        policy = certificates.network_policy(parts, parts.network.fold(variables))
+        scores, values = policy(solution.decision_states)
+        verdict = verify(solution, lambda _: (scores, values))
+        return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
+
+    return Proof(
+        solution=solution,
+        judge=jax.jit(judge).lower(abstract.learner.average).compile(),
+        certify=certificates.make_certifier(config, parts, solution),
+    )
+
+
+def save_portrait(run_dir: pathlib.Path, iteration: int, portrait: atlas.Portrait | None) -> None:
+    """Writes a portrait if there is one; no run ends for want of it, so failure is a note."""
+    if portrait is None:
+        return
+    try:
+        atlas.save_portrait(run_dir, iteration, jax.device_get(portrait))
+    except OSError as error:
+        console.note(f"the portrait of iteration {iteration} was not written: {error.strerror}")
