@@ -6,9 +6,13 @@ talks back: what it asks for is searched here, by the search that training uses.
 
 from typing import Any
 
-import anywidget
 import numpy as np
-import traitlets
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise ImportError("widgets need anywidget: pip install 'azjax[notebook]'") from error
 
 from azjax import games, oracle
 from azjax.games import tic_tac_toe
