@@ -15,16 +15,21 @@ from typing import Any, Literal, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from azjax.convolution import (
+    Form,
+    arrange,
+    choose_form,
+    convolve,
+    from_layout,
+    position_axes,
+    to_layout,
+)
 from azjax.game import Encoding, Game
 from azjax.settings import check_choices, check_range
 
 Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
-Convolution = Literal["auto", "dense", "gather", "xla"]
-
-_DENSE_CELLS = 16  # Up to this many cells, one dense product beats the other forms.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +53,10 @@ class NetworkConfig:
     """MLP: widths of the shared layers."""
     head_hidden: int = 32
     """MLP: width of the hidden layer in each head."""
-    convolution: Convolution = "auto"
-    """Tower: how 3x3 convolutions are computed. `dense`: one product over the whole board;
-    `gather`: nine-cell patches times a matrix; `xla`: XLA's convolution; `auto`: dense up
-    to 16 cells, XLA's beyond."""
+    convolution: Form = "auto"
+    """Tower: how 3x3 convolutions are computed. `fourier`: as products of spectra, on boards
+    of 3 by 3; `dense`: one product over the whole board; `gather`: nine-cell patches times a
+    matrix; `xla`: XLA's convolution; `auto`: the fastest measured for the board."""
 
     def __post_init__(self):
         check_choices("network", self)
@@ -93,7 +98,7 @@ def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None
         module: Any = MLP(config.hidden, config.head_hidden, game.num_actions)
         fold, infer = _keep, module.apply
     else:
-        form = _choose_form(config.convolution, game.board_shape)
+        form = choose_form(config.convolution, game.board_shape)
         module = Tower(config, game.num_actions, form, axis_name)
         fold = functools.partial(_fold_tower, config, game.board_shape, form)
         infer = functools.partial(_infer_tower, form)
@@ -141,7 +146,7 @@ class Tower(nn.Module):
 
     config: NetworkConfig
     num_actions: int
-    form: Convolution
+    form: Form
     axis_name: str | None = None
 
     @nn.compact
@@ -154,27 +159,35 @@ class Tower(nn.Module):
             x = BoardConv(features, size, use_bias, self.form, name=name)(x)
             return self._norm(x, f"{name}_norm", train)
 
-        x = nn.relu(layer(planes.astype(jnp.float32), "stem"))
+        x = to_layout(self.form, planes.astype(jnp.float32))
+        x = nn.relu(layer(x, "stem"))
         for i in range(self.config.blocks):
             y = nn.relu(layer(x, f"block{i}_a"))
             x = nn.relu(x + layer(y, f"block{i}_b"))
         policy = nn.relu(layer(x, "policy_conv", features=2, size=1))
         value = nn.relu(layer(x, "value_conv", features=1, size=1))
-        logits = nn.Dense(self.num_actions, name="policy")(policy.reshape(len(x), -1))
+        policy, value = (_flatten(self.form, head) for head in (policy, value))
+        logits = nn.Dense(self.num_actions, name="policy")(policy)
         hidden = nn.Dense(self.config.value_hidden, name="value_hidden")
-        value = nn.relu(hidden(value.reshape(len(x), -1)))
+        value = nn.relu(hidden(value))
         return logits, jnp.tanh(nn.Dense(1, name="value")(value)[:, 0])
 
     def _norm(self, x, name, train):
         if self.config.norm == "batch":
             axis = self.axis_name if train else None
             return nn.BatchNorm(not train, momentum=0.9, axis_name=axis, name=name)(x)
-        return _layer_norm(name)(x) if self.config.norm == "layer" else x
+        return _layer_norm(self.form, name)(x) if self.config.norm == "layer" else x
 
 
-def _layer_norm(name=None) -> Any:
+def _layer_norm(form: Form, name=None) -> Any:
     """Normalisation over the whole board and all channels of one position."""
-    return nn.LayerNorm(reduction_axes=(-3, -2, -1), name=name)
+    return nn.LayerNorm(reduction_axes=position_axes(form), name=name)
+
+
+def _flatten(form: Form, x: jax.Array) -> jax.Array:
+    """Returns `[B, HWC]` for what is in the form's layout."""
+    x = from_layout(form, x)
+    return x.reshape(len(x), -1)
 
 
 class BoardConv(nn.Module):
@@ -183,76 +196,19 @@ class BoardConv(nn.Module):
     features: int
     size: int
     use_bias: bool
-    form: Convolution
+    form: Form
 
     @nn.compact
     def __call__(self, x):
-        """Convolves `x [B, H, W, I]`; returns `[B, H, W, features]`."""
+        """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
         shape = (self.size, self.size, x.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        y = _convolve(self.form, x, _arrange_kernel(self.form, kernel, x.shape[1:3]))
+        board_shape = tuple(x.shape[axis] for axis in position_axes(self.form)[:2])
+        y = convolve(self.form, x, arrange(self.form, kernel, board_shape))
         return y + self.param("bias", nn.initializers.zeros, shape[-1:]) if self.use_bias else y
 
 
-def _choose_form(convolution: Convolution, board_shape: tuple[int, int]) -> Convolution:
-    if convolution != "auto":
-        return convolution
-    return "dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"
-
-
-def _taps(board_shape: tuple[int, int]) -> np.ndarray:
-    """Which of the 9 taps links an input cell to an output cell; 9 where none does.
-
-    Returns:
-      `int [HW, HW]`, input cell first.
-    """
-    rows, columns = (axis.ravel() for axis in np.indices(board_shape))
-    down = rows[:, None] - rows[None, :] + 1
-    right = columns[:, None] - columns[None, :] + 1
-    near = (down >= 0) & (down < 3) & (right >= 0) & (right < 3)
-    return np.where(near, 3 * down + right, 9)
-
-
-def _arrange_kernel(form: Convolution, kernel: jax.Array, board_shape: tuple[int, int]):
-    """Turns a kernel `[k, k, I, O]` into the array that `_convolve` multiplies by."""
-    size, _, inputs, outputs = kernel.shape
-    if size == 1:
-        return kernel.reshape(inputs, outputs)
-    if form == "xla":
-        return kernel
-    flat = kernel.reshape(9, inputs, outputs)
-    if form == "gather":
-        return flat.reshape(9 * inputs, outputs)
-    cells = board_shape[0] * board_shape[1]
-    padded = jnp.concatenate([flat, jnp.zeros((1, inputs, outputs), kernel.dtype)])
-    matrix = padded[_taps(board_shape)]  # [cell in, cell out, I, O]
-    return matrix.transpose(0, 2, 1, 3).reshape(cells * inputs, cells * outputs)
-
-
-def _convolve(form: Convolution, x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Convolves `x [B, H, W, I]` with an arranged kernel; returns `[B, H, W, O]`."""
-    batch, height, width, _ = x.shape
-    if kernel.ndim == 4:
-        dimensions = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
-    if kernel.shape[0] == x.shape[-1]:  # 1x1
-        return x @ kernel
-    if form == "gather":
-        cells = jnp.pad(x.reshape(batch, height * width, -1), ((0, 0), (0, 1), (0, 0)))
-        return (cells[:, _neighbours((height, width))].reshape(batch, height, width, -1)) @ kernel
-    return (x.reshape(batch, -1) @ kernel).reshape(batch, height, width, -1)
-
-
-def _neighbours(board_shape: tuple[int, int]) -> np.ndarray:
-    """The nine cells around each cell, `int [HW, 9]`; `HW` stands for off the board."""
-    taps, cells = _taps(board_shape), board_shape[0] * board_shape[1]
-    around = np.full((cells, 9), cells)
-    source, target = np.nonzero(taps < 9)
-    around[target, taps[source, target]] = source
-    return around
-
-
-def _fold_tower(config: NetworkConfig, board_shape, form: Convolution, variables: Variables):
+def _fold_tower(config: NetworkConfig, board_shape, form: Form, variables: Variables):
     """Folds BatchNorm into the convolutions and arranges the kernels, once per search."""
     params = variables["params"]
 
@@ -263,7 +219,7 @@ def _fold_tower(config: NetworkConfig, board_shape, form: Convolution, variables
             stats = variables["batch_stats"][f"{name}_norm"]
             scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
             kernel, bias, norm = kernel * scale, norm["bias"] - stats["mean"] * scale, {}
-        return {"kernel": _arrange_kernel(form, kernel, board_shape), "bias": bias, "norm": norm}
+        return {"kernel": arrange(form, kernel, board_shape), "bias": bias, "norm": norm}
 
     blocks = [(fold(f"block{i}_a"), fold(f"block{i}_b")) for i in range(config.blocks)]
     convolutions = {name: fold(name) for name in ("stem", "policy_conv", "value_conv")}
@@ -271,20 +227,22 @@ def _fold_tower(config: NetworkConfig, board_shape, form: Convolution, variables
     return {"blocks": blocks, **convolutions, **dense}
 
 
-def _infer_tower(form: Convolution, folded: Folded, planes: jax.Array):
+def _infer_tower(form: Form, folded: Folded, planes: jax.Array):
     """The tower's forward pass on folded parameters."""
 
     def layer(x, weights):
-        x = _convolve(form, x, weights["kernel"]) + weights["bias"]
-        return _layer_norm().apply({"params": weights["norm"]}, x) if weights["norm"] else x
+        x = convolve(form, x, weights["kernel"]) + weights["bias"]
+        norm = weights["norm"]
+        return _layer_norm(form).apply({"params": norm}, x) if norm else x
 
     def dense(x, weights):
         return x @ weights["kernel"] + weights["bias"]
 
-    x = nn.relu(layer(planes.astype(jnp.float32), folded["stem"]))
+    x = to_layout(form, planes.astype(jnp.float32))
+    x = nn.relu(layer(x, folded["stem"]))
     for first, second in folded["blocks"]:
         x = nn.relu(x + layer(nn.relu(layer(x, first)), second))
-    policy = nn.relu(layer(x, folded["policy_conv"])).reshape(len(x), -1)
-    value = nn.relu(layer(x, folded["value_conv"])).reshape(len(x), -1)
+    policy = _flatten(form, nn.relu(layer(x, folded["policy_conv"])))
+    value = _flatten(form, nn.relu(layer(x, folded["value_conv"])))
     value = dense(nn.relu(dense(value, folded["value_hidden"])), folded["value"])
     return dense(policy, folded["policy"]), jnp.tanh(value[:, 0])

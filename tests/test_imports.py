@@ -10,18 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 ORDER = [
-    *[
-        "settings",
-        "drawing",
-        "game",
-        "games",
-        "oracle",
-        "verify",
-        "network",
-        "evaluators",
-        "search",
-    ],
-    *["agents", "arena", "ratings"],
+    *["settings", "drawing", "game", "games", "oracle", "verify"],
+    *["convolution", "network", "evaluators", "search", "agents", "arena", "ratings"],
     *["selfplay", "targets", "replay", "learner", "train", "presets"],
     *["checkpoint", "player", "metrics", "certificate", "viz"],
 ]

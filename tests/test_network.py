@@ -11,11 +11,11 @@ from flax.traverse_util import flatten_dict
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from azjax import games
+from azjax import convolution, games
 from azjax.network import NetworkConfig, make_network
 
 TINY = NetworkConfig(channels=4, blocks=1, value_hidden=8)
-FORMS = ("dense", "gather", "xla")
+FORMS = ("dense", "gather", "xla", "fourier")
 KINDS = {
     "mlp": dataclasses.replace(TINY, kind="mlp", hidden=(16, 8), head_hidden=4),
     "batch": TINY,
@@ -58,6 +58,7 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     game = games.make(name)
     config = dataclasses.replace(KINDS[kind], encoding=encoding)
     forms = FORMS if config.kind == "tower" else ("auto",)
+    forms = forms if game.board_shape == (3, 3) else forms[:3]
     networks = [make_network(dataclasses.replace(config, convolution=form), game) for form in forms]
 
     @jax.jit
@@ -78,7 +79,7 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     jax.tree.map(np.testing.assert_array_equal, stats, variables.get("batch_stats", {}))
 
 
-@pytest.mark.parametrize(("name", "form"), [("tic_tac_toe", "dense"), ("connect_four", "xla")])
+@pytest.mark.parametrize(("name", "form"), [("tic_tac_toe", "fourier"), ("connect_four", "xla")])
 def test_auto_chooses_the_form_by_the_size_of_the_board(name, form):
     networks = [
         make_network(dataclasses.replace(TINY, convolution=convolution), games.make(name))
@@ -205,9 +206,22 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
         ({"kind": "cnn"}, "network.kind is 'cnn': use 'tower' or 'mlp'"),
         ({"norm": "group"}, "network.norm is 'group': use 'batch' or 'layer' or 'none'"),
         ({"encoding": "colour"}, "network.encoding is 'colour': use 'absolute' or 'relative'"),
-        ({"convolution": "fft"}, "network.convolution is 'fft': use 'auto' or 'dense'"),
+        ({"convolution": "fft"}, "network.convolution is 'fft': use 'auto' or 'fourier'"),
     ],
 )
 def test_bad_settings_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**setting)
+
+
+def test_spectra_are_for_boards_of_3_by_3():
+    config = dataclasses.replace(TINY, convolution="fourier")
+    with pytest.raises(ValueError, match="for boards of 3 by 3, and this one has 6 by 7"):
+        make_network(config, games.make("connect_four"))
+
+
+def test_the_transform_of_4_by_4_only_adds():
+    """Every factor is a small whole number, so that nothing is lost to rounding twice."""
+    assert set(np.unique(convolution._TO_SPECTRUM)) == {-1, 0, 1}
+    assert set(np.unique(convolution._TO_BOARD)) == {-2, -1, 0, 1, 2}
+    assert set(np.unique(convolution._KERNEL_TO_SPECTRUM * 16)) == {-1, 0, 1}
