@@ -139,14 +139,14 @@ def init_state(config: Config) -> TrainState:
     game_keys = jax.random.split(key_games, config.selfplay.games)
     return TrainState(
         learner=parts.learner.init(parts.network.init(key_network)),
-        replay=parts.replay.init(_example(config, parts.game), config.replay.shards),
+        replay=parts.replay.init(example_sample(config, parts.game), config.replay.shards),
         games=start_games(config.selfplay, parts.game, game_keys),
         key=key_run,
         iteration=jnp.zeros((), jnp.int32),
     )
 
 
-def _example(config: Config, game: Game) -> Sample:
+def example_sample(config: Config, game: Game) -> Sample:
     """A sample of the right shapes and types."""
     state = game.init()
     legal = game.legal_actions(state)

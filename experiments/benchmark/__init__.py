@@ -1,0 +1,1 @@
+"""Measures what the README claims: `python -m experiments.benchmark --help`."""

@@ -1,0 +1,155 @@
+# mctx's dataclasses hide their fields and shapes from type checkers.
+# pyright: reportCallIssue=false
+"""AlphaZero for tic-tac-toe as it is written today from public parts: the baseline.
+
+The environment is pgx's, the network flax's convolutions with BatchNorm, the search mctx's
+policies with their defaults, and games restart in a scan of fixed length. Nothing of azjax is
+in here.
+"""
+
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import mctx
+import optax
+import pgx
+from pgx.experimental.wrappers import auto_reset
+
+_ENV = pgx.make("tic_tac_toe")
+
+
+class ResNet(nn.Module):
+    """The residual tower of AlphaGo Zero."""
+
+    channels: int
+    blocks: int
+
+    @nn.compact
+    def __call__(self, x, train: bool):
+        """Returns `(logits [B, 9], value [B])` for pgx's observations `[B, 3, 3, 2]`."""
+
+        def layer(x, features=self.channels, size=3):
+            x = nn.Conv(features, (size, size), use_bias=False)(x)
+            return nn.BatchNorm(use_running_average=not train, momentum=0.9)(x)
+
+        x = nn.relu(layer(x.astype(jnp.float32)))
+        for _ in range(self.blocks):
+            x = nn.relu(x + layer(nn.relu(layer(x))))
+        policy = nn.relu(layer(x, features=2, size=1)).reshape(len(x), -1)
+        value = nn.relu(layer(x, features=1, size=1)).reshape(len(x), -1)
+        value = nn.Dense(1)(nn.relu(nn.Dense(64)(value)))
+        return nn.Dense(9)(policy), jnp.tanh(value[:, 0])
+
+
+class Move(NamedTuple):
+    """What self-play records, leaves `[T, B, ...]`."""
+
+    observation: jax.Array
+    weights: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+
+
+class TrainState(NamedTuple):
+    """Parameters, statistics and the optimiser's state."""
+
+    variables: Any
+    opt_state: Any
+
+
+def make_network(channels: int, blocks: int):
+    """Returns `init(key) -> variables` and `evaluate(variables, observation)`."""
+    network = ResNet(channels, blocks)
+
+    def init(key):
+        return network.init(key, jnp.zeros((1, 3, 3, 2)), train=False)
+
+    def evaluate(variables, observation):
+        return network.apply(variables, observation, train=False)
+
+    return init, evaluate
+
+
+def trivial(variables, observation):
+    """A network that costs nothing: all moves alike, all positions even."""
+    del variables
+    return jnp.zeros((len(observation), 9)), jnp.zeros(len(observation))
+
+
+def init_games(key, games: int):
+    """Starts a batch of games."""
+    return jax.vmap(_ENV.init)(jax.random.split(key, games))
+
+
+def make_search(algorithm: str, evaluate, simulations: int):
+    """Builds `search(variables, key, states) -> mctx.PolicyOutput`."""
+    policy = {"puct": mctx.muzero_policy, "gumbel": mctx.gumbel_muzero_policy}[algorithm]
+
+    def recurrent(variables, key, action, state):
+        del key
+        player = state.current_player
+        state = jax.vmap(_ENV.step)(state, action)
+        logits, value = evaluate(variables, state.observation)
+        logits = jnp.where(state.legal_action_mask, logits, jnp.finfo(jnp.float32).min)
+        output = mctx.RecurrentFnOutput(
+            reward=state.rewards[jnp.arange(len(player)), player],
+            discount=jnp.where(state.terminated, 0.0, -1.0),
+            prior_logits=logits,
+            value=jnp.where(state.terminated, 0.0, value),
+        )
+        return output, state
+
+    def search(variables, key, state):
+        logits, value = evaluate(variables, state.observation)
+        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+        invalid = ~state.legal_action_mask
+        return policy(variables, key, root, recurrent, simulations, invalid_actions=invalid)
+
+    return search
+
+
+def make_selfplay(search, plies: int):
+    """Builds `play(variables, key, states) -> (states, Move [T, B])`, with auto-reset."""
+    step = auto_reset(_ENV.step, _ENV.init)
+
+    def play(variables, key, state):
+        def move(state, key):
+            key_search, key_reset = jax.random.split(key)
+            output = search(variables, key_search, state)
+            player = state.current_player
+            keys = jax.random.split(key_reset, len(player))
+            after = jax.vmap(step)(state, output.action, keys)
+            reward = after.rewards[jnp.arange(len(player)), player]
+            record = Move(state.observation, output.action_weights, reward, after.terminated)
+            return after, record
+
+        return jax.lax.scan(move, state, jax.random.split(key, plies))
+
+    return play
+
+
+def make_learner(channels: int, blocks: int):
+    """Builds `init(variables)` and `update(state, observation, policy, value)`, with Adam."""
+    network, optimizer = ResNet(channels, blocks), optax.adam(1e-3)
+
+    def loss(params, stats, observation, policy, outcome):
+        variables = {"params": params, "batch_stats": stats}
+        (logits, value), updated = network.apply(
+            variables, observation, train=True, mutable=["batch_stats"]
+        )
+        total = jnp.mean(optax.softmax_cross_entropy(logits, policy))
+        return total + jnp.mean(optax.l2_loss(value, outcome)), updated["batch_stats"]
+
+    def init(variables):
+        return TrainState(variables, optimizer.init(variables["params"]))
+
+    def update(state: TrainState, observation, policy, outcome):
+        params, stats = state.variables["params"], state.variables["batch_stats"]
+        grads, stats = jax.grad(loss, has_aux=True)(params, stats, observation, policy, outcome)
+        updates, opt_state = optimizer.update(grads, state.opt_state)
+        params = optax.apply_updates(params, updates)
+        return TrainState({"params": params, "batch_stats": stats}, opt_state)
+
+    return init, update
