@@ -130,26 +130,6 @@ def board(
       ValueError: if `cells`, `values` or `labels` do not fit the shape.
     """
     stones = np.asarray(cells)
-    group = board_group(stones, shape, lines, values=values, labels=labels, last=last)
-    width, height = shape[1] * _CELL, shape[0] * _CELL
-    label = "board " + " ".join("".join(row) for row in _marks(stones).reshape(shape))
-    return canvas(width + 4, height + 4, group, scale=size / (width + 4), label=label)
-
-
-def board_group(
-    cells: Sequence[int] | np.ndarray,
-    shape: tuple[int, int],
-    lines: np.ndarray | None = None,
-    *,
-    values: Sequence[float] | np.ndarray | None = None,
-    labels: Sequence[str] | None = None,
-    last: int | None = None,
-    x: float = 2,
-    y: float = 2,
-    scale: float = 1.0,
-) -> ElementTree.Element:
-    """Draws a board as a group with its corner at `(x, y)`, for larger pictures; see `board`."""
-    stones = np.asarray(cells)
     for name, given in (("cells", stones), ("values", values), ("labels", labels)):
         if given is not None and np.shape(given) != (shape[0] * shape[1],):
             raise ValueError(
@@ -168,8 +148,10 @@ def board_group(
         elif labels is not None and labels[i]:
             parts.append(_label(shape, i, labels[i]))
     parts += [_strike(shape, line) for line in winning_lines(stones, lines)]
-    place = f"translate({_attribute(float(x))} {_attribute(float(y))})"
-    return node("g", {"transform": f"{place} scale({_attribute(float(scale))})"}, *parts)
+    width, height = shape[1] * _CELL + 4, shape[0] * _CELL + 4
+    group = node("g", {"transform": "translate(2 2)"}, *parts)
+    label = "board " + " ".join("".join(row) for row in _marks(stones).reshape(shape))
+    return canvas(width, height, group, scale=size / width, label=label)
 
 
 def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]]:

@@ -42,7 +42,7 @@ def explain(options: Options) -> int:
     for sentence in player.skipped:
         console.note(f"{sentence}; showing an older one")
     searcher = Searcher(player)
-    solution = oracle.solve(player.game)
+    solution = searcher.solution
     name = f"{options.run_dir.resolve().name}, iteration {player.iteration}"
     table = {"positions": position_table(solution, player, name)}
     sections = [

@@ -337,7 +337,7 @@ def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
             "([boards, name]) => boards.map((cells) => azjax.planesOf(cells)[name])",
             [boards, name],
         )
-        observe = jax.vmap(lambda state: tic_tac_toe.observe(state, encoding))  # noqa: B023
+        observe = jax.vmap(lambda state: tic_tac_toe.observe(state, encoding))
         planes = np.asarray(observe(solution.states)).reshape(len(boards), 9, -1)
         assert np.array_equal(np.swapaxes(shown, 1, 2), planes.astype(int))
 

@@ -70,6 +70,20 @@ def most_visited(visits: np.ndarray, count: int, always: Iterable[int] = ()) -> 
     return sorted({int(i) for i in order if visits[i] > 0}.union(always))
 
 
+def depths_of(parents: np.ndarray) -> np.ndarray:
+    """Returns `int [N]`, the moves from the root, node 0, to each node.
+
+    Args:
+      parents: `int [N]`, of a search's tree, where a parent is always made before its children;
+        -1 for the root and for numbers that were never used. These have depth -1.
+    """
+    depths = np.full(len(parents), -1)
+    depths[0] = 0
+    for i in np.flatnonzero(parents >= 0):
+        depths[i] = depths[parents[i]] + 1
+    return depths
+
+
 def children_of(parents: np.ndarray, actions: np.ndarray, nodes: Sequence[int]):
     """Returns the children of each of `nodes` among themselves, in the order of the actions."""
     below: dict[int, list[int]] = {}

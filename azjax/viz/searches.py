@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +60,7 @@ def _number(name: str, value: Any) -> float:
     whole = name in ("simulations", "seed")
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise ValueError(f"{name} is {value!r}: use a {'whole ' if whole else ''}number")
-    return value if math.isfinite(value) else -1
+    return value
 
 
 class Searcher:
@@ -69,6 +68,7 @@ class Searcher:
 
     Attributes:
       evaluators: the names that it knows.
+      solution: of the game.
     """
 
     def __init__(self, player: Player | None = None):
@@ -86,7 +86,8 @@ class Searcher:
         self._game = game
         self._params = player.params if player else None
         self._evaluators = {"uniform": uniform_evaluator(game), "rollout": rollout_evaluator(game)}
-        self._evaluators["exact"] = exact_evaluator(game, oracle.solve(game))
+        self.solution = oracle.solve(game)
+        self._evaluators["exact"] = exact_evaluator(game, self.solution)
         if player:
             network = make_parts(player.config).evaluate
             self._evaluators = {"network": network, **self._evaluators}

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from azjax.search import History, SearchConfig, retrace
+from azjax.viz.layout import depths_of
 
 
 class Simulation(NamedTuple):
@@ -101,7 +102,7 @@ def trace(config: SearchConfig, tree: Any, row: int = 0) -> Trace:
         raise ValueError(
             "this tree did not grow with these settings: pass the SearchConfig of its search"
         )
-    depths = _depths(tree)
+    depths = depths_of(tree.parents)
     simulations = (_simulation(tree, history, depths, k) for k in range(len(depths) - 1))
     reached = (np.maximum(tree.parents, 0), np.maximum(tree.action_from_parent, 0))
     return Trace(
@@ -115,15 +116,6 @@ def trace(config: SearchConfig, tree: Any, row: int = 0) -> Trace:
         rewards=np.where(depths > 0, tree.children_rewards[reached], 0.0).astype(np.float32),
         states=tree.embeddings,
     )
-
-
-def _depths(tree) -> np.ndarray:
-    """The moves from the root to each node; a parent is always made before its children."""
-    depths = np.full(len(tree.parents), -1)
-    depths[tree.ROOT_INDEX] = 0
-    for i in np.flatnonzero(tree.parents >= 0):
-        depths[i] = depths[tree.parents[i]] + 1
-    return depths
 
 
 def _simulation(tree, history: History, depths: np.ndarray, k: int) -> Simulation:

@@ -8,7 +8,7 @@ import numpy as np
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
 from azjax.game import Game
 from azjax.search import SearchResult
-from azjax.viz.layout import children_of, most_visited, tidy
+from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 
 SPACING, LEVEL = 64, 128  # Pixels between siblings, and between plies.
 BOARD = 44
@@ -63,10 +63,8 @@ def choose_nodes(
             raise ValueError(f"{name} is {limit}: use {least} or more")
     tree: Any = jax.device_get(jax.tree.map(lambda leaf: leaf[row], result.tree))
     parents, actions = tree.parents, tree.action_from_parent
-    exists = (parents >= 0) | (np.arange(len(parents)) == 0)
-    depths = np.zeros(len(parents), int)
-    for i in np.flatnonzero(parents >= 0):
-        depths[i] = depths[parents[i]] + 1
+    depths = depths_of(parents)
+    exists = depths >= 0
     visits = np.where(exists, tree.node_visits, 0)
     wanted = visits >= min_visits
     if max_depth is not None:
