@@ -1,6 +1,7 @@
 """A Chromium without a screen, for tests of pages and their measurements."""
 
 import contextlib
+import importlib.util
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,8 @@ _QUIET = (  # It starts as root, without a graphics card, and asks nobody for an
 )
 
 
-@contextlib.contextmanager
-def open_browser() -> Iterator[Any]:
-    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
+def find_browser() -> str:
+    """Returns the path of Chromium.
 
     Raises:
       ValueError: if Chromium or Playwright is missing.
@@ -22,10 +22,21 @@ def open_browser() -> Iterator[Any]:
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError as error:
-        raise ValueError("Playwright is missing: pip install playwright") from error
+    if importlib.util.find_spec("playwright") is None:
+        raise ValueError("Playwright is missing: pip install playwright")
+    return path
+
+
+@contextlib.contextmanager
+def open_browser() -> Iterator[Any]:
+    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
+
+    Raises:
+      ValueError: if Chromium or Playwright is missing.
+    """
+    path = find_browser()
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(_QUIET))
         try:

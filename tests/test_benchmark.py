@@ -1,5 +1,8 @@
 """The baseline plays the same game with the same network, and the measurements measure."""
 
+import importlib.util
+import shutil
+
 import jax
 import numpy as np
 import pytest
@@ -94,6 +97,14 @@ def test_the_tree_is_as_large_as_said(tic_tac_toe):
 def test_nothing_to_measure_is_refused(capsys):
     assert benchmark.main([]) == 2
     assert "nothing to measure: add --speed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flag", "package"), [("--speed", "pgx"), ("--explorer", "playwright")])
+def test_what_is_missing_is_named_before_the_work(flag, package, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert benchmark.main([flag]) == 2
+    assert f"pip install {package}" in capsys.readouterr().err.replace("'azjax[benchmark]'", "pgx")
 
 
 def test_a_result_without_a_folder_is_refused_before_the_work(tmp_path, capsys):

@@ -5,6 +5,7 @@ import importlib.util
 import pathlib
 
 from azjax import presets
+from experiments.browser import find_browser
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,5 +55,7 @@ class Options:
             raise ValueError(f"nothing to measure: add {flags} or --{measures[-1]}")
         if self.speed and importlib.util.find_spec("pgx") is None:
             raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
+        if self.explorer:
+            find_browser()
         if self.stability and not self.time_to_perfect:
             raise ValueError("--stability goes on from perfect players: add --time-to-perfect")
