@@ -44,9 +44,10 @@ def make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainSt
         verdict = verify(solution, lambda _: (scores, values))
         return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
 
+    lowered = jax.jit(judge).lower(abstract.learner.average)
     return Proof(
         solution=solution,
-        judge=jax.jit(judge).lower(abstract.learner.average).compile(),
+        judge=lowered.compile(train.compiler_options()),
         certify=certificates.make_certifier(config, parts, solution),
     )
 

@@ -121,7 +121,7 @@ def _restore(
 
 def _compile_iteration(config: train.Config, mesh: Mesh, abstract: train.TrainState):
     iterate: Any = train.make_iteration(config, mesh)
-    return iterate.lower(abstract).compile()
+    return iterate.lower(abstract).compile(train.compiler_options())
 
 
 def run(session: Session) -> int:

@@ -220,8 +220,29 @@ def test_spectra_are_for_boards_of_3_by_3():
         make_network(config, games.make("connect_four"))
 
 
-def test_the_transform_of_4_by_4_only_adds():
-    """Every factor is a small whole number, so that nothing is lost to rounding twice."""
+def test_spectra_are_those_of_the_discrete_fourier_transform():
+    """Against NumPy's, of which four frequencies are real and six stand for their conjugates."""
+    board = np.arange(1.0, 10.0).reshape(3, 3)
+    expected = np.fft.fft2(np.pad(board, (0, 1)))
+    found = convolution._TO_SPECTRUM @ board.ravel()
+    np.testing.assert_allclose(found[:4], [expected[f].real for f in convolution._REAL], atol=1e-5)
+    pairs = [expected[f] for f in convolution._PAIRS]
+    np.testing.assert_allclose(found[4:], np.ravel([[z.real, z.imag] for z in pairs]), atol=1e-5)
+    kept = {*convolution._REAL, *convolution._PAIRS}
+    mirrored = {(-row % 4, -column % 4) for row, column in kept}
+    assert len(kept) == 10 and len(kept | mirrored) == 16
+
+
+def test_spectra_are_exact_where_the_numbers_are():
+    """Every factor is 0, 1 or -1, so that whole numbers stay whole."""
     assert set(np.unique(convolution._TO_SPECTRUM)) == {-1, 0, 1}
-    assert set(np.unique(convolution._TO_BOARD)) == {-2, -1, 0, 1, 2}
-    assert set(np.unique(convolution._KERNEL_TO_SPECTRUM * 16)) == {-1, 0, 1}
+    rng = np.random.default_rng(0)
+    kernel = rng.integers(-9, 10, (3, 3, 2, 2)).astype(np.float32)
+    planes = rng.integers(-9, 10, (5, 3, 3, 2)).astype(np.float32)
+
+    def convolve(form):
+        x = convolution.to_layout(form, planes)
+        y = convolution.convolve(form, x, convolution.arrange(form, kernel, (3, 3)))
+        return convolution.from_layout(form, y)
+
+    np.testing.assert_array_equal(convolve("fourier"), convolve("dense"))
