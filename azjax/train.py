@@ -162,17 +162,40 @@ def make_iteration(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple]:
     """
     parts = make_parts(config, AXIS)
     specs = state_specs()
-    step = jax.shard_map(
-        lambda state: _iteration(config, parts, state),
-        mesh=mesh,
-        in_specs=(specs,),
-        out_specs=(specs, P()),
-        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
-    )
+    step = _on_mesh(mesh, lambda state: _iteration(config, parts, state), (specs, P()))
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
     return jax.jit(
         step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
     )
+
+
+def make_play(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
+    """Compiles the self-play of an iteration alone, `TrainState -> (Games, Transition)`.
+
+    The state is not donated. Transitions are `[T, B, ...]`, spread over the mesh by game.
+    """
+    parts = make_parts(config, AXIS)
+
+    def play(state):
+        return _play(config, parts, jax.random.fold_in(state.key, state.iteration), state)
+
+    return jax.jit(_on_mesh(mesh, play, (P(AXIS), P(None, AXIS))))
+
+
+def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
+    """Maps a function of a `TrainState` over the devices of a mesh."""
+    return jax.shard_map(
+        step,
+        mesh=mesh,
+        in_specs=(state_specs(),),
+        out_specs=out_specs,
+        check_vma=False,  # The loops of mctx 0.0.71 carry unvarying values that vary later.
+    )
+
+
+def one_copy(replicated: Any) -> Any:
+    """Returns a tree that every device holds as this process's first device holds it."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
 
 
 def compiler_options(often: bool = True) -> dict[str, Any]:
