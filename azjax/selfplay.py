@@ -10,6 +10,8 @@ from azjax.game import Encoding, Game, State, play, where
 from azjax.search import Search
 from azjax.settings import check_range
 
+_CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
+
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
@@ -17,6 +19,9 @@ class SelfPlayConfig:
 
     games: int = 1024
     """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
+    games_at_once: int = 0
+    """Games that a device plays together, the others wait their turn: less memory, and data
+    that stay in the cache. 0: 256 on CPUs, all elsewhere."""
     plies: int = 8
     """Moves that every game makes in one iteration; games go on in the next one."""
     opening_share: float = 0.9
@@ -30,6 +35,7 @@ class SelfPlayConfig:
 
     def __post_init__(self):
         check_range("selfplay", self, "games plies", 1)
+        check_range("selfplay", self, "games_at_once", 0)
         check_range("selfplay", self, "opening_plies temperature_plies temperature", 0)
         check_range("selfplay", self, "opening_share", 0, 1)
 
@@ -102,6 +108,8 @@ def unroll(
 ) -> tuple[Games, Transition]:
     """Plays `config.plies` moves in every game; finished games restart in place.
 
+    Games are played in groups of `config.games_at_once`, one group after the other.
+
     Args:
       config: lengths, openings and temperature.
       game: the rules.
@@ -115,6 +123,39 @@ def unroll(
     Returns:
       The games in flight afterwards, and the moves, `[T, B, ...]`.
     """
+    size = group_size(config, len(keys))
+
+    def play_group(group):
+        return _unroll_group(config, game, encoding, search, params, *group)
+
+    def split(leaf):
+        return leaf.reshape(-1, size, *leaf.shape[1:])
+
+    def join(leaf, axis):
+        """`[G, ...]` to what the groups' games make along one axis."""
+        leaf = jnp.moveaxis(leaf, 0, axis)
+        return leaf.reshape(*leaf.shape[:axis], -1, *leaf.shape[axis + 2 :])
+
+    if size == len(keys):
+        return play_group((keys, games))
+    games, transitions = jax.lax.map(play_group, jax.tree.map(split, (keys, games)))
+    games = jax.tree.map(lambda leaf: join(leaf, 0), games)
+    return games, jax.tree.map(lambda leaf: join(leaf, 1), transitions)
+
+
+def group_size(config: SelfPlayConfig, games: int) -> int:
+    """The number of games that one device plays together, of those it has.
+
+    Groups are of one size and as large as `config.games_at_once` allows. Where the number of
+    games has no divisor near that, they are played all at once.
+    """
+    limit = config.games_at_once or (_CPU_GAMES if jax.default_backend() == "cpu" else games)
+    size = max(size for size in range(1, min(limit, games) + 1) if games % size == 0)
+    return size if 4 * size >= limit else games
+
+
+def _unroll_group(config, game, encoding, search, params, keys, games) -> tuple[Games, Transition]:
+    """`unroll` for games that are played together."""
 
     def move(games, ply):
         key = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(keys)

@@ -1,11 +1,11 @@
-"""Settings of every test: two virtual CPU devices, and compilations kept between runs."""
+"""Settings of every test: eight virtual CPU devices, and compilations kept between runs."""
 
 import contextlib
 import os
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 )
 
 import jax

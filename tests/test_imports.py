@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 ORDER = [
     *["settings", "drawing", "game", "games", "oracle", "verify"],
     *["convolution", "network", "evaluators", "search", "agents", "arena", "ratings"],
-    *["selfplay", "targets", "replay", "learner", "train", "presets"],
+    *["selfplay", "targets", "replay", "learner", "train", "memory", "presets"],
     *["checkpoint", "player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["selfplay", "targets", "replay", "learner", "train"]

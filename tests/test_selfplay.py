@@ -13,7 +13,7 @@ from azjax import games
 from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch, play, random_action, where
 from azjax.search import SearchConfig, SearchResult, make_search
-from azjax.selfplay import Games, SelfPlayConfig, Transition, start_games, unroll
+from azjax.selfplay import Games, SelfPlayConfig, Transition, group_size, start_games, unroll
 
 GAMES = {name: games.make(name) for name in games.available()} | {"misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
@@ -131,10 +131,10 @@ def test_the_search_sees_games_in_play_at_the_temperature_of_their_ply(single_mo
 
 
 @functools.cache
-def compile_unroll(name, algorithm):
+def compile_unroll(name, algorithm, at_once=BATCH):
     """`(keys, games) -> (games, transitions)`: restarts from the start, uniform evaluator."""
     game = GAMES[name]
-    config = SelfPlayConfig(plies=PLIES, opening_plies=0)
+    config = SelfPlayConfig(plies=PLIES, opening_plies=0, games_at_once=at_once)
     if algorithm == "random":
         search = random_search(game)
     else:
@@ -143,9 +143,9 @@ def compile_unroll(name, algorithm):
     return jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
 
 
-def two_iterations(name, algorithm, count=BATCH, rows=slice(None)):
+def two_iterations(name, algorithm, count=BATCH, rows=slice(None), at_once=BATCH):
     """Plays on from openings; returns the games before, and both iterations' results."""
-    unroll = compile_unroll(name, algorithm)
+    unroll = compile_unroll(name, algorithm, at_once)
     start = compile_start(name, opening_share=1.0, opening_plies=4)(keys(count)[rows])
     first = unroll(keys(count, seed=1)[rows], start)
     second = unroll(keys(count, seed=2)[rows], first[0])
@@ -245,6 +245,31 @@ def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
         jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
+@pytest.mark.parametrize("at_once", [2, 3])
+def test_groups_of_games_play_what_all_play_at_once(at_once):
+    """Three at once of eight are two, the largest number that divides them."""
+    together = two_iterations("tic_tac_toe", "gumbel")
+    in_groups = two_iterations("tic_tac_toe", "gumbel", at_once=at_once)
+    jax.tree.map(np.testing.assert_array_equal, together, in_groups)
+
+
+@pytest.mark.parametrize(
+    ("games", "at_once", "expected"),
+    [
+        (1024, 256, 256),
+        (1024, 2000, 1024),
+        (96, 64, 48),
+        (24, 7, 6),
+        (1031, 256, 1031),  # A prime: groups would be of one.
+        (2 * 1031, 256, 2 * 1031),
+        (100, 0, 100),
+        (65_536, 0, 256),  # On CPUs, as here.
+    ],
+)
+def test_groups_are_as_large_as_the_number_of_games_allows(games, at_once, expected):
+    assert group_size(SelfPlayConfig(games_at_once=at_once), games) == expected
+
+
 def test_games_differ_from_each_other(record):
     for moves in record.moves:
         assert len(np.unique(moves.action.T, axis=0)) == BATCH
@@ -254,6 +279,7 @@ def test_games_differ_from_each_other(record):
     ("settings", "message"),
     [
         ({"games": 0}, "selfplay.games is 0: use 1 or more"),
+        ({"games_at_once": -1}, "selfplay.games_at_once is -1: use 0 or more"),
         ({"plies": -1}, "selfplay.plies is -1: use 1 or more"),
         ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 or more"),
         ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),

@@ -1,4 +1,4 @@
-"""One iteration: reproducible, the same on one device and two, compiled once; and it learns."""
+"""One iteration: reproducible, the same on one device and eight, compiled once; and it learns."""
 
 import contextlib
 import dataclasses
@@ -23,8 +23,8 @@ from azjax.verify import verify
 TOWER = Config(
     network=NetworkConfig(channels=4, blocks=0, value_hidden=4),
     search=SearchConfig(num_simulations=4),
-    selfplay=SelfPlayConfig(games=8, plies=4),
-    replay=ReplayConfig(capacity=64, shards=4),
+    selfplay=SelfPlayConfig(games=16, plies=4),
+    replay=ReplayConfig(capacity=128, shards=8),
     learner=LearnerConfig(
         batch_size=16, steps=3, optimizer="sgd", learning_rate=0.1, warmup_steps=0, l2=1e-3
     ),
@@ -71,8 +71,8 @@ def one():
 
 
 @pytest.fixture(scope="module")
-def two():
-    return Run(TOWER, 2)
+def eight():
+    return Run(TOWER, 8)
 
 
 def to_host(tree):
@@ -92,23 +92,23 @@ def assert_equal(*trees):
 # --- Reproducible ------------------------------------------------------------------------
 
 
-def test_an_iteration_is_reproducible_bit_for_bit(two):
-    assert_equal(two.iterate(copy(two.before)), (two.after, two.metrics))
+def test_an_iteration_is_reproducible_bit_for_bit(eight):
+    assert_equal(eight.iterate(copy(eight.before)), (eight.after, eight.metrics))
 
 
-def test_the_start_depends_on_the_seed_alone(one, two):
-    assert_equal(one.before, two.before)
+def test_the_start_depends_on_the_seed_alone(one, eight):
+    assert_equal(one.before, eight.before)
     other = jax.jit(lambda: train.init_state(dataclasses.replace(TOWER, seed=1)).games.ply)()
     assert (other != one.before.games.ply).any()
 
 
-def test_one_device_and_two_agree(one, two):
-    assert_equal(one.after.games, two.after.games)
-    assert_equal(one.metrics.games, two.metrics.games)
+def test_one_device_and_eight_agree(one, eight):
+    assert_equal(one.after.games, eight.after.games)
+    assert_equal(one.metrics.games, eight.metrics.games)
     for ours, theirs in (
-        (one.after.replay, two.after.replay),
-        (one.metrics.losses, two.metrics.losses),
-        (one.after.learner, two.after.learner),
+        (one.after.replay, eight.after.replay),
+        (one.metrics.losses, eight.metrics.losses),
+        (one.after.learner, eight.after.learner),
     ):
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
@@ -116,47 +116,49 @@ def test_one_device_and_two_agree(one, two):
         )
 
 
-def test_every_iteration_draws_anew(two):
+def test_every_iteration_draws_anew(eight):
     # Games start alike and the network is the same, but the counter is another.
-    counted_on = copy(two.before).replace(iteration=two.before.iteration + 1)
-    assert (two.iterate(counted_on)[0].games.states.board != two.after.games.states.board).any()
+    counted_on = copy(eight.before).replace(iteration=eight.before.iteration + 1)
+    assert (eight.iterate(counted_on)[0].games.states.board != eight.after.games.states.board).any()
 
 
-def test_the_average_plays_and_the_parameters_learn(two):
+def test_the_average_plays_and_the_parameters_learn(eight):
     def perturb(name):
-        learner = two.before.learner
+        learner = eight.before.learner
         changed = jax.tree.map(lambda x: x + 0.1, getattr(learner, name))
-        state = two.before.replace(learner=learner._replace(**{name: changed}))
-        return two.iterate(copy(state))[0]
+        state = eight.before.replace(learner=learner._replace(**{name: changed}))
+        return eight.iterate(copy(state))[0]
 
-    assert_equal(perturb("variables").replay, two.after.replay)
+    assert_equal(perturb("variables").replay, eight.after.replay)
     with pytest.raises(AssertionError):
-        assert_equal(perturb("average").replay, two.after.replay)
+        assert_equal(perturb("average").replay, eight.after.replay)
 
 
-def test_an_iteration_changes_what_it_should(two):
+def test_an_iteration_changes_what_it_should(eight):
     for before, after in zip(
-        *map(jax.tree.leaves, (two.before.learner, two.after.learner)), strict=True
+        *map(jax.tree.leaves, (eight.before.learner, eight.after.learner)), strict=True
     ):
         assert (to_host(before) != to_host(after)).any()
-    assert_equal(two.before.key, two.after.key)
-    assert (two.before.iteration, two.after.iteration) == (0, 1)
-    assert two.after.learner.step == TOWER.learner.steps
+    assert_equal(eight.before.key, eight.after.key)
+    assert (eight.before.iteration, eight.after.iteration) == (0, 1)
+    assert eight.after.learner.step == TOWER.learner.steps
 
 
-def test_every_device_holds_the_same_parameters_and_statistics(two):
-    assert "batch_stats" in two.after.learner.variables
-    for leaf in jax.tree.leaves(two.after.learner):
-        first, second = (np.asarray(shard.data) for shard in leaf.addressable_shards)
-        np.testing.assert_array_equal(first, second)
+def test_every_device_holds_the_same_parameters_and_statistics(eight):
+    assert "batch_stats" in eight.after.learner.variables
+    for leaf in jax.tree.leaves(eight.after.learner):
+        first, *others = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        assert len(others) == 7
+        for other in others:
+            np.testing.assert_array_equal(first, other)
 
 
-def test_what_was_played_is_remembered_shard_by_shard(two):
+def test_what_was_played_is_remembered_shard_by_shard(eight):
     parts, shards = train.make_parts(TOWER), TOWER.replay.shards
     draw = jax.jit(jax.vmap(parts.replay.sample, in_axes=(None, 0)))
     keys = jax.random.split(jax.random.key(0), (200, shards))
     played = TOWER.selfplay.games * TOWER.selfplay.plies // shards
-    for state, expected in ((two.after, played), (two.later, 2 * played)):
+    for state, expected in ((eight.after, played), (eight.later, 2 * played)):
         drawn = to_host(draw(jax.device_get(state.replay), keys))
         assert drawn.legal.any(axis=-1).all()
         np.testing.assert_allclose(drawn.policy.sum(axis=-1), 1, atol=1e-5)
@@ -169,15 +171,15 @@ def test_what_was_played_is_remembered_shard_by_shard(two):
 # --- Compiled once, and well -------------------------------------------------------------
 
 
-def test_the_second_call_compiles_nothing(one, two):
+def test_the_second_call_compiles_nothing(one, eight):
     with compilations() as heard:
         jax.jit(lambda x: x + 1)(0)
     assert heard
-    assert one.compiled_again == two.compiled_again == []
+    assert one.compiled_again == eight.compiled_again == []
 
 
-def test_a_state_keeps_its_types_and_places(one, two):
-    for run in (one, two):
+def test_a_state_keeps_its_types_and_places(one, eight):
+    for run in (one, eight):
         promised = train.abstract_state(TOWER, run.mesh)
         for state in (run.before, run.after, run.later):
             assert jax.tree.structure(state) == jax.tree.structure(promised)
@@ -187,9 +189,9 @@ def test_a_state_keeps_its_types_and_places(one, two):
                 assert not getattr(leaf, "weak_type", False)
 
 
-def test_the_old_state_is_donated(two):
-    state = copy(two.before)
-    two.iterate(state)
+def test_the_old_state_is_donated(eight):
+    state = copy(eight.before)
+    eight.iterate(state)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
 
 
@@ -208,10 +210,10 @@ def loops_with_collectives(hlo):
     return loops & talking
 
 
-def test_only_the_optimiser_talks_to_other_devices(two):
+def test_only_the_optimiser_talks_to_other_devices(eight):
     # One loop of the program makes the optimiser's steps; self-play, with the searches in it,
     # is another. A collective inside a search would wait for the other device at every node.
-    hlo = two.iterate.lower(two.before).compile().as_text()
+    hlo = eight.iterate.lower(eight.before).compile().as_text()
     assert len(loops_with_collectives(hlo)) == 1
 
 
