@@ -5,6 +5,9 @@ parameters, optimiser, buffer, games in flight, key and counter. It is written b
 final place and renamed when it is whole, so a killed run leaves no half of one; the digests
 of its files find out one that was damaged later. Only arrays and JSON are read back: loading
 a stranger's checkpoint runs no code.
+
+Several processes may train one network together, with a run directory that all of them see.
+They all call the same functions; process 0 alone writes.
 """
 
 import dataclasses
@@ -15,11 +18,13 @@ import os
 import pathlib
 import shutil
 import textwrap
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from azjax.settings import from_dict
@@ -33,6 +38,9 @@ from azjax.train import (
 
 Path = str | os.PathLike[str]
 Settings = TypeVar("Settings")  # A dataclass of settings.
+Result = TypeVar("Result")
+
+_ERROR_BYTES = 1024  # Of an error's message that other processes hear.
 
 
 class CheckpointError(Exception):
@@ -51,6 +59,43 @@ class Restored(NamedTuple):
     skipped: list[str]
 
 
+def in_all(action: Callable[[], Result]) -> Result:
+    """Does something in every process; what fails in one fails in all.
+
+    None goes on before all have finished, so all must call it. Where there is one process it
+    is an ordinary call.
+
+    Raises:
+      CheckpointError: with the message of the process that failed, in those that did not.
+    """
+    if jax.process_count() == 1:
+        return action()
+    try:
+        result, error = action(), None
+    except Exception as failure:  # Raised below, once the others know.
+        result, error = None, failure
+    said = _tell(error)
+    if error is not None:
+        raise error
+    if said:
+        raise CheckpointError(said)
+    return result  # type: ignore[return-value]
+
+
+def in_first(action: Callable[[], Any]) -> None:
+    """Does something in process 0 alone, while the others wait; see `in_all`."""
+    in_all(action if jax.process_index() == 0 else lambda: None)
+
+
+def _tell(error: Exception | None) -> str:
+    """Tells all processes of an error here; returns the first that any of them told of."""
+    said = b"" if error is None else (str(error) or type(error).__name__).encode()
+    message = np.frombuffer(said[:_ERROR_BYTES].ljust(_ERROR_BYTES, b"\0"), np.uint8)
+    heard = multihost_utils.process_allgather(message)
+    texts = (bytes(row).rstrip(b"\0").decode(errors="ignore") for row in heard)
+    return next((text for text in texts if text), "")
+
+
 class Checkpointer:
     """Writes the checkpoints of one run, keeping the newest few and the best.
 
@@ -66,13 +111,21 @@ class Checkpointer:
         """
         logging.getLogger("absl").setLevel(logging.CRITICAL)  # What fails is raised as well.
         self._folder, self._keep = _checkpoints(run_dir), keep
+        in_first(self._clear)
+        self._writer = _orbax()
+
+    def _clear(self) -> None:
+        """Deletes what a run that was killed while it wrote has left."""
         for pattern in ("*.partial", "*.deleted"):
-            for leftover in self._folder.glob(pattern):  # A run was killed while it wrote.
+            for leftover in self._folder.glob(pattern):
                 shutil.rmtree(leftover)
-        self._writer = ocp.Checkpointer(ocp.StandardCheckpointHandler())
 
     def save(self, state: TrainState, score: float) -> None:
         """Writes a checkpoint named after `state.iteration`; nothing if it exists already.
+
+        Of several processes, all must call it. Each copies the whole state to its host, and
+        process 0 writes it, so that the files don't depend on how many there are, and all
+        hear of a failure.
 
         Args:
           state: the state to write; it is on disk when this returns.
@@ -83,9 +136,13 @@ class Checkpointer:
             the checkpoints before are untouched.
         """
         folder = self._folder / str(int(state.iteration))
+        plain = _whole(_to_plain(state))
+        in_first(lambda: self._save(folder, plain, score))
+
+    def _save(self, folder: pathlib.Path, plain: TrainState, score: float) -> None:
+        """Writes one checkpoint, from this process alone."""
         if folder.exists():
             return
-        plain = _to_plain(state)
         if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(plain.learner)):
             raise CheckpointError(
                 f"the network's parameters are NaN or infinite after iteration {folder.name}, "
@@ -131,9 +188,24 @@ def create_run(run_dir: Path, config: Config, plan: dict | None = None) -> None:
       plan: what else the program that trains wants to remember, as JSON.
 
     Raises:
-      CheckpointError: if the directory exists (it is never erased) or cannot be made.
+      CheckpointError: if the directory exists (it is never erased), cannot be made, or is
+        not seen by all processes.
     """
     path = pathlib.Path(run_dir)
+    in_first(lambda: _create_run(path, config, plan or {}))
+    in_all(lambda: _find(path))
+
+
+def _find(path: pathlib.Path) -> None:
+    """Refuses a run directory that was made on another host's own disk."""
+    if not (path / "config.json").exists():
+        raise CheckpointError(
+            f"process {jax.process_index()} does not see {path}, which process 0 made: use a "
+            "--run-dir on a disk that all processes share"
+        )
+
+
+def _create_run(path: pathlib.Path, config: Config, plan: dict) -> None:
     if path.exists():
         raise CheckpointError(
             f"{path} exists already: add --resume to go on with that run, or choose another "
@@ -143,7 +215,7 @@ def create_run(run_dir: Path, config: Config, plan: dict | None = None) -> None:
     try:
         temporary.mkdir(parents=True, exist_ok=True)
         write_json(temporary / "config.json", dataclasses.asdict(config))
-        write_json(temporary / "plan.json", plan or {})
+        write_json(temporary / "plan.json", plan)
         os.rename(temporary, path)
     except OSError as error:
         raise CheckpointError(
@@ -219,13 +291,12 @@ def restore(
     target, reasons = _abstract(config, mesh), {}
     for step in steps:
         try:
-            state = _read(folder / str(step), target)
+            state = in_all(lambda: _read(folder / str(step), target))
         except Exception as error:  # Whatever is wrong with this one, an older one may do.
             reasons[step] = _summarize(error)
             continue
         if set_aside:
-            for damaged in reasons:
-                _set_aside(pathlib.Path(run_dir), damaged)
+            in_first(lambda: _set_aside(pathlib.Path(run_dir), list(reasons)))
         said = [f"checkpoint {n} in {run_dir} is damaged ({why})" for n, why in reasons.items()]
         return Restored(state, said)
     listed = "; ".join(f"{step}: {why}" for step, why in reasons.items())
@@ -243,7 +314,7 @@ def _restore_one(run_dir: Path, config: Config, mesh: Mesh, step: int) -> Restor
     if not folder.exists():
         raise CheckpointError(f"{run_dir} has no checkpoint {step}: {advice}")
     try:
-        return Restored(_read(folder, _abstract(config, mesh)), [])
+        return Restored(in_all(lambda: _read(folder, _abstract(config, mesh))), [])
     except Exception as error:
         raise CheckpointError(
             f"checkpoint {step} in {run_dir} is damaged ({_summarize(error)}): {advice}"
@@ -262,13 +333,15 @@ def _steps(folder: pathlib.Path) -> list[int]:
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
 
-def _set_aside(run_dir: pathlib.Path, step: int) -> None:
-    """Moves a checkpoint to `damaged/`, under a name that is free."""
-    folder, number = run_dir / "damaged", 1
-    folder.mkdir(exist_ok=True)
-    while (target := folder / f"{step}-{number}").exists():
-        number += 1
-    os.rename(_checkpoints(run_dir) / str(step), target)
+def _set_aside(run_dir: pathlib.Path, steps: list[int]) -> None:
+    """Moves checkpoints to `damaged/`, under names that are free."""
+    folder = run_dir / "damaged"
+    for step in steps:
+        folder.mkdir(exist_ok=True)
+        number = 1
+        while (target := folder / f"{step}-{number}").exists():
+            number += 1
+        os.rename(_checkpoints(run_dir) / str(step), target)
 
 
 def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
@@ -281,7 +354,7 @@ def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
             raise ValueError(f"its file state/{name} {what}")
     if summary["arrays"] != _describe(target):
         raise ValueError("its arrays do not fit the settings in config.json")
-    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
+    with _orbax() as reader:
         return _from_plain(reader.restore(folder / "state", args=ocp.args.StandardRestore(target)))
 
 
@@ -319,6 +392,31 @@ def _digests(folder: pathlib.Path) -> dict[str, str]:
 
 def _checkpoints(run_dir: Path) -> pathlib.Path:
     return pathlib.Path(run_dir).resolve() / "checkpoints"
+
+
+def _orbax() -> ocp.Checkpointer:
+    """A reader and writer that waits for no other process, so that one may fail alone."""
+    options = ocp.options.MultiprocessingOptions()
+    if jax.process_count() > 1:
+        me = jax.process_index()
+        options = ocp.options.MultiprocessingOptions(
+            primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process-{me}"
+        )
+    handler = ocp.StandardCheckpointHandler(multiprocessing_options=options)
+    return ocp.Checkpointer(handler, multiprocessing_options=options)
+
+
+def _whole(plain: TrainState) -> TrainState:
+    """Copies a state to the host where a part of it lies in other processes."""
+
+    def copy(leaf):
+        if leaf.is_fully_addressable:
+            return leaf
+        if leaf.is_fully_replicated:
+            return np.asarray(leaf.addressable_data(0))
+        return multihost_utils.process_allgather(leaf, tiled=True)
+
+    return jax.tree.map(copy, plain)
 
 
 def _to_plain(state: TrainState) -> TrainState:

@@ -18,8 +18,10 @@ Kernel = Any  # What `arrange` returns.
 _DENSE_CELLS = 16  # Up to this many cells, one dense product beats gathering and XLA's own form.
 
 
-def choose_form(form: Form, board_shape: tuple[int, int]) -> Form:
+def choose_form(form: Form, board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
     """Returns the form that `auto` stands for, or the form given.
+
+    Spectra add numbers up before they are multiplied, so `auto` uses them in float32 alone.
 
     Raises:
       ValueError: if the form is not for boards of this shape.
@@ -31,7 +33,7 @@ def choose_form(form: Form, board_shape: tuple[int, int]) -> Form:
         )
     if form != "auto":
         return form
-    if board_shape == (3, 3) and jax.default_backend() == "cpu":
+    if board_shape == (3, 3) and dtype == jnp.float32 and jax.default_backend() == "cpu":
         return "fourier"
     return "dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"
 

@@ -53,6 +53,9 @@ class NetworkConfig:
     """MLP: widths of the shared layers."""
     head_hidden: int = 32
     """MLP: width of the hidden layer in each head."""
+    evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
+    and faster where the hardware has it."""
     convolution: Form = "auto"
     """Tower: how 3x3 convolutions are computed. `fourier`: as products of spectra, on boards
     of 3 by 3; `dense`: one product over the whole board; `gather`: nine-cell patches times a
@@ -94,13 +97,14 @@ def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None
       axis_name: the mesh axis over which BatchNorm statistics are averaged in training.
     """
     planes = jax.eval_shape(lambda: game.observe(game.init(), config.encoding))
+    dtype = jnp.dtype(config.evaluation_dtype)
     if config.kind == "mlp":
         module: Any = MLP(config.hidden, config.head_hidden, game.num_actions)
-        fold, infer = _keep, module.apply
+        rearrange, infer = _keep, module.clone(dtype=dtype).apply
     else:
-        form = choose_form(config.convolution, game.board_shape)
+        form = choose_form(config.convolution, game.board_shape, dtype)
         module = Tower(config, game.num_actions, form, axis_name)
-        fold = functools.partial(_fold_tower, config, game.board_shape, form)
+        rearrange = functools.partial(_fold_tower, config, game.board_shape, form)
         infer = functools.partial(_infer_tower, form)
 
     def init(key):
@@ -112,6 +116,9 @@ def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None
             return logits, value, variables.get("batch_stats", {})
         (logits, value), updated = module.apply(variables, x, train=True, mutable=["batch_stats"])
         return logits, value, updated.get("batch_stats", {})
+
+    def fold(variables):
+        return jax.tree.map(lambda weights: weights.astype(dtype), rearrange(variables))
 
     return Network(init, apply, fold, infer)
 
@@ -127,18 +134,21 @@ class MLP(nn.Module):
     hidden: tuple[int, ...]
     head_hidden: int
     num_actions: int
+    dtype: Any = jnp.float32
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        x = planes.reshape(len(planes), -1).astype(jnp.float32)
+        dense = functools.partial(nn.Dense, dtype=self.dtype)
+        x = planes.reshape(len(planes), -1)
         for width in self.hidden:
-            x = nn.relu(nn.Dense(width)(x))
-        policy = nn.relu(nn.Dense(self.head_hidden, name="policy_hidden")(x))
-        value = nn.relu(nn.Dense(self.head_hidden, name="value_hidden")(x))
-        logits = nn.Dense(self.num_actions, name="policy")(policy)
-        return logits, jnp.tanh(nn.Dense(1, name="value")(value)[:, 0])
+            x = nn.relu(dense(width)(x))
+        policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))
+        value = nn.relu(dense(self.head_hidden, name="value_hidden")(x))
+        logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
+        value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
+        return logits, jnp.tanh(value)
 
 
 class Tower(nn.Module):
@@ -238,11 +248,12 @@ def _infer_tower(form: Form, folded: Folded, planes: jax.Array):
     def dense(x, weights):
         return x @ weights["kernel"] + weights["bias"]
 
-    x = to_layout(form, planes.astype(jnp.float32))
+    x = to_layout(form, planes.astype(folded["stem"]["bias"].dtype))
     x = nn.relu(layer(x, folded["stem"]))
     for first, second in folded["blocks"]:
         x = nn.relu(x + layer(nn.relu(layer(x, first)), second))
     policy = _flatten(form, nn.relu(layer(x, folded["policy_conv"])))
     value = _flatten(form, nn.relu(layer(x, folded["value_conv"])))
     value = dense(nn.relu(dense(value, folded["value_hidden"])), folded["value"])
-    return dense(policy, folded["policy"]), jnp.tanh(value[:, 0])
+    logits = dense(policy, folded["policy"]).astype(jnp.float32)
+    return logits, jnp.tanh(value[:, 0].astype(jnp.float32))

@@ -79,6 +79,24 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     jax.tree.map(np.testing.assert_array_equal, stats, variables.get("batch_stats", {}))
 
 
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
+    game = games.make(name)
+    exact = make_network(KINDS[kind], game)
+    coarse = make_network(dataclasses.replace(KINDS[kind], evaluation_dtype="bfloat16"), game)
+    variables, planes = random_variables(exact), random_planes(game, "relative")
+    folded = coarse.fold(variables)
+    assert {leaf.dtype for leaf in jax.tree.leaves(folded)} == {jnp.bfloat16.dtype}
+    logits, values = jax.jit(exact.infer)(exact.fold(variables), planes)
+    coarse_logits, coarse_values = jax.jit(coarse.infer)(folded, planes)
+    assert coarse_logits.dtype == coarse_values.dtype == jnp.float32
+    difference = abs(coarse_logits - logits).max()
+    assert 1e-5 < difference < 0.03 * abs(logits).max()
+    np.testing.assert_allclose(coarse_values, values, atol=0.05)
+    np.testing.assert_allclose(coarse.apply(variables, planes, False)[0], logits, atol=1e-5)
+
+
 @pytest.mark.parametrize(("name", "form"), [("tic_tac_toe", "fourier"), ("connect_four", "xla")])
 def test_auto_chooses_the_form_by_the_size_of_the_board(name, form):
     networks = [
