@@ -36,8 +36,13 @@ lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lec
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
 
-bench: $(VENV)/runtime ## Measure the time to perfect and the cost of the proof
-	$(RUN) -m experiments.benchmark $(or $(ARGS),--time-to-perfect --verification)
+bench: $(VENV)/benchmark ## Measure speed against a textbook implementation, and the time to perfect
+	$(RUN) -m experiments.benchmark $(or $(ARGS),--speed --time-to-perfect --verification)
+
+gpu: $(VENV)/cuda ## Measure everything on a GPU: speed, batches, time to perfect
+	$(RUN) -m experiments.benchmark --speed --batch --time-to-perfect --first-iteration \
+	  --games 16384 --batch-sizes 1024 4096 16384 65536 --train-games 1024 4096 16384 65536 \
+	  --seeds 3 --out gpu.json $(ARGS)
 
 clean: ## Remove the environment and caches; trained players in runs/ stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
@@ -49,6 +54,16 @@ $(VENV)/runtime: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[plots]'
 	@touch $@
 
+$(VENV)/benchmark: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax and the textbook's parts into $(VENV), which takes a minute or two ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[benchmark,plots]'
+	@touch $(VENV)/runtime $@
+
+$(VENV)/cuda: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax and jax for NVIDIA GPUs into $(VENV), which takes some minutes ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[benchmark,cuda,plots]'
+	@touch $(VENV)/runtime $(VENV)/benchmark $@
+
 $(VENV)/notebook: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax and JupyterLab into $(VENV), which takes a minute or two ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[notebook,plots]'
@@ -57,7 +72,7 @@ $(VENV)/notebook: pyproject.toml constraints.txt | $(VENV)/bin/pip
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax and tools into $(VENV), which takes a minute or two the first time ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $(VENV)/runtime $(VENV)/notebook $@
+	@touch $(VENV)/runtime $(VENV)/benchmark $(VENV)/notebook $@
 
 $(VENV)/bin/pip:
 	@"$(PYTHON)" -c $(USABLE) 2>/dev/null || { echo "error: azjax needs Python 3.11, 3.12 or 3.13" \
@@ -65,4 +80,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test check play lecture lab bench clean
+.PHONY: help train test check play lecture lab bench gpu clean

@@ -92,6 +92,6 @@ def smoke(config: Config) -> Config:
         network=network,
         search=dataclasses.replace(config.search, num_simulations=4),
         selfplay=dataclasses.replace(config.selfplay, games=16, plies=4),
-        replay=dataclasses.replace(config.replay, capacity=1024, shards=2),
+        replay=dataclasses.replace(config.replay, capacity=1024, shards=8),
         learner=dataclasses.replace(config.learner, batch_size=32, steps=2),
     )

@@ -32,8 +32,13 @@ class Plan:
     """How many of the newest checkpoints to keep, beside the best one."""
     report: bool = True
     """Write report.html at the end."""
+    cpu_devices: int = 0
+    """CPU devices that each process spreads its games over; 0: one for each core, as far as
+    they divide the buffer's shards. Without effect on GPUs and TPUs."""
 
     def __post_init__(self):
+        if self.cpu_devices < 0:
+            raise ValueError(f"--cpu-devices is {self.cpu_devices}: use 0 or more")
         for name in ("max_iterations", "checkpoint_every", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 flag = "--" + name.replace("_", "-")
@@ -50,8 +55,14 @@ class Options:
     """Folder for checkpoints, metrics, certificate and report. Left out: a new one in runs/."""
     resume: bool = False
     """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
+    distributed: bool = False
+    """Be one of several processes that train together, all started with the same options."""
 
     def __post_init__(self):
+        if self.distributed and self.run_dir is None:
+            raise ValueError(
+                "--distributed needs a folder that all processes share: add --run-dir runs/NAME"
+            )
         if self.resume and self.run_dir is None:
             raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
 
@@ -62,6 +73,8 @@ def parse(arguments: list[str]) -> Options:
     if known.resume and known.run_dir:
         config = checkpoint.read_config(known.run_dir)
         plan = checkpoint.read_settings(known.run_dir / "plan.json", Plan)
+        # A run from before this was a setting had one.
+        plan = dataclasses.replace(plan, cpu_devices=plan.cpu_devices or 1)
         default = Options(config, plan, known.run_dir, resume=True)
     elif known.smoke:
         config = presets.smoke(presets.get(known.preset))
@@ -100,7 +113,8 @@ def _refuse_changes(saved: Options, given: Options) -> None:
 def _fixed(options: Options) -> list[tuple[str, Any]]:
     """Lists the settings that no resumed run may change, with their dotted names."""
     plan = options.plan
-    return [("preset", plan.preset), ("smoke", plan.smoke), *_flatten(options.config)]
+    own = [(name, getattr(plan, name)) for name in ("preset", "smoke", "cpu_devices")]
+    return [*own, *_flatten(options.config)]
 
 
 def _flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:

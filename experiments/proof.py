@@ -18,7 +18,8 @@ class Proof(NamedTuple):
 
     Attributes:
       solution: of the game.
-      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled.
+      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled for one device;
+        see `train.one_copy`.
       certify: from `certificate.make_certifier`.
     """
 
@@ -44,7 +45,10 @@ def make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainSt
         verdict = verify(solution, lambda _: (scores, values))
         return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
 
-    lowered = jax.jit(judge).lower(abstract.learner.average)
+    average = jax.tree.map(  # Of any device: without a place, it is this process's first.
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), abstract.learner.average
+    )
+    lowered = jax.jit(judge).lower(average)
     return Proof(
         solution=solution,
         judge=lowered.compile(train.compiler_options()),

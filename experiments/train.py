@@ -18,12 +18,12 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from azjax import certificate as certificates
-from azjax import checkpoint, metrics, train
+from azjax import checkpoint, memory, metrics, train
 from azjax.game import Game
 from azjax.player import Player
 from azjax.verify import Verdict
 from azjax.viz import report
-from experiments import console
+from experiments import console, processes
 from experiments.options import Options, Plan, parse
 from experiments.proof import Proof, make_proof, save_portrait
 
@@ -68,26 +68,34 @@ def prepare(options: Options) -> Session:
     """
     config, plan = options.config, options.plan
     mesh = train.make_mesh()
+    processes.check()
     train.check(config, mesh.size)
     parts = train.make_parts(config)
     goal = _choose_goal(plan, parts.game)
-    abstract = train.abstract_state(config, mesh)
+    iterate: Any = train.make_iteration(config, mesh)
+    memory_plan = memory.plan_memory(config, mesh, iterate)
+    memory.check_memory(config, mesh, memory_plan)
     run_dir = options.run_dir or _new_run_dir(options)
     if not options.resume:
+        plan = _with_cpu_devices(plan, mesh)
         checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
+    if processes.is_first():
+        print(memory.describe_plan(memory_plan, mesh.size))
+    abstract = train.abstract_state(config, mesh)
     with (
-        console.busy("compiling…"),
+        console.busy("compiling…") if processes.is_first() else contextlib.nullcontext(),
         ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
     ):
-        iterate = pool.submit(_compile_iteration, config, mesh, abstract)
+        compiled = pool.submit(lambda: iterate.lower(abstract).compile(train.compiler_options()))
         if options.resume:
             state, seconds = _restore(run_dir, config, mesh)
-            checkpoint.write_json(run_dir / "plan.json", dataclasses.asdict(plan))
+            content = dataclasses.asdict(plan)
+            checkpoint.in_first(lambda: checkpoint.write_json(run_dir / "plan.json", content))
         else:
             state, seconds = train.make_state(config, mesh), 0.0
         proof = make_proof(config, parts, abstract) if parts.game.enumerable else None
     started = _STARTED - seconds
-    return Session(config, plan, goal, run_dir, parts, state, iterate.result(), proof, started)
+    return Session(config, plan, goal, run_dir, parts, state, compiled.result(), proof, started)
 
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
@@ -99,6 +107,12 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
             "be proved: use --until never with --max-iterations"
         )
     return plan.until
+
+
+def _with_cpu_devices(plan: Plan, mesh: Mesh) -> Plan:
+    """Notes how many CPU devices each process has, so that a resumed run has as many."""
+    on_cpu, number = jax.default_backend() == "cpu", mesh.size // jax.process_count()
+    return dataclasses.replace(plan, cpu_devices=number) if on_cpu else plan
 
 
 def _new_run_dir(options: Options) -> pathlib.Path:
@@ -114,14 +128,9 @@ def _restore(
 ) -> tuple[train.TrainState, float]:
     """Returns the newest sound state of a run, and the seconds spent until then."""
     state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
-    for sentence in skipped:
+    for sentence in skipped if processes.is_first() else []:
         console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
     return state, metrics.last_seconds(run_dir / "metrics.jsonl", int(state.iteration))
-
-
-def _compile_iteration(config: train.Config, mesh: Mesh, abstract: train.TrainState):
-    iterate: Any = train.make_iteration(config, mesh)
-    return iterate.lower(abstract).compile(train.compiler_options())
 
 
 def run(session: Session) -> int:
@@ -134,7 +143,7 @@ def run(session: Session) -> int:
     plan, state = session.plan, session.state
     start = int(state.iteration)
     verdict, portrait = _judge(session, state)
-    save_portrait(session.run_dir, start, portrait)
+    _save_portrait(session, start, portrait)
     certificate = _certify_goal(session, state, verdict) if start else None
     with (
         checkpoint.Checkpointer(session.run_dir, plan.keep_checkpoints) as checkpointer,
@@ -143,13 +152,14 @@ def run(session: Session) -> int:
     ):
         while certificate is None and int(state.iteration) < plan.max_iterations:
             state, verdict, record = _advance(session, state)
-            for sink in sinks:
-                sink(record)
+            checkpoint.in_first(lambda: [sink(record) for sink in sinks])
             certificate = _certify_goal(session, state, verdict)
+            unproved, interrupted = processes.any_of(certificate is None, interrupt.requested)
+            certificate = None if unproved else certificate
             is_last = certificate is not None or record.iteration >= plan.max_iterations
-            if is_last or interrupt.requested or record.iteration % plan.checkpoint_every == 0:
+            if is_last or interrupted or record.iteration % plan.checkpoint_every == 0:
                 checkpointer.save(state, _score(record))
-            if interrupt.requested and not is_last:
+            if interrupted and not is_last:
                 raise KeyboardInterrupt
     return _finish(session, state, certificate, trained=int(state.iteration) > start)
 
@@ -166,44 +176,59 @@ def _advance(session: Session, state: train.TrainState):
             f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
             "lower --learner.learning-rate, or with --learner.clip-norm 1"
         )
-    save_portrait(session.run_dir, record.iteration, portrait)
+    _save_portrait(session, record.iteration, portrait)
     return state, verdict, record
 
 
 def _judge(session: Session, state: train.TrainState):
     """Returns the verdict on the raw network and its portrait, or two times None."""
-    return session.proof.judge(state.learner.average) if session.proof else (None, None)
+    average = train.one_copy(state.learner.average)
+    return session.proof.judge(average) if session.proof else (None, None)
+
+
+def _save_portrait(session: Session, iteration: int, portrait) -> None:
+    if processes.is_first():
+        save_portrait(session.run_dir, iteration, portrait)
 
 
 class _Interrupt:
-    """Turns the first Ctrl-C into a request to stop after the current iteration."""
+    """Turns the first Ctrl-C or SIGTERM into a request to stop after the current iteration."""
 
     requested = False
 
     def __enter__(self):
-        self._previous = signal.signal(signal.SIGINT, self._handle)
+        signals = (signal.SIGINT, signal.SIGTERM)
+        self._previous = {number: signal.signal(number, self._handle) for number in signals}
         return self
 
     def _handle(self, number, frame):
         self.requested = True
-        signal.signal(signal.SIGINT, self._previous)
+        self.__exit__()
 
     def __exit__(self, *exception):
-        signal.signal(signal.SIGINT, self._previous)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def _open_sinks(session: Session) -> Iterator[list[Callable[[metrics.Record], None]]]:
+    """Where process 0 puts the records; the other processes put them nowhere."""
+    sinks = []
+    with contextlib.ExitStack() as stack:
+        checkpoint.in_first(lambda: sinks.extend(_make_sinks(session, stack)))
+        yield sinks
+
+
+def _make_sinks(session: Session, stack: contextlib.ExitStack) -> Iterator[Any]:
     """The JSON-lines file, and a live table on a terminal or plain lines elsewhere."""
     path, terminal = session.run_dir / "metrics.jsonl", Console()
-    with contextlib.ExitStack() as stack:
-        file = metrics.JsonLines(path, after=int(session.state.iteration))
-        stack.enter_context(contextlib.closing(file))
-        screen = metrics.Plain(sys.stdout)
-        if terminal.is_terminal:
-            screen = metrics.Display(terminal, session.plan.max_iterations, session.goal)
-        stack.enter_context(contextlib.closing(screen))
-        yield [file, screen]
+    yield stack.enter_context(
+        contextlib.closing(metrics.JsonLines(path, after=int(session.state.iteration)))
+    )
+    screen = metrics.Plain(sys.stdout)
+    if terminal.is_terminal:
+        screen = metrics.Display(terminal, session.plan.max_iterations, session.goal)
+    yield stack.enter_context(contextlib.closing(screen))
 
 
 def _make_record(session: Session, state, measured, verdict, before: float) -> metrics.Record:
@@ -248,13 +273,19 @@ def _certify_goal(session: Session, state: train.TrainState, verdict: Verdict | 
 
 
 def _certify(session: Session, proof: Proof, state: train.TrainState) -> certificates.Certificate:
-    params = session.parts.network.fold(state.learner.average)
+    params = session.parts.network.fold(train.one_copy(state.learner.average))
     return proof.certify(params, int(state.iteration), session.started)
 
 
 def _finish(session: Session, state: train.TrainState, certificate, trained: bool) -> int:
-    """Writes certificate and report; the exit status says whether the goal was reached."""
+    """Lets process 0 say and write how it ended; the exit status: was the goal reached?"""
     reached = session.goal == "never" or certificate is not None
+    checkpoint.in_first(lambda: _conclude(session, state, certificate, trained, reached))
+    return 0 if reached else 1
+
+
+def _conclude(session: Session, state, certificate, trained: bool, reached: bool) -> None:
+    """Writes certificate and report, and says where they are."""
     run_dir, iterations = session.run_dir, int(state.iteration)
     path = run_dir / "certificate.json"
     if session.proof and (trained or not path.exists()):
@@ -274,12 +305,11 @@ def _finish(session: Session, state: train.TrainState, certificate, trained: boo
             f"{run_dir} was finished already, after {iterations} iterations: to train on, add "
             f"--until never --max-iterations {2 * iterations}"
         )
-    return 0 if reached else 1
 
 
 def _write_report(session: Session, state: train.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
-    params = session.parts.network.fold(state.learner.average)
+    params = session.parts.network.fold(train.one_copy(state.learner.average))
     player = Player(session.parts.game, session.config, params, int(state.iteration))
     try:
         solution = session.proof and session.proof.solution
@@ -289,10 +319,16 @@ def _write_report(session: Session, state: train.TrainState) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
-    session = None
+    """Runs the program; returns its exit status.
+
+    Args:
+      arguments: the command line of a call from Python, which leaves JAX's CPU devices as they
+        are; the process's own, by default.
+    """
+    options = session = None
     try:
-        session = prepare(parse(sys.argv[1:] if arguments is None else arguments))
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        session = prepare(_start(options, alone=arguments is None))
         return run(session)
     except (OSError, checkpoint.CheckpointError, Diverged) as error:
         return console.fail(error)
@@ -302,8 +338,28 @@ def main(arguments: list[str] | None = None) -> int:
         return console.fail(error)
     except KeyboardInterrupt:
         where = f"go on with --resume --run-dir {session.run_dir}" if session else "not started"
-        console.note(f"interrupted: {where}")
+        if processes.is_first():
+            console.note(f"interrupted: {where}")
         return 130
+    finally:
+        if options and options.distributed:
+            processes.leave()
+
+
+def _start(options: Options, alone: bool) -> Options:
+    """Joins the other processes and spreads the games over CPU devices, before JAX starts.
+
+    Args:
+      options: from the command line.
+      alone: whether the process is the program's own, so that JAX has not started yet.
+    """
+    if options.distributed:
+        processes.join()
+    if not (alone or options.distributed):
+        return options
+    shards, plan = options.config.replay.shards, options.plan
+    number = processes.spread(plan.cpu_devices, shards, options.resume)
+    return dataclasses.replace(options, plan=dataclasses.replace(plan, cpu_devices=number))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def files(folder):
 # Saving and restoring.
 
 
-@pytest.mark.parametrize(("devices_before", "devices_after"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize(("devices_before", "devices_after"), [(1, 1), (1, 2), (2, 1), (2, 8)])
 def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
     meshes = [train.make_mesh(jax.devices()[:n]) for n in (devices_before, devices_after)]
     before = train.make_state(CONFIG, meshes[0])

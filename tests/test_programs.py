@@ -45,6 +45,7 @@ def start(*command, **options):
         "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
         "COLUMNS": "120",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
     }
     command = [sys.executable, *map(str, command)]
     return subprocess.Popen(command, env=environment, text=True, **options)

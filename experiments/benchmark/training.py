@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 import jax
 from rich.progress import track
@@ -30,7 +31,9 @@ class Run:
     """One training run from one seed.
 
     Attributes:
+      games: in parallel.
       seed: its seed.
+      started: seconds until the first iteration began: imports and compilation.
       unbeatable: seconds until the raw network had no losing line, or None.
       perfect: seconds until the raw network was optimal everywhere, or None.
       iterations: made until the proof held.
@@ -39,7 +42,9 @@ class Run:
       losing_lines_later: largest number in the 100 iterations afterwards; None if not run.
     """
 
+    games: int
     seed: int
+    started: float
     unbeatable: float | None
     perfect: float | None
     iterations: int
@@ -48,24 +53,29 @@ class Run:
     losing_lines_later: int | None
 
 
-def train_once(options: Options, seed: int, folder: pathlib.Path) -> Run:
+def train_once(options: Options, games: int, seed: int, folder: pathlib.Path) -> Run:
     """Trains in a process of its own until the proof holds."""
-    run_dir = folder / str(seed)
-    limit = options.max_iterations
+    run_dir = folder / f"{games}-{seed}"
+    preset = presets.get(options.preset)
+    capacity = max(preset.replay.capacity, games * preset.selfplay.plies)
     before = time.perf_counter()
     _train(folder, ["--preset", options.preset, "--seed", seed, "--run-dir", run_dir,
-                    "--max-iterations", limit])  # fmt: skip
+                    "--max-iterations", options.max_iterations, "--selfplay.games", games,
+                    "--replay.capacity", capacity])  # fmt: skip
     seconds = time.perf_counter() - before
-    records = _records(run_dir)
+    records = read_records(run_dir)
     certificate = json.loads((run_dir / "certificate.json").read_text())
     later = None
     if options.stability:
         last = records[-1]["iteration"]
         _train(folder, ["--resume", "--run-dir", run_dir, "--until", "never",
                         "--max-iterations", last + 100])  # fmt: skip
-        later = max(_losing_lines(record) for record in _records(run_dir)[last:])
+        later = max(_losing_lines(record) for record in read_records(run_dir)[last:])
+    first = records[0]
     return Run(
+        games=games,
         seed=seed,
+        started=first["seconds"] - first["games"] / first["games_per_second"],
         unbeatable=_first(records, lambda record: _losing_lines(record) == 0),
         perfect=_first(records, lambda record: record["blunders"] == 0),
         iterations=records[-1]["iteration"],
@@ -85,7 +95,8 @@ def _train(folder: pathlib.Path, arguments: list) -> None:
         raise RuntimeError(f"training failed: {done.stderr.strip()}")
 
 
-def _records(run_dir: pathlib.Path) -> list[dict]:
+def read_records(run_dir: pathlib.Path) -> list[dict]:
+    """What a run wrote of its iterations."""
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 
 
@@ -98,27 +109,36 @@ def _first(records: list[dict], holds) -> float | None:
 
 
 def time_to_perfect(options: Options) -> list[Run]:
-    """Trains from every seed and prints the table."""
-    with tempfile.TemporaryDirectory() as folder:
-        seeds = track(range(options.seeds), "training", transient=True)
-        runs = [train_once(options, seed, pathlib.Path(folder)) for seed in seeds]
-    table = Table(title=f"preset {options.preset}: cold, whole process, seconds")
-    for title in ("seed", "unbeatable", "perfect", "process", "iterations", "search blunders"):
-        table.add_column(title, justify="right")
-    if options.stability:
-        table.add_column("losing lines in 100 more", justify="right")
+    """Trains from every seed with every number of games, and prints the tables."""
+    runs = []
+    for games in options.train_games or (presets.get(options.preset).selfplay.games,):
+        with tempfile.TemporaryDirectory() as name:
+            seeds = track(range(options.seeds), f"training, {games:,} games", transient=True)
+            found = [train_once(options, games, seed, pathlib.Path(name)) for seed in seeds]
+        _show(options, found)
+        runs += found
+    return runs
+
+
+def _show(options: Options, runs: list[Run]) -> None:
+    """Prints the runs of one number of games."""
+    title = f"preset {options.preset}, {runs[0].games:,} games: cold, whole process, seconds"
+    table = Table(title=title)
+    headings = ("seed", "started", "unbeatable", "perfect", "process", "iterations")
+    later = ("losing lines in 100 more",) if options.stability else ()
+    for heading in (*headings, "search blunders", *later):
+        table.add_column(heading, justify="right")
     for run in runs:
-        row = [f"{run.seed}", _seconds(run.unbeatable), _seconds(run.perfect)]
+        row = [f"{run.seed}", f"{run.started:.1f}", *map(_seconds, (run.unbeatable, run.perfect))]
         row += [f"{run.seconds:.1f}", f"{run.iterations}", f"{run.search_blunders}"]
         table.add_row(*row, *([f"{run.losing_lines_later}"] if options.stability else []))
-    columns = [[getattr(run, name) for run in runs] for name in ("unbeatable", "perfect")]
-    medians = [_seconds(_median(column)) for column in columns]
+    names = ("started", "unbeatable", "perfect", "seconds")
+    medians = [_seconds(_median([getattr(run, name) for run in runs])) for name in names]
     table.add_section()
-    table.add_row("median", *medians, f"{statistics.median(run.seconds for run in runs):.1f}")
+    table.add_row("median", *medians)
     console.print_rich(table)
     within = sum(run.perfect is not None and run.perfect <= 120 for run in runs)
     print(f"perfect within 120 s: {within} of {len(runs)}")
-    return runs
 
 
 def _seconds(value: float | None) -> str:
@@ -136,18 +156,21 @@ def time_verification(options: Options, repeats: int = 15) -> dict[str, float]:
     config, mesh = presets.get(options.preset), train.make_mesh()
     parts = train.make_parts(config)
     solution = oracle.solve(parts.game)
-    iterate = train.make_iteration(config, mesh)
+    iterate: Any = train.make_iteration(config, mesh)
+    abstract = train.abstract_state(config, mesh)
+    iterate = iterate.lower(abstract).compile(train.compiler_options())
     judge = jax.jit(
         lambda variables: verify(
             solution, certificates.network_policy(parts, parts.network.fold(variables))
-        )
+        ),
+        compiler_options=train.compiler_options(),
     )
     state, times = train.make_state(config, mesh), {"iteration": [], "verification": []}
     for _ in range(repeats + 1):
         start = time.perf_counter()
         state, measured = jax.block_until_ready(iterate(state))
         middle = time.perf_counter()
-        jax.block_until_ready(judge(state.learner.average))
+        jax.block_until_ready(judge(train.one_copy(state.learner.average)))
         times["iteration"].append(middle - start)
         times["verification"].append(time.perf_counter() - middle)
     medians = {name: statistics.median(values[1:]) for name, values in times.items()}

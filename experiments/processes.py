@@ -1,0 +1,140 @@
+"""The processes of one training run: one alone, or several on one host or on many."""
+
+import collections
+import os
+import re
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+from jax._src import distributed  # Nothing public tells the number of processes this early.
+from jax.experimental import multihost_utils
+
+VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+
+
+def join(environment: Mapping[str, str] = os.environ) -> None:
+    """Makes this process one of several, before JAX knows its devices.
+
+    What JAX finds out by itself (from SLURM, Open MPI, Kubernetes or a Cloud TPU) need not
+    be set; elsewhere all of `VARIABLES` must be.
+
+    Raises:
+      ValueError: naming the variable that is missing or wrong, or why the processes did not
+        find each other.
+    """
+    jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
+    given = _read(environment)
+    try:
+        # Whoever leaves in good order leaves with all others; nobody waits for one that failed.
+        jax.distributed.initialize(**given, shutdown_timeout_seconds=30)
+    except ValueError as error:
+        missing = [name for name in VARIABLES if name not in environment] or VARIABLES
+        raise ValueError(
+            f"--distributed needs {' and '.join(missing)}: outside SLURM, Open MPI, Kubernetes "
+            "and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT of process 0, "
+            "JAX_NUM_PROCESSES to their number, and JAX_PROCESS_ID to 0, 1 and so on"
+        ) from error
+    except RuntimeError as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(
+            f"the processes did not find each other ({reason}): start all of them, with the "
+            "same JAX_COORDINATOR_ADDRESS, a free port of the host of process 0"
+        ) from error
+
+
+def _read(environment: Mapping[str, str]) -> dict:
+    """Reads what the variables say; None for what they leave open."""
+    address, number, index = map(environment.get, VARIABLES)
+    if address is not None and not re.fullmatch(r".+:\d+", address):
+        raise ValueError(f"JAX_COORDINATOR_ADDRESS is {address!r}: use HOST:PORT of process 0")
+    number = _whole("JAX_NUM_PROCESSES", number, first=1)
+    index = _whole("JAX_PROCESS_ID", index, first=0)
+    if number is not None and index is not None and index >= number:
+        raise ValueError(
+            f"JAX_PROCESS_ID is {index}, but JAX_NUM_PROCESSES is {number}: use 0 to {number - 1}"
+        )
+    return {"coordinator_address": address, "num_processes": number, "process_id": index}
+
+
+def _whole(name: str, text: str | None, first: int) -> int | None:
+    """Reads a whole number that is not below `first`."""
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < first:
+        raise ValueError(f"{name} is {text!r}: use a whole number from {first} on")
+    return int(text)
+
+
+def leave() -> None:
+    """Leaves the other processes, if there are any, once they all have come this far."""
+    jax.distributed.shutdown()
+
+
+def spread(number: int, shards: int, resume: bool = False) -> int:
+    """Sets how many CPU devices this process has, before JAX knows its devices.
+
+    A number that the user gave JAX itself, by a flag or a variable, is left as it is. Where
+    there are GPUs or TPUs the CPU devices stay unused.
+
+    Args:
+      number: of CPU devices; 0: as many as `share` allows.
+      shards: of the replay buffer.
+      resume: choose anew where the number does not fit the processes, of which there may have
+        been more or fewer in the run's earlier sittings.
+
+    Returns:
+      The number.
+    """
+    processes = distributed.global_state.num_processes
+    if not number or (resume and shards % (number * processes)):
+        number = share(shards, cores(), processes)
+    by_flag = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if not by_flag and "JAX_NUM_CPU_DEVICES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", number)
+    return number
+
+
+def share(shards: int, cores: int, processes: int = 1) -> int:
+    """Returns how many CPU devices a process has at most, one a core, to divide the shards.
+
+    >>> share(shards=16, cores=6), share(shards=16, cores=6, processes=8)
+    (4, 2)
+    """
+    fitting = [n for n in range(1, cores + 1) if shards % (n * processes) == 0]
+    return max(fitting, default=1)
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check() -> None:
+    """Refuses processes that have unequal numbers of devices.
+
+    Raises:
+      ValueError: naming the numbers.
+    """
+    found = collections.Counter(device.process_index for device in jax.devices())
+    if len(set(found.values())) > 1:
+        numbers = ", ".join(str(found[index]) for index in sorted(found))
+        raise ValueError(
+            f"the processes have {numbers} devices: give each the same number, which on CPUs "
+            f"--cpu-devices {min(found.values())} does"
+        )
+
+
+def is_first() -> bool:
+    """Whether this is process 0, the one that writes and prints."""
+    return distributed.global_state.process_id == 0
+
+
+def any_of(*flags: bool) -> tuple[bool, ...]:
+    """Returns, the same in every process, whether any process raised each flag."""
+    if jax.process_count() == 1:
+        return flags
+    raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
+    return tuple(bool(flag) for flag in raised)

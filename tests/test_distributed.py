@@ -1,0 +1,344 @@
+"""Several processes that train one network: one run directory, the same numbers, no hang."""
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import checkpoint
+from azjax.train import make_mesh
+from experiments import options, processes, train
+
+# Two processes of two devices each, which the four shards of the buffer are spread over.
+SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
+SHORT += ["--no-report", "--replay.shards", "4", "--cpu-devices", "2"]
+
+PATIENCE = 120  # Seconds, after which a test takes its processes for stuck.
+
+
+def environment(**variables):
+    """What a process of its own gets: no devices forced on it, and the tests' compilations."""
+    kept = {name: value for name, value in os.environ.items() if "_proxy" not in name.lower()}
+    del kept["XLA_FLAGS"]
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        **variables,
+    }
+
+
+def start(command, **variables):
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        env=environment(**variables),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def start_two(command):
+    """Starts the same command twice, as processes 0 and 1 on this host."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2"}
+    return [start(command, JAX_PROCESS_ID=str(index), **shared) for index in range(2)]
+
+
+def finish(pair):
+    """Waits for both; returns their exit statuses, and what each printed and complained of."""
+    deadline = time.monotonic() + PATIENCE
+    try:
+        said = [p.communicate(timeout=max(deadline - time.monotonic(), 1)) for p in pair]
+    finally:
+        kill(pair)
+    outs, errs = zip(*said, strict=True)
+    return [p.returncode for p in pair], [without_greetings(out) for out in outs], list(errs)
+
+
+def without_greetings(out):
+    """Leaves out what Gloo, which carries the numbers between CPUs, says from each device."""
+    return re.sub(r"^(.*(Gloo|Rank|peer|connected).*)?\n", "", out, flags=re.MULTILINE)
+
+
+def kill(pair):
+    for process in pair:
+        process.kill()
+
+
+def train_two(run_dir, *arguments, program=("-m", "experiments.train")):
+    return start_two([*program, "--distributed", "--run-dir", run_dir, *arguments])
+
+
+def patched(lines):
+    """A program that trains after some lines of Python, which know their `index`."""
+    program = f"""
+import os, resource, signal, sys
+from azjax import checkpoint, metrics
+from experiments import train
+index = int(os.environ["JAX_PROCESS_ID"])
+{lines}
+sys.exit(train.main(sys.argv[1:]))
+"""
+    return ("-c", program)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of two processes that nothing ever interrupted, and what they printed."""
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    statuses, outs, errs = finish(train_two(run_dir, *SHORT))
+    assert statuses == [0, 0], errs
+    return run_dir, outs, errs
+
+
+def iterations(run_dir):
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["iteration"] for line in lines]
+
+
+def arrays(run_dir):
+    mesh = make_mesh(jax.devices()[:2])
+    state, skipped = checkpoint.restore(run_dir, checkpoint.read_config(run_dir), mesh)
+    assert not skipped
+    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Training.
+
+
+def test_two_processes_write_one_run(whole):
+    run_dir, outs, errs = whole
+    assert names(run_dir / "checkpoints") == ["1", "2", "3", "4", "5"]
+    assert names(run_dir.parent) == ["run"]
+    assert iterations(run_dir) == [1, 2, 3, 4, 5]
+    assert len(names(run_dir / "portraits")) == 6
+    assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
+    assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
+    assert [line[:14] for line in outs[0].splitlines()[:5]] == [
+        f"iteration    {n}" for n in range(1, 6)
+    ]
+    assert outs[0].endswith(f"run directory: {run_dir}\n")
+    assert outs[1] == ""
+    assert errs == ["", ""]
+
+
+# Restores, and writes a digest of the learner as each device of this process holds it.
+DIGEST = """
+import hashlib, pathlib, sys
+import jax, numpy as np
+from azjax import checkpoint, train
+from experiments import processes
+processes.join()
+processes.spread(2, 4)
+state = checkpoint.restore(sys.argv[1], checkpoint.read_config(sys.argv[1])).state
+lines = []
+for device in range(2):
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(state.learner):
+        digest.update(np.asarray(leaf.addressable_data(device)).tobytes())
+    lines.append(f"{digest.hexdigest()} {len(state.games.ply.addressable_shards)}")
+pathlib.Path(f"{sys.argv[1]}-{jax.process_index()}").write_text("\\n".join(lines))
+processes.leave()
+"""
+
+
+@pytest.mark.slow
+def test_killed_processes_go_on_as_if_nothing_had_happened(whole, tmp_path):
+    run_dir = tmp_path / "run"
+    moment = """
+rename = os.rename
+def watched(old, new):
+    if str(new).endswith("checkpoints/3"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(old, new)
+os.rename = watched
+"""
+    pair = train_two(run_dir, *SHORT, program=patched(moment))
+    assert pair[0].wait(PATIENCE) == -signal.SIGKILL
+    kill(pair)
+    assert all(status < 0 for status in finish(pair)[0])
+    assert names(run_dir / "checkpoints") == ["1", "2", "3.partial"]
+    statuses, _, errs = finish(train_two(run_dir, "--resume"))
+    assert statuses == [0, 0], errs
+    assert names(run_dir / "checkpoints") == ["1", "2", "3", "4", "5"]
+    assert iterations(run_dir) == [1, 2, 3, 4, 5]
+    assert arrays(run_dir) == arrays(whole[0])
+    statuses, _, errs = finish(start_two(["-c", DIGEST, run_dir]))
+    assert statuses == [0, 0], errs
+    lines = [line for i in range(2) for line in (tmp_path / f"run-{i}").read_text().split("\n")]
+    assert len(lines) == 4 and len(set(lines)) == 1  # Four devices, and the same on all.
+    assert lines[0].endswith(" 2")  # Of four parts of the games.
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_one_process_stops_both(tmp_path):
+    run_dir = tmp_path / "run"
+    moment = """
+iterate = train._advance
+def watched(session, state):
+    if index == 1 and int(state.iteration) == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return iterate(session, state)
+train._advance = watched
+"""
+    rarely = ["--checkpoint-every", "4"]
+    statuses, outs, errs = finish(train_two(run_dir, *SHORT, *rarely, program=patched(moment)))
+    assert statuses == [130, 130], errs
+    assert errs == [f"interrupted: go on with --resume --run-dir {run_dir}\n", ""]
+    assert len(outs[0].splitlines()) == 2 and outs[1] == ""
+    assert names(run_dir / "checkpoints") == ["2"]
+
+
+# Failures.
+
+
+def assert_error(err, *fragments):
+    assert err.startswith("error: ") and err.count("\n") == 1, err
+    for fragment in fragments:
+        assert fragment in err
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_process_0_stops_both(tmp_path):
+    run_dir = tmp_path / "run"
+    limit = """
+run = train.run
+def limited(session):
+    if index == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+    return run(session)
+train.run = limited
+"""
+    statuses, _, errs = finish(train_two(run_dir, *SHORT, program=patched(limit)))
+    assert statuses == [2, 2], errs
+    for err in errs:
+        assert re.search("^error: checkpoint 1 could not be written .*: make room", err, re.M)
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_passed_over_by_both(whole, tmp_path):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    for path in whole[0].rglob("*"):
+        target = run_dir / path.relative_to(whole[0])
+        target.mkdir(exist_ok=True) if path.is_dir() else target.write_bytes(path.read_bytes())
+    (run_dir / "checkpoints" / "5" / "state" / "manifest.ocdbt").unlink()
+    statuses, _, errs = finish(train_two(run_dir, "--resume"))
+    assert statuses == [0, 0], errs
+    assert "checkpoint 5" in errs[0] and f"moved to {run_dir}/damaged" in errs[0]
+    assert errs[1] == ""
+    assert names(run_dir / "damaged") == ["5-1"]
+    assert arrays(run_dir) == arrays(whole[0])
+
+
+def test_a_directory_that_exists_stops_both(whole):
+    before = (whole[0] / "plan.json").read_bytes()
+    statuses, outs, errs = finish(train_two(whole[0], *SHORT))
+    assert statuses == [2, 2]
+    assert outs == ["", ""]
+    for err in errs:
+        assert_error(err, f"{whole[0]} exists already", "add --resume", "another --run-dir")
+    assert (whole[0] / "plan.json").read_bytes() == before
+
+
+def test_says_which_variables_are_missing(tmp_path):
+    command = ["-m", "experiments.train", "--distributed", "--smoke", "--run-dir", tmp_path / "run"]
+    process = start(command, JAX_NUM_PROCESSES="2")
+    [status], [out], [err] = finish([process])
+    assert (status, out) == (2, "")
+    assert_error(err, "needs JAX_COORDINATOR_ADDRESS and JAX_PROCESS_ID", "HOST:PORT")
+    assert names(tmp_path) == []
+
+
+GOOD = {
+    "JAX_COORDINATOR_ADDRESS": "host:1234",
+    "JAX_NUM_PROCESSES": "2",
+    "JAX_PROCESS_ID": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("JAX_COORDINATOR_ADDRESS", "host", "JAX_COORDINATOR_ADDRESS is 'host': use HOST:PORT"),
+        ("JAX_NUM_PROCESSES", "two", "JAX_NUM_PROCESSES is 'two': use a whole number from 1 on"),
+        ("JAX_NUM_PROCESSES", "0", "JAX_NUM_PROCESSES is '0': use a whole number from 1 on"),
+        ("JAX_PROCESS_ID", "-1", "JAX_PROCESS_ID is '-1': use a whole number from 0 on"),
+        ("JAX_PROCESS_ID", "2", "JAX_PROCESS_ID is 2, but JAX_NUM_PROCESSES is 2: use 0 to 1"),
+    ],
+)
+def test_refuses_wrong_variables(name, value, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        processes.join(GOOD | {name: value})
+
+
+def test_several_processes_need_a_folder_that_they_share(capfd):
+    assert train.main(["--smoke", "--distributed"]) == 2
+    assert_error(capfd.readouterr().err, "--distributed needs a folder", "add --run-dir")
+
+
+# CPU devices.
+
+
+@pytest.mark.parametrize(
+    ("shards", "cores", "count", "number"),
+    [
+        (16, 1, 1, 1),
+        (16, 2, 1, 2),
+        (16, 3, 1, 2),
+        (16, 15, 1, 8),
+        (16, 64, 1, 16),
+        (12, 5, 1, 4),
+        (7, 6, 1, 1),
+        (16, 8, 4, 4),
+        (16, 8, 3, 1),  # Whatever the number, 3 processes don't divide 16 shards.
+        (2, 8, 2, 1),
+    ],
+)
+def test_gives_each_core_a_device(shards, cores, count, number):
+    assert processes.share(shards, cores, count) == number
+
+
+@pytest.mark.slow
+def test_a_program_spreads_its_games_over_the_cores_and_goes_on_so(tmp_path):
+    run_dir = tmp_path / "run"
+    short = ["-m", "experiments.train", "--run-dir", run_dir]
+    short += ["--max-iterations", "1", "--until", "never", "--no-report"]
+    [status], _, [err] = finish([start([*short, "--smoke", "--game", "connect_four"])])
+    assert status == 0, err
+    plan = json.loads((run_dir / "plan.json").read_text())
+    shards = checkpoint.read_config(run_dir).replay.shards
+    assert plan["cpu_devices"] == processes.share(shards, processes.cores())
+
+
+def resumed_plan(run_dir, content, *arguments):
+    config = dataclasses.replace(options.parse(["--smoke"]).config, game="connect_four")
+    checkpoint.create_run(run_dir, config, content)
+    return options.parse(["--resume", "--run-dir", str(run_dir), *arguments]).plan
+
+
+def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
+    assert resumed_plan(tmp_path / "new", {"cpu_devices": 3}).cpu_devices == 3
+    assert resumed_plan(tmp_path / "old", {}).cpu_devices == 1
+    with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
+        resumed_plan(tmp_path / "other", {"cpu_devices": 3}, "--cpu-devices", "2")
+    with pytest.raises(ValueError, match="--cpu-devices is -1: use 0 or more"):
+        options.parse(["--cpu-devices", "-1"])
