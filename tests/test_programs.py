@@ -45,7 +45,6 @@ def start(*command, **options):
         "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
         "COLUMNS": "120",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
     }
     command = [sys.executable, *map(str, command)]
     return subprocess.Popen(command, env=environment, text=True, **options)
@@ -226,7 +225,8 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     status, stdout, stderr = finish(start_signalled(moment, run_dir, *SHORT))
     assert status == 130
     assert stderr == f"interrupted: go on with --resume --run-dir {run_dir}\n"
-    assert len(stdout.splitlines()) == 3
+    memory, *iterations = stdout.splitlines()
+    assert memory.startswith("memory on each of 8 devices: ") and len(iterations) == 3
     assert steps(run_dir) == [2, 3]
     assert resume(run_dir) == 0
     assert_same_end(run_dir, whole)
@@ -277,7 +277,8 @@ def read_some(descriptor):
 def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     assert train_in(tmp_path / "run", "--smoke") == 0
     out, err = capfd.readouterr()
-    lines = out.splitlines()
+    memory, *lines = out.splitlines()
+    assert re.fullmatch(r"memory on each of 8 devices: .* of .* \(network .*, work .*\)", memory)
     for number, line in enumerate(lines[:3], start=1):
         assert re.match(rf"iteration +{number} .* s .* games/s  loss .*blunders \d+ ", line)
     assert "\x1b" not in out and "iteration" not in lines[3]
@@ -433,7 +434,8 @@ def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
     before = files(finished)
     for program in (resume, lambda run_dir: verify.main([str(run_dir)])):
         assert program(finished) == 2
-        assert_error(capfd, f"no checkpoint in {finished} is sound", "start a new run")
+        err = capfd.readouterr().err
+        assert_one_sentence(err, f"no checkpoint in {finished} is sound", "start a new run")
     assert files(finished) == before
 
 
@@ -526,7 +528,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--selfplay.games 1001", ["selfplay.games is 1001", "such as 1008"]),
         ("--seed -1", ["seed is -1", "use 0 to 2147483647"]),
         (f"--seed {2**40}", [f"seed is {2**40}", "use 0 to 2147483647"]),
-        ("--replay.shards 3", ["replay.shards is 3", "2 devices", "use 2 or a multiple"]),
+        ("--replay.shards 3", ["replay.shards is 3", "8 devices", "use 8 or a multiple"]),
         ("--replay.capacity 100", ["replay.capacity is 100", "use at least 8192"]),
         ("--game connect_four --until perfect", ["connect_four", "--until never"]),
         ("--game connect_four --until unbeatable", ["--until unbeatable", "--until never"]),
