@@ -132,9 +132,9 @@ def test_two_processes_write_one_run(whole):
     assert len(names(run_dir / "portraits")) == 6
     assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
     assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
-    assert [line[:14] for line in outs[0].splitlines()[:5]] == [
-        f"iteration    {n}" for n in range(1, 6)
-    ]
+    memory, *lines = outs[0].splitlines()
+    assert memory.startswith("memory on each of 4 devices: ")
+    assert [line[:14] for line in lines[:5]] == [f"iteration    {n}" for n in range(1, 6)]
     assert outs[0].endswith(f"run directory: {run_dir}\n")
     assert outs[1] == ""
     assert errs == ["", ""]
