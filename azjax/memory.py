@@ -15,7 +15,7 @@ import jax
 from jax.extend import core
 from jax.sharding import Mesh
 
-from azjax import train
+from azjax import games, train
 from azjax.game import Game
 from azjax.search import SearchConfig
 from azjax.selfplay import group_size
@@ -65,14 +65,14 @@ def plan_memory(config: train.Config, mesh: Mesh, iterate: Any) -> MemoryPlan:
       iterate: from `train.make_iteration`; it is traced here, not compiled.
     """
     state = train.abstract_state(config, mesh)
-    learner, games = state.learner, config.selfplay.games // mesh.size
+    learner = state.learner
     network = _bytes_of((learner.variables, learner.average))
     optimizer = _bytes_of((learner.opt_state, learner.step))
     buffer = _bytes_of((state.replay, state.games)) // mesh.size
     traced = iterate.trace(state).jaxpr.eqns
     (program,) = (e.params["jaxpr"] for e in traced if e.primitive.name == "shard_map")
-    game = train.make_parts(config).game
-    together = group_size(config.selfplay, games)
+    game = games.make(config.game)
+    together = group_size(config.selfplay, config.selfplay.games // mesh.size)
     needed = peak_bytes(program, program.invars)
     tree = min(needed, together * tree_bytes(config.search, game))
     return MemoryPlan(network, optimizer, buffer, tree, needed - tree, device_memory(mesh))

@@ -10,6 +10,8 @@ import numpy as np
 from jax._src import distributed  # Nothing public tells the number of processes this early.
 from jax.experimental import multihost_utils
 
+# Variables of the environment, and what they hold if they tell JAX a number of CPU devices.
+_TELL = {"XLA_FLAGS": "xla_force_host_platform_device_count", "JAX_NUM_CPU_DEVICES": ""}
 VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 
 
@@ -89,10 +91,15 @@ def spread(number: int, shards: int, resume: bool = False) -> int:
     processes = distributed.global_state.num_processes
     if not number or (resume and shards % (number * processes)):
         number = share(shards, cores(), processes)
-    by_flag = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if not by_flag and "JAX_NUM_CPU_DEVICES" not in os.environ:
+    if told() is None:
         jax.config.update("jax_num_cpu_devices", number)
     return number
+
+
+def told() -> str | None:
+    """Returns the variable by which the user gave JAX a number of CPU devices, if one does."""
+    set_here = ((name, part) for name, part in _TELL.items() if name in os.environ)
+    return next((name for name, part in set_here if part in os.environ[name]), None)
 
 
 def share(shards: int, cores: int, processes: int = 1) -> int:

@@ -1,15 +1,11 @@
 """How many JAX devices the measurements run on."""
 
 import math
-import os
 
 import jax
 
 from experiments import processes
 from experiments.benchmark.options import Options
-
-# Variables of the environment, and what they hold if they tell JAX a number of CPU devices.
-_TELL = {"XLA_FLAGS": "xla_force_host_platform_device_count", "JAX_NUM_CPU_DEVICES": ""}
 
 
 def split_cpu(options: Options) -> None:
@@ -21,10 +17,10 @@ def split_cpu(options: Options) -> None:
     Raises:
       ValueError: if both were.
     """
-    told = [name for name, part in _TELL.items() if name in os.environ and part in os.environ[name]]
+    told = processes.told()
     if told and options.cpu_devices:
         raise ValueError(
-            f"--cpu-devices is {options.cpu_devices}, and {told[0]} sets a number of devices, too: "
+            f"--cpu-devices is {options.cpu_devices}, and {told} sets a number of devices, too: "
             "leave one of them out"
         )
     if not told:
@@ -34,7 +30,7 @@ def split_cpu(options: Options) -> None:
 def _fitting(options: Options) -> int:
     """The largest number of devices up to the cores that divides all that is dealt out."""
     common = math.gcd(*options.shared().values())  # 0 if there is nothing.
-    return next(n for n in range(processes.cores(), 0, -1) if common % n == 0)
+    return processes.share(common, processes.cores())
 
 
 def check_devices(options: Options, devices: int) -> None:
