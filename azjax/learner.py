@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 
 from azjax.network import Network, Variables
 from azjax.settings import check_choices, check_range
@@ -61,7 +62,7 @@ class LearnerState(NamedTuple):
     Attributes:
       variables: the network's Flax variables.
       average: their running average, which plays and is verified.
-      opt_state: the optimiser's.
+      opt_state: the optimiser's, over all parameters as one vector.
       step: `int32 []`, optimiser steps made.
     """
 
@@ -96,7 +97,7 @@ class Learner(NamedTuple):
 
     Attributes:
       init: `variables -> LearnerState`.
-      update: `(LearnerState, Sample [B, ...]) -> (LearnerState, Losses)`.
+      update: `(LearnerState, Sample [B, ...]) -> (LearnerState, Losses)`, one step.
     """
 
     init: Callable[[Variables], LearnerState]
@@ -127,12 +128,19 @@ def make_loss(config: LearnerConfig, network: Network):
         policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
         entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
         squared = jnp.mean(jnp.square(samples.value - value))
-        l2 = config.l2 * optax.tree.norm(params, squared=True) if config.l2 else jnp.zeros(())
+        l2 = (
+            config.l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if config.l2 else jnp.zeros(())
+        )
         total = policy + config.value_weight * squared + l2
         losses = Losses(total, squared, policy, policy - entropy, l2, jnp.zeros(()))
         return total, (losses, batch_stats)
 
     return loss
+
+
+def _squared_norm(tree) -> jax.Array:
+    """`||theta||^2`, as one operation on one vector."""
+    return jnp.sum(jnp.square(ravel_pytree(tree)[0]))
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
@@ -151,7 +159,7 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
         optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    return optax.flatten(optimizer)
+    return optimizer
 
 
 def _decay(config: LearnerConfig) -> optax.Schedule:
@@ -163,6 +171,9 @@ def _decay(config: LearnerConfig) -> optax.Schedule:
 
 def make_learner(config: LearnerConfig, network: Network, axis_name: str | None = None) -> Learner:
     """Builds the learner.
+
+    Gradients are averaged, measured and clipped as one vector, so that all parameters cost one
+    reduction over the devices, and no operation for each of them.
 
     Args:
       config: the settings.
@@ -176,16 +187,18 @@ def make_learner(config: LearnerConfig, network: Network, axis_name: str | None 
         return tree if axis_name is None else jax.lax.pmean(tree, axis_name)
 
     def init(variables):
-        opt_state = optimizer.init(variables["params"])
+        opt_state = optimizer.init(ravel_pytree(variables["params"])[0])
         copy = jax.tree.map(jnp.copy, variables)
         return LearnerState(variables, copy, opt_state, jnp.zeros((), jnp.int32))
 
     def update(state: LearnerState, samples: Sample):
         params, stats = state.variables["params"], state.variables.get("batch_stats", {})
         grads, (losses, stats) = gradient(params, stats, samples)
-        grads, losses = mean((grads, losses))
-        updates, opt_state = optimizer.update(grads, state.opt_state, params)
-        variables = dict(state.variables, params=optax.apply_updates(params, updates))
+        grads, losses = mean((ravel_pytree(grads)[0], losses))
+        vector, unravel = ravel_pytree(params)
+        updates, opt_state = optimizer.update(grads, state.opt_state, vector)
+        params = optax.apply_updates(params, unravel(updates))
+        variables = dict(state.variables, params=params)
         if "batch_stats" in variables:
             variables["batch_stats"] = stats
         decay = jnp.minimum(config.average_decay, (1 + state.step) / (10 + state.step))

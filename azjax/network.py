@@ -22,6 +22,7 @@ from azjax.convolution import (
     choose_form,
     convolve,
     from_layout,
+    per_channel,
     position_axes,
     to_layout,
 )
@@ -120,7 +121,7 @@ def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None
     def fold(variables):
         return jax.tree.map(lambda weights: weights.astype(dtype), rearrange(variables))
 
-    return Network(init, apply, fold, infer)
+    return Network(init, apply, jax.jit(fold), infer)
 
 
 def _keep(variables: Variables) -> Folded:
@@ -185,13 +186,16 @@ class Tower(nn.Module):
     def _norm(self, x, name, train):
         if self.config.norm == "batch":
             axis = self.axis_name if train else None
-            return nn.BatchNorm(not train, momentum=0.9, axis_name=axis, name=name)(x)
+            channels = position_axes(self.form)[-1]
+            norm = nn.BatchNorm(not train, channels, momentum=0.9, axis_name=axis, name=name)
+            return norm(x)
         return _layer_norm(self.form, name)(x) if self.config.norm == "layer" else x
 
 
 def _layer_norm(form: Form, name=None) -> Any:
     """Normalisation over the whole board and all channels of one position."""
-    return nn.LayerNorm(reduction_axes=position_axes(form), name=name)
+    axes = position_axes(form)
+    return nn.LayerNorm(reduction_axes=axes, feature_axes=axes[-1], name=name)
 
 
 def _flatten(form: Form, x: jax.Array) -> jax.Array:
@@ -211,11 +215,13 @@ class BoardConv(nn.Module):
     @nn.compact
     def __call__(self, x):
         """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
-        shape = (self.size, self.size, x.shape[-1], self.features)
+        *board_shape, inputs = (x.shape[axis] for axis in position_axes(self.form))
+        shape = (self.size, self.size, inputs, self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        board_shape = tuple(x.shape[axis] for axis in position_axes(self.form)[:2])
-        y = convolve(self.form, x, arrange(self.form, kernel, board_shape))
-        return y + self.param("bias", nn.initializers.zeros, shape[-1:]) if self.use_bias else y
+        y = convolve(self.form, x, arrange(self.form, kernel, tuple(board_shape)))
+        if not self.use_bias:
+            return y
+        return y + per_channel(self.form, self.param("bias", nn.initializers.zeros, shape[-1:]))
 
 
 def _fold_tower(config: NetworkConfig, board_shape, form: Form, variables: Variables):
@@ -241,7 +247,7 @@ def _infer_tower(form: Form, folded: Folded, planes: jax.Array):
     """The tower's forward pass on folded parameters."""
 
     def layer(x, weights):
-        x = convolve(form, x, weights["kernel"]) + weights["bias"]
+        x = convolve(form, x, weights["kernel"]) + per_channel(form, weights["bias"])
         norm = weights["norm"]
         return _layer_norm(form).apply({"params": norm}, x) if norm else x
 

@@ -156,9 +156,9 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
 
 def _unroll_group(config, game, encoding, search, params, keys, games) -> tuple[Games, Transition]:
     """`unroll` for games that are played together."""
+    keys = jax.vmap(lambda key: jax.random.split(key, (config.plies, 2)))(keys)
 
-    def move(games, ply):
-        key = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(keys)
+    def move(games, key):
         result = search(params, key[:, 0], games.states, _temperature(config, games), True)
         step = jax.vmap(lambda s, a: play(game, s, a))(games.states, result.action)
         transition = Transition(
@@ -174,7 +174,7 @@ def _unroll_group(config, game, encoding, search, params, keys, games) -> tuple[
         moved = Games(step.state, games.ply + 1)
         return where(over, start_games(config, game, key[:, 1]), moved), transition
 
-    return jax.lax.scan(move, games, jnp.arange(config.plies))
+    return jax.lax.scan(move, games, jnp.swapaxes(keys, 0, 1))
 
 
 def _temperature(config: SelfPlayConfig, games: Games) -> jax.Array:

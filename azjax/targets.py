@@ -86,7 +86,7 @@ def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
       samples: leaves `[B, ...]`.
     """
     size = samples.value.shape[0]
-    chosen = jax.random.randint(key, (size,), 0, game.num_symmetries)
+    chosen = jax.random.bits(key, (size,)) % game.num_symmetries
     return jax.vmap(lambda s, g: transform(game, s, g))(samples, chosen)
 
 

@@ -205,7 +205,7 @@ def compiler_options(often: bool = True) -> dict[str, Any]:
     to the end takes half as long again, and makes no iteration measurably shorter.
 
     Args:
-      often: whether the program runs more than once.
+      often: whether the program runs so much that its own speed counts.
     """
     on_cpu = jax.default_backend() == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}
@@ -261,16 +261,16 @@ def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
 
 def _learn(config: Config, parts: Parts, key, learner: LearnerState, replay: ReplayState):
     """Draws batches from the buffer and makes the iteration's optimiser steps."""
-    shards = jax.tree.leaves(replay)[0].shape[0]
+    shards, steps = jax.tree.leaves(replay)[0].shape[0], config.learner.steps
+    keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(_local_keys(key, shards))
 
-    def step(learner, key_step):
-        keys = jax.vmap(jax.random.split)(_local_keys(key_step, shards))
+    def step(learner, keys):
         samples = parts.replay.sample(replay, keys[:, 0])
         samples = jax.vmap(functools.partial(augment, parts.game))(keys[:, 1], samples)
         batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
         return parts.learner.update(learner, batch)
 
-    return jax.lax.scan(step, learner, jax.random.split(key, config.learner.steps))
+    return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
 
 
 def abstract_state(config: Config, mesh: Mesh) -> TrainState:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import oracle, train
@@ -28,13 +29,13 @@ class Proof(NamedTuple):
     certify: Callable[[Any, int, float], certificates.Certificate]
 
 
-def make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainState) -> Proof:
+def make_proof(config: train.Config, parts: train.Parts, mesh: Mesh) -> Proof:
     """Solves the game and compiles the verification of the averaged network.
 
     Args:
       config: the run's configuration.
       parts: from `train.make_parts`.
-      abstract: from `train.abstract_state`.
+      mesh: the run's devices; the network is verified on the first of this process's.
     """
     solution = oracle.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
@@ -46,12 +47,13 @@ def make_proof(config: train.Config, parts: train.Parts, abstract: train.TrainSt
         return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
 
     average = jax.tree.map(  # Of any device: without a place, it is this process's first.
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), abstract.learner.average
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
+        train.abstract_state(config, mesh).learner.average,
     )
     lowered = jax.jit(judge).lower(average)
     return Proof(
         solution=solution,
-        judge=lowered.compile(train.compiler_options()),
+        judge=lowered.compile(train.compiler_options(often=False)),
         certify=certificates.make_certifier(config, parts, solution),
     )
 

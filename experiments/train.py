@@ -6,6 +6,7 @@ _STARTED = time.time()  # Before the heavy imports: figures count the whole proc
 
 import contextlib
 import dataclasses
+import gc
 import pathlib
 import signal
 import sys
@@ -81,21 +82,21 @@ def prepare(options: Options) -> Session:
         checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
     if processes.is_first():
         print(memory.describe_plan(memory_plan, mesh.size))
-    abstract = train.abstract_state(config, mesh)
     with (
         console.busy("compiling…") if processes.is_first() else contextlib.nullcontext(),
         ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
     ):
-        compiled = pool.submit(lambda: iterate.lower(abstract).compile(train.compiler_options()))
+        lowered = iterate.lower(train.abstract_state(config, mesh))
+        compiled = pool.submit(lowered.compile, train.compiler_options())
+        proof = pool.submit(make_proof, config, parts, mesh) if parts.game.enumerable else None
         if options.resume:
             state, seconds = _restore(run_dir, config, mesh)
             content = dataclasses.asdict(plan)
             checkpoint.in_first(lambda: checkpoint.write_json(run_dir / "plan.json", content))
         else:
             state, seconds = train.make_state(config, mesh), 0.0
-        proof = make_proof(config, parts, abstract) if parts.game.enumerable else None
-    started = _STARTED - seconds
-    return Session(config, plan, goal, run_dir, parts, state, compiled.result(), proof, started)
+        iterate, proof = compiled.result(), proof and proof.result()
+    return Session(config, plan, goal, run_dir, parts, state, iterate, proof, _STARTED - seconds)
 
 
 def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
@@ -328,7 +329,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = session = None
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
-        session = prepare(_start(options, alone=arguments is None))
+        with _no_garbage_collection():
+            session = prepare(_start(options, alone=arguments is None))
         return run(session)
     except (OSError, checkpoint.CheckpointError, Diverged) as error:
         return console.fail(error)
@@ -344,6 +346,16 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         if options and options.distributed:
             processes.leave()
+
+
+@contextlib.contextmanager
+def _no_garbage_collection():
+    """Keeps Python from searching, again and again, the many small objects of tracing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _start(options: Options, alone: bool) -> Options:
