@@ -18,7 +18,6 @@ import os
 import pathlib
 import shutil
 import textwrap
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -27,6 +26,7 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
+from azjax.processes import in_all, in_first
 from azjax.settings import from_dict
 from azjax.train import (
     Config,
@@ -38,9 +38,6 @@ from azjax.train import (
 
 Path = str | os.PathLike[str]
 Settings = TypeVar("Settings")  # A dataclass of settings.
-Result = TypeVar("Result")
-
-_ERROR_BYTES = 1024  # Of an error's message that other processes hear.
 
 
 class CheckpointError(Exception):
@@ -57,43 +54,6 @@ class Restored(NamedTuple):
 
     state: TrainState
     skipped: list[str]
-
-
-def in_all(action: Callable[[], Result]) -> Result:
-    """Does something in every process; what fails in one fails in all.
-
-    None goes on before all have finished, so all must call it. Where there is one process it
-    is an ordinary call.
-
-    Raises:
-      CheckpointError: with the message of the process that failed, in those that did not.
-    """
-    if jax.process_count() == 1:
-        return action()
-    try:
-        result, error = action(), None
-    except Exception as failure:  # Raised below, once the others know.
-        result, error = None, failure
-    said = _tell(error)
-    if error is not None:
-        raise error
-    if said:
-        raise CheckpointError(said)
-    return result  # type: ignore[return-value]
-
-
-def in_first(action: Callable[[], Any]) -> None:
-    """Does something in process 0 alone, while the others wait; see `in_all`."""
-    in_all(action if jax.process_index() == 0 else lambda: None)
-
-
-def _tell(error: Exception | None) -> str:
-    """Tells all processes of an error here; returns the first that any of them told of."""
-    said = b"" if error is None else (str(error) or type(error).__name__).encode()
-    message = np.frombuffer(said[:_ERROR_BYTES].ljust(_ERROR_BYTES, b"\0"), np.uint8)
-    heard = multihost_utils.process_allgather(message)
-    texts = (bytes(row).rstrip(b"\0").decode(errors="ignore") for row in heard)
-    return next((text for text in texts if text), "")
 
 
 class Checkpointer:

@@ -182,7 +182,7 @@ def _multiply_spectra(x: jax.Array, real: jax.Array, pairs: jax.Array) -> jax.Ar
     """
     inputs, batch = x.shape[2:]
     cells = x.reshape(9, inputs * batch)
-    there, back = _TO_SPECTRUM.astype(x.dtype), _FROM_SPECTRUM.astype(x.dtype)
+    there, back = jnp.asarray(_TO_SPECTRUM, x.dtype), jnp.asarray(_FROM_SPECTRUM, x.dtype)
     even = real @ (there[:4] @ cells).reshape(4, inputs, batch)
     odd = pairs @ (there[4:] @ cells).reshape(6, 2 * inputs, batch)
     y = back[:, :4] @ even.reshape(4, -1) + back[:, 4:] @ odd.reshape(12, -1)

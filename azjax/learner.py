@@ -197,8 +197,8 @@ def make_learner(config: LearnerConfig, network: Network, axis_name: str | None 
         grads, losses = mean((ravel_pytree(grads)[0], losses))
         vector, unravel = ravel_pytree(params)
         updates, opt_state = optimizer.update(grads, state.opt_state, vector)
-        params = optax.apply_updates(params, unravel(updates))
-        variables = dict(state.variables, params=params)
+        vector = optax.apply_updates(vector, updates)
+        variables = dict(state.variables, params=unravel(jnp.asarray(vector)))
         if "batch_stats" in variables:
             variables["batch_stats"] = stats
         decay = jnp.minimum(config.average_decay, (1 + state.step) / (10 + state.step))

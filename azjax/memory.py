@@ -105,7 +105,9 @@ def tree_bytes(config: SearchConfig, game: Game) -> int:
     actions = game.num_actions
     statistics = 5 * 4 + 6 * 4 * actions  # Five numbers a node, six an action.
     nodes = config.num_simulations + 1
-    return nodes * (statistics + _bytes_of(jax.eval_shape(game.init))) + actions
+    noted = actions  # Which of the root's are illegal; Gumbel's noise, and its schedule of visits.
+    noted += 4 * (actions + config.num_simulations) if config.algorithm == "gumbel" else 0
+    return nodes * (statistics + _bytes_of(jax.eval_shape(game.init))) + noted
 
 
 def device_memory(mesh: Mesh) -> int:

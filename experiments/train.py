@@ -10,23 +10,23 @@ import gc
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh
-from rich.console import Console
 
 from azjax import certificate as certificates
-from azjax import checkpoint, memory, metrics, train
+from azjax import checkpoint, memory, metrics, processes, train
 from azjax.game import Game
 from azjax.player import Player
 from azjax.verify import Verdict
 from azjax.viz import report
-from experiments import console, processes
+from experiments import console, launch
 from experiments.options import Options, Plan, parse
 from experiments.proof import Proof, make_proof, save_portrait
+from experiments.records import make_record, open_sinks, score
 
 
 class Session(NamedTuple):
@@ -69,7 +69,7 @@ def prepare(options: Options) -> Session:
     """
     config, plan = options.config, options.plan
     mesh = train.make_mesh()
-    processes.check()
+    processes.check_devices()
     train.check(config, mesh.size)
     parts = train.make_parts(config)
     goal = _choose_goal(plan, parts.game)
@@ -80,10 +80,10 @@ def prepare(options: Options) -> Session:
     if not options.resume:
         plan = _with_cpu_devices(plan, mesh)
         checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
-    if processes.is_first():
+    if launch.is_first():
         print(memory.describe_plan(memory_plan, mesh.size))
     with (
-        console.busy("compiling…") if processes.is_first() else contextlib.nullcontext(),
+        console.busy("compiling…") if launch.is_first() else contextlib.nullcontext(),
         ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
     ):
         lowered = iterate.lower(train.abstract_state(config, mesh))
@@ -92,7 +92,7 @@ def prepare(options: Options) -> Session:
         if options.resume:
             state, seconds = _restore(run_dir, config, mesh)
             content = dataclasses.asdict(plan)
-            checkpoint.in_first(lambda: checkpoint.write_json(run_dir / "plan.json", content))
+            processes.in_first(lambda: checkpoint.write_json(run_dir / "plan.json", content))
         else:
             state, seconds = train.make_state(config, mesh), 0.0
         iterate, proof = compiled.result(), proof and proof.result()
@@ -129,7 +129,7 @@ def _restore(
 ) -> tuple[train.TrainState, float]:
     """Returns the newest sound state of a run, and the seconds spent until then."""
     state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
-    for sentence in skipped if processes.is_first() else []:
+    for sentence in skipped if launch.is_first() else []:
         console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
     return state, metrics.last_seconds(run_dir / "metrics.jsonl", int(state.iteration))
 
@@ -148,18 +148,18 @@ def run(session: Session) -> int:
     certificate = _certify_goal(session, state, verdict) if start else None
     with (
         checkpoint.Checkpointer(session.run_dir, plan.keep_checkpoints) as checkpointer,
-        _open_sinks(session) as sinks,
+        open_sinks(session.run_dir, start, plan.max_iterations, session.goal) as sinks,
         _Interrupt() as interrupt,
     ):
         while certificate is None and int(state.iteration) < plan.max_iterations:
             state, verdict, record = _advance(session, state)
-            checkpoint.in_first(lambda: [sink(record) for sink in sinks])
+            processes.in_first(lambda: [sink(record) for sink in sinks])
             certificate = _certify_goal(session, state, verdict)
             unproved, interrupted = processes.any_of(certificate is None, interrupt.requested)
             certificate = None if unproved else certificate
             is_last = certificate is not None or record.iteration >= plan.max_iterations
             if is_last or interrupted or record.iteration % plan.checkpoint_every == 0:
-                checkpointer.save(state, _score(record))
+                checkpointer.save(state, score(record))
             if interrupted and not is_last:
                 raise KeyboardInterrupt
     return _finish(session, state, certificate, trained=int(state.iteration) > start)
@@ -170,7 +170,7 @@ def _advance(session: Session, state: train.TrainState):
     before = time.time()
     state, measured = session.iterate(state)
     verdict, portrait = _judge(session, state)
-    record = _make_record(session, state, measured, verdict, before)
+    record = make_record(int(state.iteration), measured, verdict, before, session.started)
     if name := record.non_finite():
         raise Diverged(
             f"{name} became {getattr(record, name)} in iteration {record.iteration}, so training "
@@ -188,7 +188,7 @@ def _judge(session: Session, state: train.TrainState):
 
 
 def _save_portrait(session: Session, iteration: int, portrait) -> None:
-    if processes.is_first():
+    if launch.is_first():
         save_portrait(session.run_dir, iteration, portrait)
 
 
@@ -211,60 +211,6 @@ class _Interrupt:
             signal.signal(number, handler)
 
 
-@contextlib.contextmanager
-def _open_sinks(session: Session) -> Iterator[list[Callable[[metrics.Record], None]]]:
-    """Where process 0 puts the records; the other processes put them nowhere."""
-    sinks = []
-    with contextlib.ExitStack() as stack:
-        checkpoint.in_first(lambda: sinks.extend(_make_sinks(session, stack)))
-        yield sinks
-
-
-def _make_sinks(session: Session, stack: contextlib.ExitStack) -> Iterator[Any]:
-    """The JSON-lines file, and a live table on a terminal or plain lines elsewhere."""
-    path, terminal = session.run_dir / "metrics.jsonl", Console()
-    yield stack.enter_context(
-        contextlib.closing(metrics.JsonLines(path, after=int(session.state.iteration)))
-    )
-    screen = metrics.Plain(sys.stdout)
-    if terminal.is_terminal:
-        screen = metrics.Display(terminal, session.plan.max_iterations, session.goal)
-    yield stack.enter_context(contextlib.closing(screen))
-
-
-def _make_record(session: Session, state, measured, verdict, before: float) -> metrics.Record:
-    """Waits for an iteration's numbers and puts them together."""
-    measured, verdict = jax.device_get((measured, verdict))
-    now, losses = time.time(), measured.losses
-    proof = {}
-    if verdict is not None:
-        proof = {
-            "blunders": int(verdict.blunders),
-            "losing_lines_first": int(verdict.losing_lines[0]),
-            "losing_lines_second": int(verdict.losing_lines[1]),
-            "value_sign_errors": int(verdict.value_sign_errors),
-            "value_error": float(verdict.value_error),
-        }
-    return metrics.Record(
-        iteration=int(state.iteration),
-        seconds=now - session.started,
-        games=int(measured.games),
-        games_per_second=float(measured.games) / (now - before),
-        loss=float(losses.total),
-        value_loss=float(losses.value),
-        policy_loss=float(losses.policy),
-        policy_kl=float(losses.policy_kl),
-        l2=float(losses.l2),
-        grad_norm=float(losses.grad_norm),
-        **proof,
-    )
-
-
-def _score(record: metrics.Record) -> float:
-    """Higher is better: fewest blunders, then lowest loss."""
-    return -record.loss if record.blunders is None else -record.blunders - record.loss / 1e3
-
-
 def _certify_goal(session: Session, state: train.TrainState, verdict: Verdict | None):
     """Returns the certificate if the goal is reached, search included, or None."""
     if not session.proof or not verdict or not certificates.reached(session.goal, verdict):
@@ -281,7 +227,7 @@ def _certify(session: Session, proof: Proof, state: train.TrainState) -> certifi
 def _finish(session: Session, state: train.TrainState, certificate, trained: bool) -> int:
     """Lets process 0 say and write how it ended; the exit status: was the goal reached?"""
     reached = session.goal == "never" or certificate is not None
-    checkpoint.in_first(lambda: _conclude(session, state, certificate, trained, reached))
+    processes.in_first(lambda: _conclude(session, state, certificate, trained, reached))
     return 0 if reached else 1
 
 
@@ -332,7 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
         with _no_garbage_collection():
             session = prepare(_start(options, alone=arguments is None))
         return run(session)
-    except (OSError, checkpoint.CheckpointError, Diverged) as error:
+    except (OSError, checkpoint.CheckpointError, processes.OtherProcessError, Diverged) as error:
         return console.fail(error)
     except ValueError as error:
         if session:  # Not bad input, but a defect.
@@ -340,12 +286,12 @@ def main(arguments: list[str] | None = None) -> int:
         return console.fail(error)
     except KeyboardInterrupt:
         where = f"go on with --resume --run-dir {session.run_dir}" if session else "not started"
-        if processes.is_first():
+        if launch.is_first():
             console.note(f"interrupted: {where}")
         return 130
     finally:
         if options and options.distributed:
-            processes.leave()
+            launch.leave()
 
 
 @contextlib.contextmanager
@@ -366,11 +312,11 @@ def _start(options: Options, alone: bool) -> Options:
       alone: whether the process is the program's own, so that JAX has not started yet.
     """
     if options.distributed:
-        processes.join()
+        launch.join()
     if not (alone or options.distributed):
         return options
     shards, plan = options.config.replay.shards, options.plan
-    number = processes.spread(plan.cpu_devices, shards, options.resume)
+    number = launch.spread(plan.cpu_devices, shards, options.resume)
     return dataclasses.replace(options, plan=dataclasses.replace(plan, cpu_devices=number))
 
 

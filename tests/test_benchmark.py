@@ -18,8 +18,8 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from azjax import train
 from azjax.network import NetworkConfig, make_network
+from experiments import launch
 from experiments import options as training_options
-from experiments import processes
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import (
     batch,
@@ -166,10 +166,6 @@ def test_useful_operations_are_those_of_the_taps_on_the_board():
     assert more - less == 2 * 2 * taps
 
 
-def test_the_tree_is_as_large_as_said():
-    assert 500 < runs.tree_bytes(SMALL, 8) < 2000
-
-
 def test_our_side_runs_on_all_devices(tic_tac_toe):
     network = make_network(NetworkConfig(channels=4, blocks=1), tic_tac_toe)
     folded = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
@@ -214,7 +210,7 @@ def test_cold_compilation_keeps_nothing_and_leaves_the_cache_as_it_was():
     ],
 )
 def test_the_devices_are_the_cores_that_divide_the_games(cores, given, wanted, monkeypatch):
-    monkeypatch.setattr(processes, "cores", lambda: cores)
+    monkeypatch.setattr(launch, "cores", lambda: cores)
     assert devices._fitting(given) == wanted
 
 
@@ -309,7 +305,7 @@ def test_every_number_of_games_is_measured(tmp_path, capsys):
     assert [row["games"] for row in found] == [8, 16]
     for row in found:
         assert row["microseconds"] * row["moves_per_second"] == pytest.approx(1e6)
-        assert row["tree_bytes"] == runs.tree_bytes(SMALL, row["games"])
+        assert 500 < row["tree_bytes"] < 2000
     shown = capsys.readouterr().out
     assert "microseconds/move" in shown and "a move cost" in shown
 

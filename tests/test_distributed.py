@@ -16,7 +16,7 @@ import pytest
 
 from azjax import checkpoint
 from azjax.train import make_mesh
-from experiments import options, processes, train
+from experiments import launch, options, train
 
 # Two processes of two devices each, which the four shards of the buffer are spread over.
 SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
@@ -145,9 +145,9 @@ DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
 from azjax import checkpoint, train
-from experiments import processes
-processes.join()
-processes.spread(2, 4)
+from experiments import launch
+launch.join()
+launch.spread(2, 4)
 state = checkpoint.restore(sys.argv[1], checkpoint.read_config(sys.argv[1])).state
 lines = []
 for device in range(2):
@@ -156,7 +156,7 @@ for device in range(2):
         digest.update(np.asarray(leaf.addressable_data(device)).tobytes())
     lines.append(f"{digest.hexdigest()} {len(state.games.ply.addressable_shards)}")
 pathlib.Path(f"{sys.argv[1]}-{jax.process_index()}").write_text("\\n".join(lines))
-processes.leave()
+launch.leave()
 """
 
 
@@ -287,7 +287,7 @@ GOOD = {
 )
 def test_refuses_wrong_variables(name, value, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        processes.join(GOOD | {name: value})
+        launch.join(GOOD | {name: value})
 
 
 def test_several_processes_need_a_folder_that_they_share(capfd):
@@ -314,7 +314,7 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
     ],
 )
 def test_gives_each_core_a_device(shards, cores, count, number):
-    assert processes.share(shards, cores, count) == number
+    assert launch.share(shards, cores, count) == number
 
 
 @pytest.mark.slow
@@ -326,7 +326,7 @@ def test_a_program_spreads_its_games_over_the_cores_and_goes_on_so(tmp_path):
     assert status == 0, err
     plan = json.loads((run_dir / "plan.json").read_text())
     shards = checkpoint.read_config(run_dir).replay.shards
-    assert plan["cpu_devices"] == processes.share(shards, processes.cores())
+    assert plan["cpu_devices"] == launch.share(shards, launch.cores())
 
 
 def resumed_plan(run_dir, content, *arguments):

@@ -72,7 +72,6 @@ def test_a_tree_is_as_large_as_said(name, algorithm):
     search = make_search(config, game, uniform_evaluator(game))
     keys = jax.random.split(jax.random.key(0), 3)
     tree = jax.eval_shape(search, None, keys, init_batch(game, 3)).tree
-    tree = tree.replace(extra_data=None)
     sizes = [np.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)]
     assert 3 * memory.tree_bytes(config, game) == sum(sizes)
 

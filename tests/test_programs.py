@@ -398,12 +398,12 @@ def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only
 
 def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch, raw_only):
     blunders = iter([9, 3, 5, 4, 8, 7])
-    make_record = train._make_record
+    make_record = train.make_record
 
     def pretend(*arguments):
         return dataclasses.replace(make_record(*arguments), blunders=next(blunders))
 
-    monkeypatch.setattr(train, "_make_record", pretend)
+    monkeypatch.setattr(train, "make_record", pretend)
     assert train_in(tmp_path / "run", *SHORT, "--checkpoint-every", "1") == 0
     assert steps(tmp_path / "run") == [2, 4, 5, 6]
 

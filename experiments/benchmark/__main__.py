@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from azjax import certificate as certificates
-from experiments import console, processes
+from experiments import console, launch
 from experiments.benchmark.batch import time_batches
 from experiments.benchmark.devices import check_devices, split_cpu
 from experiments.benchmark.matches import time_arena
@@ -24,7 +24,7 @@ from experiments.benchmark.training import time_to_perfect, time_verification
 def measure(options: Options) -> dict:
     """Measures; returns the results for JSON."""
     count = jax.device_count()
-    machine = f"{processes.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
+    machine = f"{launch.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
     machine += f", {count} device{'s' if count > 1 else ''}"
     print(f"{machine}; jax {jax.__version__}, python {platform.python_version()}")
     results: dict = {"machine": machine, "devices": count, "versions": certificates.versions()}

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import jax
 from rich.progress import track
 
-from azjax import train
+from azjax import games as game_registry
+from azjax import memory, train
 from experiments import console
 from experiments.benchmark.options import Options
-from experiments.benchmark.runs import make_playing, run_config, tree_bytes
+from experiments.benchmark.runs import make_playing, run_config
 from experiments.benchmark.table import make_table, number
 from experiments.benchmark.timing import median_seconds
 
@@ -34,7 +35,7 @@ class Batch(NamedTuple):
     games: int
     moves_per_second: float
     microseconds: float
-    tree_bytes: float
+    tree_bytes: int
 
 
 def time_batches(options: Options) -> list[dict]:
@@ -54,7 +55,8 @@ def _time_batch(options: Options, mesh: jax.sharding.Mesh, games: int) -> Batch:
     repeats = min(options.repeats, _MOST_REPEATS) if games >= _LARGE else options.repeats
     seconds = median_seconds(repeats, play=lambda: play(state))["play"]
     moves = games * _PLIES
-    return Batch(games, moves / seconds, 1e6 * seconds / moves, tree_bytes(options, games))
+    tree = memory.tree_bytes(config.search, game_registry.make(config.game))
+    return Batch(games, moves / seconds, 1e6 * seconds / moves, tree)
 
 
 def rises(batches: list[Batch]) -> list[tuple[Batch, Batch]]:

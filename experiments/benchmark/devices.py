@@ -4,7 +4,7 @@ import math
 
 import jax
 
-from experiments import processes
+from experiments import launch
 from experiments.benchmark.options import Options
 
 
@@ -17,7 +17,7 @@ def split_cpu(options: Options) -> None:
     Raises:
       ValueError: if both were.
     """
-    told = processes.told()
+    told = launch.told()
     if told and options.cpu_devices:
         raise ValueError(
             f"--cpu-devices is {options.cpu_devices}, and {told} sets a number of devices, too: "
@@ -30,7 +30,7 @@ def split_cpu(options: Options) -> None:
 def _fitting(options: Options) -> int:
     """The largest number of devices up to the cores that divides all that is dealt out."""
     common = math.gcd(*options.shared().values())  # 0 if there is nothing.
-    return processes.share(common, processes.cores())
+    return launch.share(common, launch.cores())
 
 
 def check_devices(options: Options, devices: int) -> None:

@@ -8,13 +8,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from azjax import train
-from azjax.evaluators import uniform_evaluator
-from azjax.game import init_batch
-from azjax.games import make
 from azjax.learner import LearnerConfig
 from azjax.network import NetworkConfig
 from azjax.replay import ReplayConfig
-from azjax.search import SearchConfig, make_search
+from azjax.search import SearchConfig
 from azjax.selfplay import SelfPlayConfig
 from azjax.targets import make_samples
 from experiments.benchmark.options import Options
@@ -100,15 +97,3 @@ def make_learning(config: train.Config, mesh: Mesh) -> Any:
         return train._learn(config, parts, state.key, state.learner, state.replay)[0]
 
     return jax.jit(train._on_mesh(mesh, learn, COPIED))
-
-
-def tree_bytes(options: Options, games: int) -> float:
-    """Bytes of the search's tree for one of a number of games."""
-    game = make("tic_tac_toe")
-    config = SearchConfig("gumbel", num_simulations=options.simulations)
-    search = make_search(config, game, uniform_evaluator(game))
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), games))
-    states = jax.eval_shape(lambda: init_batch(game, games))
-    tree = jax.eval_shape(search, None, keys, states).tree
-    sizes = [leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)]
-    return sum(sizes) / games

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax import train
+from azjax import memory, train
 from azjax.evaluators import network_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.search import SearchConfig, make_search
@@ -24,7 +24,6 @@ from experiments.benchmark.runs import (
     make_playing,
     on_mesh,
     run_config,
-    tree_bytes,
 )
 from experiments.benchmark.setup import Setup, set_up
 from experiments.benchmark.table import Row, rate, show_rows
@@ -46,7 +45,7 @@ def time_speed(options: Options) -> list[dict[str, Any]]:
     rows += _time_learner(setup, config, compiled.their_update)
     rows += time_iteration(setup, config, play, compiled.iterate, state)
     rows += rows_compile
-    rows.append(Row("search tree", "bytes/game", tree_bytes(options, options.games)))
+    rows.append(Row("search tree", "bytes/game", memory.tree_bytes(config.search, setup.game)))
     show_rows(_title(options), rows)
     return [row._asdict() | {"ratio": row.ratio} for row in rows]
 

@@ -1,14 +1,11 @@
-"""The processes of one training run: one alone, or several on one host or on many."""
+"""What happens before JAX starts: a process joins the others, and gets its CPU devices."""
 
-import collections
 import os
 import re
 from collections.abc import Mapping
 
 import jax
-import numpy as np
 from jax._src import distributed  # Nothing public tells the number of processes this early.
-from jax.experimental import multihost_utils
 
 # Variables of the environment, and what they hold if they tell JAX a number of CPU devices.
 _TELL = {"XLA_FLAGS": "xla_force_host_platform_device_count", "JAX_NUM_CPU_DEVICES": ""}
@@ -119,29 +116,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def check() -> None:
-    """Refuses processes that have unequal numbers of devices.
-
-    Raises:
-      ValueError: naming the numbers.
-    """
-    found = collections.Counter(device.process_index for device in jax.devices())
-    if len(set(found.values())) > 1:
-        numbers = ", ".join(str(found[index]) for index in sorted(found))
-        raise ValueError(
-            f"the processes have {numbers} devices: give each the same number, which on CPUs "
-            f"--cpu-devices {min(found.values())} does"
-        )
-
-
 def is_first() -> bool:
     """Whether this is process 0, the one that writes and prints."""
     return distributed.global_state.process_id == 0
-
-
-def any_of(*flags: bool) -> tuple[bool, ...]:
-    """Returns, the same in every process, whether any process raised each flag."""
-    if jax.process_count() == 1:
-        return flags
-    raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
-    return tuple(bool(flag) for flag in raised)
