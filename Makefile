@@ -48,31 +48,23 @@ clean: ## Remove the environment and caches; trained players in runs/ stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
 	find azjax experiments tests -name __pycache__ -prune -exec rm -rf {} +
 
-# These files tell when the environment was last brought up to date.
-$(VENV)/runtime: pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax into $(VENV), which takes a minute or two the first time ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[plots]'
-	@touch $@
+# These files tell when the environment was last brought up to date: with which extras, and which
+# other files that serves as well.
+$(VENV)/runtime: EXTRAS = plots
+$(VENV)/benchmark: EXTRAS = benchmark,plots
+$(VENV)/benchmark: ALSO = runtime
+$(VENV)/cuda: EXTRAS = benchmark,cuda,plots
+$(VENV)/cuda: ALSO = runtime benchmark
+$(VENV)/notebook: EXTRAS = notebook,plots
+$(VENV)/notebook: ALSO = runtime
+$(VENV)/dev: EXTRAS = dev
+$(VENV)/dev: ALSO = runtime benchmark notebook
 
-$(VENV)/benchmark: pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax and the textbook's parts into $(VENV), which takes a minute or two ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[benchmark,plots]'
-	@touch $(VENV)/runtime $@
-
-$(VENV)/cuda: pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax and jax for NVIDIA GPUs into $(VENV), which takes some minutes ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[benchmark,cuda,plots]'
-	@touch $(VENV)/runtime $(VENV)/benchmark $@
-
-$(VENV)/notebook: pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax and JupyterLab into $(VENV), which takes a minute or two ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[notebook,plots]'
-	@touch $(VENV)/runtime $@
-
-$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax and tools into $(VENV), which takes a minute or two the first time ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $(VENV)/runtime $(VENV)/benchmark $(VENV)/notebook $@
+ENVIRONMENTS = $(addprefix $(VENV)/,runtime benchmark cuda notebook dev)
+$(ENVIRONMENTS): pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing azjax with $(EXTRAS) into $(VENV), which takes a minute or two the first time ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@ $(addprefix $(VENV)/,$(ALSO))
 
 $(VENV)/bin/pip:
 	@"$(PYTHON)" -c $(USABLE) 2>/dev/null || { echo "error: azjax needs Python 3.11, 3.12 or 3.13" \
