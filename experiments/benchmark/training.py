@@ -19,11 +19,10 @@ import jax
 from rich.progress import track
 from rich.table import Table
 
-from azjax import certificate as certificates
-from azjax import oracle, presets, train
-from azjax.verify import verify
+from azjax import presets, train
 from experiments import console
 from experiments.benchmark.options import Options
+from experiments.proof import make_proof
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,17 +153,10 @@ def _median(values: list[float | None]) -> float | None:
 def time_verification(options: Options, repeats: int = 15) -> dict[str, float]:
     """Times iterations and verifications in turn, and prints the medians."""
     config, mesh = presets.get(options.preset), train.make_mesh()
-    parts = train.make_parts(config)
-    solution = oracle.solve(parts.game)
     iterate: Any = train.make_iteration(config, mesh)
     abstract = train.abstract_state(config, mesh)
     iterate = iterate.lower(abstract).compile(train.compiler_options())
-    judge = jax.jit(
-        lambda variables: verify(
-            solution, certificates.network_policy(parts, parts.network.fold(variables))
-        ),
-        compiler_options=train.compiler_options(),
-    )
+    judge = make_proof(config, train.make_parts(config), mesh).judge
     state, times = train.make_state(config, mesh), {"iteration": [], "verification": []}
     for _ in range(repeats + 1):
         start = time.perf_counter()
