@@ -150,9 +150,11 @@ def _transform(places: np.ndarray) -> np.ndarray:
 
 _BOARD = np.arange(16).reshape(4, 4)[:3, :3].ravel()
 _TO_SPECTRUM = _transform(_BOARD)
-_FROM_SPECTRUM = _transform(_BOARD + 5).T  # The places one row and one column further.
-# A convolutional layer correlates, so kernels are turned. Each pair stands for two of the 16, and
-# multiplies as the matrix ((re, -im), (im, re)).
+# Back it is the transpose, but for a sixteenth, and for the pairs, each of which stands for two:
+# kernels carry both factors. What is wanted lies one row and one column further.
+_FROM_SPECTRUM = _transform(_BOARD + 5).T
+# A convolutional layer correlates, so kernels are turned. A pair multiplies as the matrix
+# ((re, -im), (im, re)).
 _KERNEL = _transform(_BOARD[::-1]) / 16
 _KERNEL_REAL, _RE, _IM = _KERNEL[:4], 2 * _KERNEL[4::2], 2 * _KERNEL[5::2]
 _KERNEL_PAIRS = np.stack([np.stack([_RE, -_IM], axis=1), np.stack([_IM, _RE], axis=1)], axis=1)

@@ -3,8 +3,8 @@
 Two kinds: the residual tower of AlphaGo Zero (Silver et al. 2017, Methods, "Neural network
 architecture") and a plain multilayer perceptron. Training works on Flax variables; before
 each search `Network.fold` turns them, once, into the arrays that inference needs: BatchNorm
-disappears into the convolutions, and a 3x3 convolution becomes one matrix product over the
-whole board where the board is small enough for that to be the fastest form.
+disappears into the convolutions, and these become the matrix products that are fastest for the
+board (see `convolution.py`).
 """
 
 import dataclasses
