@@ -53,7 +53,7 @@ def make_proof(config: train.Config, parts: train.Parts, mesh: Mesh) -> Proof:
     lowered = jax.jit(judge).lower(average)
     return Proof(
         solution=solution,
-        judge=lowered.compile(train.compiler_options(often=False)),
+        judge=lowered.compile(train.compiler_options()),
         certify=certificates.make_certifier(config, parts, solution),
     )
 
