@@ -297,11 +297,13 @@ def main(arguments: list[str] | None = None) -> int:
 @contextlib.contextmanager
 def _no_garbage_collection():
     """Keeps Python from searching, again and again, the many small objects of tracing."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 def _start(options: Options, alone: bool) -> Options:
