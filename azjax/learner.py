@@ -128,9 +128,7 @@ def make_loss(config: LearnerConfig, network: Network):
         policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
         entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
         squared = jnp.mean(jnp.square(samples.value - value))
-        l2 = (
-            config.l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if config.l2 else jnp.zeros(())
-        )
+        l2 = config.l2 * _squared_norm(params) if config.l2 else jnp.zeros(())
         total = policy + config.value_weight * squared + l2
         losses = Losses(total, squared, policy, policy - entropy, l2, jnp.zeros(()))
         return total, (losses, batch_stats)
