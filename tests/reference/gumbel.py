@@ -1,0 +1,156 @@
+"""Gumbel AlphaZero as its paper has it (Danihelka et al. 2022): nodes, dictionaries, loops."""
+
+import math
+from typing import NamedTuple
+
+from reference import sign
+
+
+class Node:
+    """A position in the tree; its values are for the player to move there."""
+
+    def __init__(self, position, outcome=None):
+        self.position = position
+        self.outcome = outcome  # The result of the game, where it is over.
+        self.logits = {}  # Of the legal actions.
+        self.raw_value = None
+        self.children = {}
+        self.visit_count = 0
+        self.value_sum = 0.0
+
+    @property
+    def value(self):
+        return self.value_sum / self.visit_count
+
+    def visits(self, action):
+        return self.children[action].visit_count if action in self.children else 0
+
+    def q(self, action):
+        child = self.children[action]
+        return sign(self.position, child.position) * child.value
+
+
+class Settings(NamedTuple):
+    num_simulations: int = 32
+    max_considered_actions: int = 16
+    value_scale: float = 0.1
+    maxvisit_init: float = 50.0
+
+
+class Result(NamedTuple):
+    action: int
+    policy: dict[int, float]
+    visit_counts: dict[int, int]
+    value: float
+    margin: float  # By how much the closest of all choices was decided.
+
+
+def search(rules, evaluate, position, noise, settings):
+    """Searches from a position.
+
+    Args:
+      rules: a module of rules; only a game's last move may be rewarded.
+      evaluate: `position -> (logits, value)`, with a logit for every action.
+      position: one that is not over.
+      noise: of the root's actions, one number each.
+      settings: `Settings`.
+    """
+    root, margins = Node(position), []
+    backup([root], expand(rules, evaluate, root))
+
+    def root_score(action):
+        return noise[action] + root.logits[action] + sigma(settings, root)[action]
+
+    for wanted in halving(settings, len(root.logits)):
+        candidates = [a for a in root.logits if root.visits(a) == wanted]
+        action = choose(candidates, root_score, margins)
+        path = [root, child_of(rules, root, action)]
+        while path[-1].logits:
+            action = choose_below(settings, path[-1], margins)
+            path.append(child_of(rules, path[-1], action))
+        backup(path, expand(rules, evaluate, path[-1]))
+    most = max(root.visits(action) for action in root.logits)
+    finalists = [action for action in root.logits if root.visits(action) == most]
+    action = choose(finalists, root_score, margins)
+    visits = {action: root.visits(action) for action in root.logits}
+    return Result(action, improved(settings, root), visits, root.value, min(margins))
+
+
+def halving(settings, num_legal):
+    """For each simulation, how many visits the action has that is to be visited (Algorithm 2)."""
+    left = considered = min(settings.max_considered_actions, num_legal)
+    phases = max(1, math.ceil(math.log2(considered)))
+    wanted, visits = [], 0
+    while len(wanted) < settings.num_simulations:
+        for _ in range(max(1, settings.num_simulations // (phases * left))):
+            wanted += [visits] * left
+            visits += 1
+        left = max(min(2, considered), left // 2)
+    return wanted[: settings.num_simulations]
+
+
+def choose(actions, score, margins):
+    """The action of highest score, the first one if several have it; notes its lead."""
+    scores = [score(action) for action in actions]
+    best, *others = sorted(scores, reverse=True)
+    margins.append(best - max(others, default=-math.inf))
+    return actions[scores.index(best)]
+
+
+def choose_below(settings, node, margins):
+    """Keeps the visits close to the improved policy (Equation 14)."""
+    policy, total = improved(settings, node), sum(map(node.visits, node.logits))
+    return choose(list(policy), lambda a: policy[a] - node.visits(a) / (1 + total), margins)
+
+
+def improved(settings, node):
+    """The policy `softmax(logits + sigma(completed Q))` (Equation 11)."""
+    scores = {a: node.logits[a] + raised for a, raised in sigma(settings, node).items()}
+    return softmax(scores)
+
+
+def sigma(settings, node):
+    """`(c_visit + max N) c_scale Q` (Equation 8), with Q in [0, 1], of visited actions or not."""
+    scale = (settings.maxvisit_init + max(map(node.visits, node.logits))) * settings.value_scale
+    return {action: scale * (q + 1) / 2 for action, q in completed(node).items()}
+
+
+def completed(node):
+    """Each action's Q, or where it has none the mixed value (appendix D)."""
+    prior = softmax(node.logits)
+    visited = [action for action in node.logits if node.visits(action)]
+    mixed = node.raw_value
+    if visited:
+        total, share = sum(map(node.visits, visited)), sum(prior[a] for a in visited)
+        mean = sum(prior[a] * node.q(a) for a in visited) / share
+        mixed = (node.raw_value + total * mean) / (1 + total)
+    return {action: node.q(action) if action in visited else mixed for action in node.logits}
+
+
+def softmax(scores):
+    highest = max(scores.values())
+    weights = {action: math.exp(score - highest) for action, score in scores.items()}
+    return {action: weight / sum(weights.values()) for action, weight in weights.items()}
+
+
+def child_of(rules, node, action):
+    if action not in node.children:
+        after, reward = rules.play(node.position, action)
+        node.children[action] = Node(after, sign(node.position, after) * reward)
+    return node.children[action]
+
+
+def expand(rules, evaluate, node):
+    """Gives a node its logits; returns its value, for the player to move there."""
+    if node.position.over:
+        return node.outcome
+    logits, node.raw_value = evaluate(node.position)
+    node.logits = {action: logits[action] for action in rules.legal(node.position)}
+    return node.raw_value
+
+
+def backup(path, value):
+    """Adds an outcome, for the player at the end of the path, to every node of it."""
+    for node in path:
+        node.visit_count += 1
+        node.value_sum += sign(node.position, path[-1].position) * value
