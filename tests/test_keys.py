@@ -1,0 +1,129 @@
+"""No random key is used twice: not in training from its first draw on, nor in a match."""
+
+import jax
+import pytest
+
+from azjax import agents, arena, train
+from azjax.evaluators import rollout_evaluator
+from azjax.game import init_batch
+from azjax.learner import LearnerConfig
+from azjax.network import NetworkConfig
+from azjax.replay import ReplayConfig
+from azjax.search import SearchConfig, make_search
+from azjax.selfplay import SelfPlayConfig
+from azjax.train import Config
+from ledger import Ledger
+
+CONFIG = Config(
+    search=SearchConfig("puct", num_simulations=3),
+    network=NetworkConfig(kind="mlp", hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=4, plies=3, opening_plies=4),
+    replay=ReplayConfig(capacity=32, shards=2),
+    learner=LearnerConfig(batch_size=4, steps=2),
+)
+
+
+@pytest.fixture
+def ledger(monkeypatch):
+    return Ledger(monkeypatch)
+
+
+def test_training_uses_every_key_once(ledger):
+    """From the seed on, over two iterations: network, games, searches, restarts, learning."""
+    mesh = train.make_mesh(jax.devices()[:1])
+    state = train.make_state(CONFIG, mesh)
+    iterate = train.make_iteration(CONFIG, mesh).lower(state)
+    iterate = iterate.compile(train.compiler_options(often=False))
+    for _ in range(2):
+        state, _ = iterate(state)
+    assert ledger.misused() == {}
+    counts = ledger.counts()
+    moves, batches = 2 * 4 * 3, 2 * 2 * 2  # Two iterations of games and plies, shards and steps.
+    assert counts["uniform"] >= 4 + moves  # Every game's opening, and every restart's.
+    assert counts["loggamma"] == counts["categorical"] == moves
+    assert counts["bits"] == batches  # The symmetries.
+    assert counts["randint"] >= batches  # What is learned from.
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel", "uct"])
+def test_a_search_uses_every_key_once(ledger, tic_tac_toe, algorithm):
+    config = SearchConfig(algorithm, num_simulations=3)
+    search = make_search(config, tic_tac_toe, rollout_evaluator(tic_tac_toe))
+    keys, states = jax.random.split(jax.random.key(0), 2), init_batch(tic_tac_toe, 2)
+    jax.jit(lambda: search(None, keys, states, temperature=1.0, explore=True).action)()
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] >= 2 * 4  # The rollouts from roots and leaves.
+
+
+PLAYERS = {
+    "uct": lambda game: agents.search_agent(
+        game, SearchConfig("uct", num_simulations=3), rollout_evaluator(game)
+    ),
+    "puct, sampled": lambda game: agents.sampled(
+        agents.search_agent(game, SearchConfig("puct", num_simulations=3), rollout_evaluator(game))
+    ),
+    "memory": lambda game: agents.persistent_agent(
+        game, agents.PersistentConfig(num_simulations=3, capacity=64)
+    ),
+}
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
+    """Over both seats, and over two batches of games from each."""
+    first, second = PLAYERS[player](tic_tac_toe), agents.random_agent(tic_tac_toe)
+    key = jax.random.key(0)
+    for seat in (0, 1):
+        arena.play_games(
+            tic_tac_toe, first, second, 4, jax.random.fold_in(key, 2 + seat), seat, batch_size=2
+        )
+    arena.play_match(tic_tac_toe, first, second, 4, key)
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] > 20
+
+
+def test_pairings_of_a_tournament_share_no_key(ledger, tic_tac_toe):
+    players = [agents.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
+    matches = arena.round_robin(tic_tac_toe, players, 2, jax.random.key(0))
+    assert len(matches) == 3
+    assert ledger.misused() == {}
+
+
+def test_the_ledger_finds_what_is_used_twice(ledger):
+    """Inside loops, branches and batches of compiled programs, too."""
+
+    def body(key, split_again):
+        key, other = jax.random.split(key)
+        if split_again:
+            key = other
+        return key, jax.random.uniform(other)
+
+    def run(split_again):
+        keys = jax.random.split(jax.random.key(split_again), 3)
+        scan = jax.vmap(lambda key: jax.lax.scan(lambda k, _: body(k, split_again), key, length=2))
+        return jax.block_until_ready(jax.jit(scan)(keys))
+
+    run(False)
+    assert ledger.misused() == {}
+    run(True)
+    assert sorted(map(sorted, ledger.misused().values())) == [["split", "uniform"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("uses", "sound"),
+    [
+        (["fold_in", "fold_in again"], True),
+        (["fold_in", "fold_in"], False),
+        (["fold_in", "split"], False),
+        (["split", "split"], False),
+        (["normal", "normal"], False),
+        (["normal", "split"], False),
+        (["normal"], True),
+    ],
+)
+def test_what_the_ledger_calls_sound(ledger, uses, sound):
+    key = jax.random.key(0)
+    for use in uses:
+        name, *again = use.split()
+        getattr(jax.random, name)(key, *([len(again)] if name == "fold_in" else []))
+    assert (ledger.misused() == {}) == sound
