@@ -131,6 +131,19 @@ def test_the_key_determines_the_games(game, anyhow, perfect):
     assert match == play_match(game, anyhow, perfect, 100, jax.random.key(0))
 
 
+def test_every_batch_of_games_is_another(game, anyhow):
+    """And the games from one seat are not those from the other."""
+    played = [play_games(game, anyhow, anyhow, 32, KEY, batch_size=8).digests.reshape(4, 8)]
+    match = play_match(game, anyhow, anyhow, 400, KEY)
+    for batch, other in itertools.combinations(played[0], 2):
+        assert len({*batch.tolist()} & {*other.tolist()}) <= 1
+    assert match.moving_first[:3] != (
+        match.moving_second[2],
+        match.moving_second[1],
+        match.moving_second[0],
+    )
+
+
 # Games known in advance.
 
 

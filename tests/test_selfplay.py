@@ -14,6 +14,7 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch, play, random_action, where
 from azjax.search import SearchConfig, SearchResult, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, group_size, start_games, unroll
+from tables import bench
 
 GAMES = {name: games.make(name) for name in games.available()} | {"misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
@@ -128,6 +129,28 @@ def test_the_search_sees_games_in_play_at_the_temperature_of_their_ply(single_mo
 
 
 # --- Moves, with real searches ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+def test_what_is_recorded_is_what_the_search_found(algorithm):
+    """In every field, with noise; a tree's other values differ from the one at its root."""
+    game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
+    search = make_search(
+        SearchConfig(algorithm, num_simulations=8), game, bench("tic_tac_toe").evaluate
+    )
+    config = SelfPlayConfig(plies=1, temperature=0.8)
+    games = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=4)(keys(64))
+    move = functools.partial(unroll, config, game, "relative", search)
+    _, moves = jax.jit(move)(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
+    first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
+    find = jax.jit(functools.partial(search, temperature=0.8, explore=True))
+    found = find(table, first, games.states)
+    np.testing.assert_array_equal(moves.root_value[0], found.value)
+    np.testing.assert_array_equal(moves.action_weights[0], found.action_weights)
+    np.testing.assert_array_equal(moves.action[0], found.action)
+    chosen = np.asarray(found.q_values)[np.arange(64), found.action]
+    for other in (chosen, found.tree.raw_values[:, 0], found.q_values.max(axis=1)):
+        assert (abs(other - found.value) > 1e-3).mean() > 0.9
 
 
 @functools.cache

@@ -1,0 +1,110 @@
+"""What an iteration does between self-play and the optimiser, with known moves in between."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from azjax import train
+from azjax.learner import Learner, LearnerConfig, Losses
+from azjax.network import NetworkConfig
+from azjax.replay import ReplayConfig
+from azjax.selfplay import SelfPlayConfig, Transition
+from azjax.targets import Sample, TargetConfig, make_samples, transform
+from azjax.train import AXIS, Config
+
+PLIES, GAMES, SHARDS, STEPS, BATCH = 6, 16, 2, 8, 32
+CONFIG = Config(
+    network=NetworkConfig(kind="mlp", encoding="absolute", hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=GAMES, plies=PLIES),
+    targets=TargetConfig(outcome_weight=0.7, trace_decay=0.4),
+    replay=ReplayConfig(capacity=GAMES * PLIES, shards=SHARDS),  # Just full.
+    learner=LearnerConfig(batch_size=BATCH, steps=STEPS),
+)
+
+
+@pytest.fixture(scope="module")
+def moves():
+    """Moves that nobody made, every number in them another: `[PLIES, GAMES, ...]`."""
+    rng, axes = np.random.default_rng(0), (PLIES, GAMES)
+    policy = rng.dirichlet(np.ones(9), axes)
+    discount = np.where(rng.random(axes) < 0.2, 0.0, -1.0)
+    return jax.tree.map(
+        lambda leaf: leaf.astype(np.float32) if leaf.dtype == float else leaf,
+        Transition(
+            planes=rng.random((*axes, 3, 3, 3)) < 0.5,
+            legal=rng.random((*axes, 9)) < 0.7,
+            action_weights=policy,
+            root_value=rng.uniform(-1, 1, axes),
+            action=np.zeros(axes, np.int32),
+            reward=np.where(discount == 0, rng.integers(-1, 2, axes), 0.0),
+            discount=discount,
+        ),
+    )
+
+
+def take_down(notes, samples):
+    """Learns nothing, but keeps the batch; the loss is the number of the step, and more."""
+    step, batches = notes
+    batches = jax.tree.map(lambda all, one: all.at[step].set(one), batches, samples)
+    losses = Losses(*(jnp.float32(step + i) for i in range(len(Losses._fields))))
+    return (step + 1, batches), losses
+
+
+@pytest.fixture(scope="module")
+def found(moves):
+    """The buffer, the batches `[STEPS, BATCH, ...]` and the metrics of an iteration."""
+    mesh, parts = train.make_mesh(jax.devices()[:1]), train.make_parts(CONFIG, AXIS)
+    example = train.example_sample(CONFIG, parts.game)
+    blank = jax.tree.map(lambda leaf: jnp.zeros((STEPS, BATCH, *leaf.shape), leaf.dtype), example)
+    parts = parts._replace(learner=Learner(None, take_down))
+    step = functools.partial(train._iteration, CONFIG, parts)
+    state = train.make_state(CONFIG, mesh).replace(learner=(jnp.int32(0), blank))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "_play", lambda config, parts, key, state: (state.games, moves))
+        iterate = jax.jit(train._on_mesh(mesh, step, (train.state_specs(), P())))
+        state, metrics = jax.device_get(iterate(state))
+    return state.replay.experience, state.learner[1], metrics
+
+
+def test_losses_are_the_means_over_the_steps(found):
+    expected = np.mean(np.arange(STEPS)) + np.arange(len(Losses._fields))
+    np.testing.assert_allclose(found[2].losses, expected)
+
+
+def test_only_games_that_ended_are_counted(found, moves):
+    assert found[2].games == (moves.discount == 0).sum() < found[2].moves == GAMES * PLIES
+
+
+def test_the_buffer_holds_the_targets_that_the_settings_ask_for(found, moves):
+    samples = jax.device_get(make_samples(CONFIG.targets, moves))
+    for ours, theirs in zip(found[0], samples, strict=True):
+        by_game = np.swapaxes(theirs, 0, 1).reshape(ours.shape)
+        np.testing.assert_allclose(ours, by_game, atol=1e-6)
+    for other in (TargetConfig(), TargetConfig(0.7), TargetConfig(1.0, 0.4)):
+        assert (abs(make_samples(other, moves).value - samples.value) > 0.01).mean() > 0.4
+
+
+def test_batches_are_samples_under_every_symmetry_alike(found, moves, tic_tac_toe):
+    """Each sample learned is one that was played, turned or mirrored; values tell which one."""
+    samples = jax.tree.map(
+        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), make_samples(CONFIG.targets, moves)
+    )
+    batches = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found[1])
+    rows = abs(samples.value[:, None] - batches.value).argmin(axis=0)
+    originals = Sample(*(np.asarray(leaf)[rows] for leaf in samples))
+    images = jax.vmap(
+        lambda symmetry: jax.vmap(lambda sample: transform(tic_tac_toe, sample, symmetry))(
+            originals
+        )
+    )(jnp.arange(8))
+    same = np.ones((8, STEPS * BATCH), bool)
+    for image, learned in zip(images, batches, strict=True):
+        same &= np.isclose(image, learned, atol=1e-6).reshape(*same.shape, -1).all(axis=-1)
+    assert (same.sum(axis=0) == 1).all()
+    counts = same.sum(axis=1)
+    assert abs(counts - 32).max() < 5 * np.sqrt(32 * 7 / 8)
+    assert len(np.unique(rows)) > 60  # Of 96; with few draws the same batch comes again and again.
