@@ -38,7 +38,486 @@ class Mutation(NamedTuple):
     tests: str
 
 
-MUTATIONS = []
+MUTATIONS = [
+    # The certificate.
+    Mutation(
+        "certificate: searches with noise",
+        "azjax/certificate.py",
+        "result = search(params, keys, states)",
+        "result = search(params, keys, states, explore=True)",
+        "tests/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: searches at temperature 1",
+        "azjax/certificate.py",
+        "result = search(params, keys, states)",
+        "result = search(params, keys, states, 1.0)",
+        "tests/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: searches with default settings",
+        "azjax/certificate.py",
+        """dataclasses.replace(
+            config.search, algorithm=algorithm, num_simulations=num_simulations
+        )""",
+        "SearchConfig(algorithm=algorithm, num_simulations=num_simulations)",
+        "tests/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: both proofs by PUCT",
+        "azjax/certificate.py",
+        'blunders(params, "gumbel")',
+        'blunders(params, "puct")',
+        "tests/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: unbeatable from one seat",
+        "azjax/certificate.py",
+        "return self.losing_lines_first + self.losing_lines_second == 0",
+        "return self.losing_lines_first == 0",
+        "tests/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: the goal is reached from one seat",
+        "azjax/certificate.py",
+        "not np.any(verdict.losing_lines)",
+        "not np.any(verdict.losing_lines[0])",
+        "tests/test_certificate.py",
+    ),
+    # Gumbel.
+    Mutation(
+        "gumbel: halving ignores Q",
+        "azjax/search/gumbel.py",
+        "gumbel + logits - jnp.max(logits) + qtransform(tree, node)",
+        "gumbel + logits - jnp.max(logits)",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: halving takes Q unscaled",
+        "azjax/search/gumbel.py",
+        "jnp.max(logits) + qtransform(tree, node)",
+        "jnp.max(logits) + jnp.where(visits > 0, tree.qvalues(node), tree.raw_values[node])",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: halving ignores the noise",
+        "azjax/search/gumbel.py",
+        "jnp.maximum(-1e9, gumbel + logits",
+        "jnp.maximum(-1e9, logits",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: the action is chosen without the noise",
+        "azjax/search/gumbel.py",
+        "jnp.where(finalist, gumbel + improved, -jnp.inf)",
+        "jnp.where(finalist, improved, -jnp.inf)",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: the interior follows the prior alone",
+        "azjax/search/gumbel.py",
+        "None, tree, node, None, qtransform=qtransform",
+        "None, tree, node, None, qtransform=lambda tree, node: 0.0",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: gumbel_scale without effect",
+        "azjax/search/gumbel.py",
+        "gumbel = config.gumbel_scale * jax",
+        "gumbel = jax",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: value_scale without effect",
+        "azjax/search/gumbel.py",
+        "value_scale=config.value_scale / 2",
+        "value_scale=0.05",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: maxvisit_init without effect",
+        "azjax/search/gumbel.py",
+        "maxvisit_init=config.maxvisit_init",
+        "maxvisit_init=50.0",
+        "tests/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: max_considered_actions without effect",
+        "azjax/search/gumbel.py",
+        "max_considered = min(config.max_considered_actions, num_actions)",
+        "max_considered = min(16, num_actions)",
+        "tests/test_gumbel.py",
+    ),
+    # PUCT.
+    Mutation(
+        "puct: dirichlet_alpha without effect",
+        "azjax/search/puct.py",
+        "alpha, fraction = config.dirichlet_alpha, config.dirichlet_fraction",
+        "alpha, fraction = 0.3, config.dirichlet_fraction",
+        "tests/test_search.py",
+    ),
+    Mutation(
+        "puct: dirichlet_fraction without effect",
+        "azjax/search/puct.py",
+        "alpha, fraction = config.dirichlet_alpha, config.dirichlet_fraction",
+        "alpha, fraction = config.dirichlet_alpha, 0.25",
+        "tests/test_search.py",
+    ),
+    Mutation(
+        "puct: noise and move share a key",
+        "azjax/search/puct.py",
+        "key_noise, key_action = keys[:, 0], keys[:, 1]",
+        "key_noise, key_action = keys[:, 0], keys[:, 0]",
+        "tests/test_keys.py",
+    ),
+    # Training.
+    Mutation(
+        "training: never augments by symmetry",
+        "azjax/train.py",
+        "samples = jax.vmap(functools.partial(augment, parts.game))(keys[:, 1], samples)",
+        "samples = samples",
+        "tests/test_iteration.py",
+    ),
+    Mutation(
+        "training: ignores the targets' settings",
+        "azjax/train.py",
+        "make_samples(config.targets, transitions)",
+        "make_samples(TargetConfig(), transitions)",
+        "tests/test_iteration.py",
+    ),
+    Mutation(
+        "training: reports the losses of the last step",
+        "azjax/train.py",
+        "losses=jax.tree.map(jnp.mean, losses),",
+        "losses=jax.tree.map(lambda loss: loss[-1], losses),",
+        "tests/test_iteration.py",
+    ),
+    Mutation(
+        "training: counts every move as a finished game",
+        "azjax/train.py",
+        "jnp.sum(transitions.discount == 0, dtype=jnp.float32)",
+        "jnp.sum(transitions.discount <= 0, dtype=jnp.float32)",
+        "tests/test_iteration.py",
+    ),
+    # Self-play and matches.
+    Mutation(
+        "self-play: records the value of the best action",
+        "azjax/selfplay.py",
+        "root_value=result.value,",
+        "root_value=jnp.take_along_axis(result.q_values, result.action[:, None], 1)[:, 0],",
+        "tests/test_selfplay.py",
+    ),
+    Mutation(
+        "arena: both seats play with one key",
+        "azjax/arena.py",
+        "key_seat = jax.random.fold_in(key, seat)",
+        "key_seat = key",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "arena: all batches are the same games",
+        "azjax/arena.py",
+        "key_batch = jax.random.fold_in(key, batch)",
+        "key_batch = key",
+        "tests/test_keys.py tests/test_arena.py",
+    ),
+    # Keys.
+    Mutation(
+        "keys: restarts reuse the search's",
+        "azjax/selfplay.py",
+        "start_games(config, game, key[:, 1])",
+        "start_games(config, game, key[:, 0])",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "keys: learning reuses the play key",
+        "azjax/train.py",
+        "_learn(config, parts, key_learn, state.learner, replay)",
+        "_learn(config, parts, key_play, state.learner, replay)",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "keys: the symmetry is drawn with the sampling key",
+        "azjax/train.py",
+        "(keys[:, 1], samples)",
+        "(keys[:, 0], samples)",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "keys: games start with the network's",
+        "azjax/train.py",
+        "game_keys = jax.random.split(key_games, config.selfplay.games)",
+        "game_keys = jax.random.split(key_network, config.selfplay.games)",
+        "tests/test_keys.py",
+    ),
+    # Everything else.
+    Mutation(
+        "keys: every iteration draws the same",
+        "azjax/train.py",
+        "    key = jax.random.fold_in(state.key, state.iteration)\n    key_play",
+        "    key = state.key\n    key_play",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "verify: a value of 0 has the right sign",
+        "azjax/verify.py",
+        "~(values * truth > 0)",
+        "(values * truth < 0)",
+        "tests/test_verify.py",
+    ),
+    Mutation(
+        "verify: the opponent follows the policy, too",
+        "azjax/verify.py",
+        "jnp.where(seats[:, None, :], chosen[..., None], solution.legal[..., None])",
+        "jnp.broadcast_to(chosen[..., None], (*chosen.shape, 2))",
+        "tests/test_verify.py",
+    ),
+    Mutation(
+        "oracle: finished games are the last mover's loss",
+        "azjax/oracle.py",
+        "np.where(same, 1, -1)",
+        "np.where(same, -1, 1)",
+        "tests/test_oracle.py",
+    ),
+    Mutation(
+        "targets: a game that is cut off counts as drawn",
+        "azjax/targets.py",
+        "jnp.where(last.discount == 0, last.reward, last.root_value)",
+        "last.reward",
+        "tests/test_targets.py",
+    ),
+    Mutation(
+        "targets: trace_decay forgets the last position",
+        "azjax/targets.py",
+        "carry = (1 - trace_decay) * last.root_value + trace_decay * cut",
+        "carry = cut",
+        "tests/test_targets.py",
+    ),
+    Mutation(
+        "learner: value_weight without effect",
+        "azjax/learner.py",
+        "total = policy + config.value_weight * squared + l2",
+        "total = policy + squared + l2",
+        "tests/test_learner.py",
+    ),
+    Mutation(
+        "learner: final_learning_rate without effect",
+        "azjax/learner.py",
+        "floor = config.final_learning_rate / config.learning_rate",
+        "floor = 0.1",
+        "tests/test_learner.py",
+    ),
+    Mutation(
+        "learner: the average starts as slowly as it goes on",
+        "azjax/learner.py",
+        "jnp.minimum(config.average_decay, (1 + state.step) / (10 + state.step))",
+        "config.average_decay * jnp.ones(())",
+        "tests/test_learner.py",
+    ),
+    Mutation(
+        "learner: devices keep their own gradients",
+        "azjax/learner.py",
+        "grads, losses = mean((ravel_pytree(grads)[0], losses))",
+        "grads, losses = ravel_pytree(grads)[0], mean(losses)",
+        "tests/test_learner.py",
+    ),
+    Mutation(
+        "replay: all shards draw the same places",
+        "azjax/replay.py",
+        "jax.vmap(ring.add), jax.vmap(sample))",
+        "jax.vmap(ring.add), lambda s, k: jax.vmap(sample, (0, None))(s, k[0]))",
+        "tests/test_replay.py",
+    ),
+    Mutation(
+        "network: evaluation_dtype without effect",
+        "azjax/network.py",
+        "dtype = jnp.dtype(config.evaluation_dtype)",
+        'dtype = jnp.dtype("float32")',
+        "tests/test_network.py",
+    ),
+    Mutation(
+        "network: the proof plays with other statistics than training",
+        "azjax/network.py",
+        'norm["bias"] - stats["mean"] * scale',
+        'norm["bias"]',
+        "tests/test_network.py",
+    ),
+    Mutation(
+        "network: statistics of one device",
+        "azjax/network.py",
+        "axis = self.axis_name if train else None",
+        "axis = None",
+        "tests/test_network.py tests/test_train.py",
+    ),
+    Mutation(
+        "evaluators: rollouts forget whose reward it is",
+        "azjax/evaluators.py",
+        "weight * step.discount), None",
+        "weight * jnp.abs(step.discount)), None",
+        "tests/test_evaluators.py",
+    ),
+    Mutation(
+        "evaluators: all rollouts of a batch are alike",
+        "azjax/evaluators.py",
+        "keys = jax.random.split(key, batch)",
+        "keys = jnp.broadcast_to(key, (batch,))",
+        "tests/test_evaluators.py",
+    ),
+    Mutation(
+        "agents: sampling and acting share a key",
+        "azjax/agents/agent.py",
+        "return draw(key_draw, agent.act(params, key_act, states))",
+        "return draw(key_act, agent.act(params, key_act, states))",
+        "tests/test_keys.py",
+    ),
+    Mutation(
+        "agents: alpha-beta cuts at what the mover has",
+        "azjax/agents/negamax.py",
+        "((node.best < node.beta) | (not prune))",
+        "((node.best < node.alpha) | (node.best < node.beta - 1) | (not prune))",
+        "tests/test_agents.py",
+    ),
+    Mutation(
+        "agents: a persistent player's exploration without effect",
+        "azjax/agents/persistent.py",
+        "score = value + config.exploration * bound",
+        "score = value + jnp.sqrt(2.0) * bound",
+        "tests/test_agents.py",
+    ),
+    Mutation(
+        "agents: a persistent player sees outcomes for player 0",
+        "azjax/agents/persistent.py",
+        "q_values=sign * mean,",
+        "q_values=mean,",
+        "tests/test_agents.py",
+    ),
+    Mutation(
+        "uct: exploration without effect",
+        "azjax/search/uct.py",
+        "bound = config.exploration * jnp",
+        "bound = 1.4142135 * jnp",
+        "tests/test_uct.py",
+    ),
+    Mutation(
+        "tree: finished games are searched below",
+        "azjax/search/make.py",
+        "value=jnp.where(over, 0.0, value),",
+        "value=value,",
+        "tests/test_search.py",
+    ),
+    Mutation(
+        "ratings: the advantage of moving first is ignored",
+        "azjax/ratings.py",
+        "win = (eye[first] - eye[second] + eye[-2]) / 2",
+        "win = (eye[first] - eye[second]) / 2",
+        "tests/test_ratings.py",
+    ),
+    Mutation(
+        "checkpoint: the worst is kept as the best",
+        "azjax/checkpoint.py",
+        "best = max(steps",
+        "best = min(steps",
+        "tests/test_checkpoint.py",
+    ),
+    Mutation(
+        "player: plays the parameters, not their average",
+        "azjax/player.py",
+        "params=parts.network.fold(state.learner.average),",
+        "params=parts.network.fold(state.learner.variables),",
+        "tests/test_api.py",
+    ),
+    Mutation(
+        "metrics: earlier sittings cost no time",
+        "azjax/metrics.py",
+        "return next(found, 0.0)",
+        "return 0.0",
+        "tests/test_metrics.py",
+    ),
+    Mutation(
+        "memory: nothing is refused",
+        "azjax/memory.py",
+        "if plan.total <= plan.limit:",
+        "if plan.total <= plan.limit or True:",
+        "tests/test_memory.py",
+    ),
+    Mutation(
+        "processes: all must ask before one is heard",
+        "azjax/processes.py",
+        "raised = np.any(",
+        "raised = np.all(",
+        "tests/test_distributed.py",
+    ),
+    Mutation(
+        "viz: the picture judges the average member once",
+        "azjax/viz/atlas.py",
+        "zeros.at[classes].add(error) / np.maximum(atlas.members, 1)",
+        "zeros.at[classes].add(error)",
+        "tests/test_atlas.py",
+    ),
+    Mutation(
+        "viz: a trace backs up without the turn's sign",
+        "azjax/viz/trace.py",
+        "discount * value)",
+        "abs(discount) * value)",
+        "tests/test_trace.py",
+    ),
+    Mutation(
+        "viz: games of self-play are shown without noise",
+        "azjax/viz/games.py",
+        "search(jax.random.fold_in(key, ply), states, temperatures, 1.0)",
+        "search(jax.random.fold_in(key, ply), states, temperatures, 0.0)",
+        "tests/test_report.py",
+    ),
+    Mutation(
+        "programs: losing lines of both seats exchanged",
+        "experiments/records.py",
+        '"losing_lines_first": int(verdict.losing_lines[0]),',
+        '"losing_lines_first": int(verdict.losing_lines[1]),',
+        "tests/test_programs.py",
+    ),
+    Mutation(
+        "programs: the best checkpoint is the one with most blunders",
+        "experiments/records.py",
+        "else -record.blunders - record.loss / 1e3",
+        "else record.blunders - record.loss / 1e3",
+        "tests/test_programs.py tests/test_metrics.py",
+    ),
+    Mutation(
+        "programs: the parameters are judged, not their average",
+        "experiments/train.py",
+        "    average = train.one_copy(state.learner.average)\n    return session.proof",
+        "    average = train.one_copy(state.learner.variables)\n    return session.proof",
+        "tests/test_programs.py",
+    ),
+    Mutation(
+        "players: a number of simulations is ignored",
+        "experiments/players.py",
+        "number = spec.number or search.num_simulations",
+        "number = search.num_simulations",
+        "tests/test_players.py",
+    ),
+    Mutation(
+        "lecture: who moves first is forgotten",
+        "experiments/lecture/matches.py",
+        "return games._replace(outcomes=-games.outcomes)",
+        "return games",
+        "tests/test_lecture.py",
+    ),
+    Mutation(
+        "games: a diagonal of Connect Four does not win",
+        "azjax/games/connect_four.py",
+        "((0, 1), (1, 0), (1, 1), (1, -1))",
+        "((0, 1), (1, 0), (1, 1))",
+        "tests/test_games.py",
+    ),
+    Mutation(
+        "game: the turn's sign after a second move",
+        "azjax/game.py",
+        "discount = jnp.where(same_player, 1.0, -1.0)",
+        "discount = -jnp.ones_like(reward)",
+        "tests/test_search.py",
+    ),
+]
 
 
 def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
@@ -55,7 +534,7 @@ def copy_tree(folder: pathlib.Path) -> None:
     (folder / ".pytest_cache").symlink_to(cache)
 
 
-def survives(mutation: Mutation) -> str:
+def _survives(mutation: Mutation) -> str:
     """Returns why a mistake was not noticed, or nothing if it was."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary) / "azjax"
@@ -83,7 +562,7 @@ def main() -> int:
     chosen = [m for m in MUTATIONS if not options.words or any(w in m.name for w in options.words)]
     unnoticed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for mutation, why in zip(chosen, pool.map(survives, chosen), strict=True):
+        for mutation, why in zip(chosen, pool.map(_survives, chosen), strict=True):
             unnoticed += bool(why)
             print(f"{'NOT NOTICED' if why else 'noticed':<12} {mutation.name}  {why}", flush=True)
     print(f"{len(chosen) - unnoticed} of {len(chosen)} mistakes were noticed")

@@ -1,0 +1,18 @@
+"""The table of mistakes fits the code: `mutations.py` itself is run by hand."""
+
+from mutations import MUTATIONS, ROOT
+
+
+def test_every_mistake_can_be_made():
+    """Its text is there once, and so are the tests that should notice."""
+    stale = [
+        mutation.name
+        for mutation in MUTATIONS
+        if (ROOT / mutation.file).read_text().count(mutation.old) != 1
+        or not all((ROOT / path).is_file() for path in mutation.tests.split())
+    ]
+    assert stale == []
+
+
+def test_every_mistake_has_a_name_of_its_own():
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 48
