@@ -2,20 +2,20 @@
 
 A run directory holds `config.json` and `checkpoints/ITERATION/`, each checkpoint complete:
 parameters, optimiser, buffer, games in flight, key and counter. It is written beside its
-final place and renamed when it is whole, so a killed run leaves no half of one; the digests
-of its files find out one that was damaged later. Only arrays and JSON are read back: loading
-a stranger's checkpoint runs no code.
+final place and renamed when it is whole, so a killed run leaves no half of one; the digests in
+its summary find out one that was damaged later, or is not of these settings. Only arrays and
+JSON are read back: loading a stranger's checkpoint runs no code.
 
 Several processes may train one network together, with a run directory that all of them see.
 They all call the same functions; process 0 alone writes.
 """
 
 import dataclasses
-import hashlib
 import json
 import logging
 import os
 import pathlib
+import re
 import shutil
 import textwrap
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +27,8 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from azjax.processes import in_all, in_first
-from azjax.settings import from_dict
+from azjax.settings import flatten, from_dict
+from azjax.summary import Summary, describe, digest_files, read_summary, seal
 from azjax.train import (
     Config,
     TrainState,
@@ -68,14 +69,18 @@ class Checkpointer:
         Args:
           run_dir: the run directory; it must hold a `config.json` (see `create_run`).
           keep: how many of the newest checkpoints to keep, beside the best one.
+
+        Raises:
+          CheckpointError: if `config.json` cannot be used.
         """
         logging.getLogger("absl").setLevel(logging.CRITICAL)  # What fails is raised as well.
         self._folder, self._keep = _checkpoints(run_dir), keep
-        in_first(self._clear)
+        in_first(self._open)
         self._writer = _orbax()
 
-    def _clear(self) -> None:
-        """Deletes what a run that was killed while it wrote has left."""
+    def _open(self) -> None:
+        """Reads the settings, and deletes what a run that was killed while it wrote has left."""
+        self._settings = dataclasses.asdict(read_config(self._folder.parent))
         for pattern in ("*.partial", "*.deleted"):
             for leftover in self._folder.glob(pattern):
                 shutil.rmtree(leftover)
@@ -111,9 +116,14 @@ class Checkpointer:
         partial = self._folder / f"{folder.name}.partial"
         try:
             self._writer.save(partial / "state", args=ocp.args.StandardSave(plain))
-            digests = _digests(partial / "state")
-            summary = {"score": float(score), "arrays": _describe(plain), "sha256": digests}
-            write_json(partial / "summary.json", summary)
+            summary = Summary(
+                iteration=int(plain.iteration),
+                score=float(score),
+                arrays=describe(plain),
+                settings=self._settings,
+                files=digest_files(partial / "state"),
+            )
+            write_json(partial / "summary.json", seal(summary))
             os.rename(partial, folder)
         except (OSError, ValueError) as error:  # Orbax has both for a disk that is full.
             raise CheckpointError(
@@ -194,7 +204,8 @@ def read_config(run_dir: Path) -> Config:
     """Reads the configuration of a run.
 
     Raises:
-      CheckpointError: if there is no run, or its configuration cannot be understood.
+      CheckpointError: if there is no run, or its configuration cannot be understood, or is
+        not the one that its checkpoints were written with.
     """
     path = pathlib.Path(run_dir) / "config.json"
     if not path.exists():
@@ -202,7 +213,37 @@ def read_config(run_dir: Path) -> Config:
             f"{run_dir} is not a run directory (no config.json in it): give the folder that "
             "a training run made, such as runs/tic_tac_toe-default-1"
         )
-    return read_settings(path, Config)
+    config = read_settings(path, Config)
+    _check_settings(run_dir, config)
+    return config
+
+
+def _check_settings(run_dir: Path, config: Config) -> None:
+    """Refuses settings that a sound checkpoint was not written with."""
+    folder, path = _checkpoints(run_dir), pathlib.Path(run_dir) / "config.json"
+    for step in _steps(folder):
+        try:
+            content = read_summary(folder / str(step)).settings
+        except ValueError:
+            continue  # Who restores it hears of the damage.
+        pairs = zip(flatten(config), flatten(_understand(content, step)), strict=True)
+        differing = [(name, here, there) for (name, here), (_, there) in pairs if here != there]
+        for name, here, there in differing[:1]:
+            raise CheckpointError(
+                f"{name} is {here!r} in {path}, and checkpoint {step} was written with "
+                f"{there!r}: restore the file"
+            )
+
+
+def _understand(content: dict, step: int) -> Config:
+    """Reads the settings that a checkpoint was written with."""
+    try:
+        return from_dict(Config, content)
+    except ValueError as error:
+        raise CheckpointError(
+            f"checkpoint {step} was written with settings that this version does not have "
+            f"({error}): use the version that wrote it"
+        ) from error
 
 
 def read_settings(path: Path, cls: type[Settings]) -> Settings:
@@ -213,7 +254,7 @@ def read_settings(path: Path, cls: type[Settings]) -> Settings:
     """
     try:
         return from_dict(cls, json.loads(pathlib.Path(path).read_text()))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:  # The last if it is nested deeply.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 
@@ -239,9 +280,11 @@ def restore(
       step: read the checkpoint of this iteration and no other.
 
     Raises:
-      CheckpointError: if there are checkpoints but none is sound, or not the one asked for.
+      CheckpointError: if there are checkpoints but none is sound, or not the one asked for, or
+        one was written with other settings.
     """
     folder = _checkpoints(run_dir)
+    in_all(lambda: _check_settings(run_dir, config))
     mesh = make_mesh() if mesh is None else mesh
     if step is not None:
         return _restore_one(run_dir, config, mesh, step)
@@ -290,7 +333,7 @@ def _summarize(error: Exception) -> str:
 def _steps(folder: pathlib.Path) -> list[int]:
     """The iterations that have a checkpoint in a folder, newest first."""
     names = (path.name for path in folder.glob("*"))
-    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+    return sorted((int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n)), reverse=True)
 
 
 def _set_aside(run_dir: pathlib.Path, steps: list[int]) -> None:
@@ -306,14 +349,14 @@ def _set_aside(run_dir: pathlib.Path, steps: list[int]) -> None:
 
 def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
     """Reads one checkpoint, once its files and arrays are known to be what they should be."""
-    summary, found = _read_summary(folder), _digests(folder / "state")
-    expected = summary["sha256"]
+    summary, found = read_summary(folder), digest_files(folder / "state")
+    expected = summary.files
     for name in sorted({*expected, *found}):
         if expected.get(name) != found.get(name):
             what = "was changed" if name in found else "is missing"
             raise ValueError(f"its file state/{name} {what}")
-    if summary["arrays"] != _describe(target):
-        raise ValueError("its arrays do not fit the settings in config.json")
+    if summary.arrays != describe(target):
+        raise ValueError("its arrays are not those that this version makes of its settings")
     with _orbax() as reader:
         return _from_plain(reader.restore(folder / "state", args=ocp.args.StandardRestore(target)))
 
@@ -321,33 +364,9 @@ def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
 def _score(folder: pathlib.Path) -> float:
     """The score that a checkpoint was saved with; the lowest if it cannot be read."""
     try:
-        return _read_summary(folder)["score"]
+        return read_summary(folder).score
     except ValueError:
         return -np.inf
-
-
-def _read_summary(folder: pathlib.Path) -> dict[str, Any]:
-    kinds = {"score": float, "arrays": dict, "sha256": dict}
-    try:
-        summary = json.loads((folder / "summary.json").read_text())
-        return {name: kind(summary[name]) for name, kind in kinds.items()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError("its summary.json is missing or damaged") from error
-
-
-def _describe(plain: TrainState) -> dict[str, str]:
-    """The type and shape of every array, by its name in the state."""
-    leaves = jax.tree_util.tree_leaves_with_path(plain)
-    return {jax.tree_util.keystr(path): f"{x.dtype}{list(x.shape)}" for path, x in leaves}
-
-
-def _digests(folder: pathlib.Path) -> dict[str, str]:
-    """The SHA-256 of every file in a folder, by its path."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
 
 
 def _checkpoints(run_dir: Path) -> pathlib.Path:

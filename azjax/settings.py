@@ -88,3 +88,13 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         wanted = hint.__name__ if isinstance(hint, type) else str(hint)
         raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
     return value
+
+
+def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    """Lists the settings of a (nested) dataclass with their dotted names."""
+    found = []
+    for field in dataclasses.fields(config):
+        value, name = getattr(config, field.name), prefix + field.name
+        nested = dataclasses.is_dataclass(value)
+        found += flatten(value, f"{name}.") if nested else [(name, value)]
+    return found

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from azjax import checkpoint, presets, train
+from azjax.settings import flatten
 from experiments import console
 
 
@@ -114,15 +115,4 @@ def _fixed(options: Options) -> list[tuple[str, Any]]:
     """Lists the settings that no resumed run may change, with their dotted names."""
     plan = options.plan
     own = [(name, getattr(plan, name)) for name in ("preset", "smoke", "cpu_devices")]
-    return [*own, *_flatten(options.config)]
-
-
-def _flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Lists the settings of a nested dataclass with their dotted names."""
-    found = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        nested = dataclasses.is_dataclass(value)
-        name = prefix + field.name
-        found += _flatten(value, f"{name}.") if nested else [(name, value)]
-    return found
+    return [*own, *flatten(options.config)]

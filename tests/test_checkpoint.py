@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import checkpoint, presets, train
+from azjax import checkpoint, presets, summary, train
 from azjax.checkpoint import Checkpointer, CheckpointError
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -209,6 +209,43 @@ def exchange_the_arrays(folder):
     shutil.copytree(folder.parent / "1" / "state", folder / "state")
 
 
+def edit_the_score(folder):
+    write_summary(folder, read_summary(folder) | {"score": 9.0})
+
+
+def seal_nonsense(folder):
+    """What somebody writes who knows how the digest is made."""
+    content = read_summary(folder) | {"files": 3}
+    write_summary(folder, content | {"sha256": summary._digest(without_digest(content))})
+
+
+def nest_the_summary_deeply(folder):
+    (folder / "summary.json").write_text("[" * 10_000)
+
+
+def forget_the_settings(folder):
+    """What an earlier version wrote."""
+    content = read_summary(folder)
+    write_summary(folder, {name: content[name] for name in ("score", "arrays", "sha256")})
+
+
+def take_the_place_of_another(folder):
+    shutil.rmtree(folder)
+    shutil.copytree(folder.parent / "1", folder)
+
+
+def read_summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def write_summary(folder, content):
+    (folder / "summary.json").write_text(json.dumps(content))
+
+
+def without_digest(content):
+    return {name: value for name, value in content.items() if name != "sha256"}
+
+
 def largest_file(folder):
     return max(folder.rglob("*"), key=lambda path: path.stat().st_size * path.is_file())
 
@@ -223,6 +260,11 @@ DAMAGES = [
     spoil_the_summary,
     add_a_file,
     exchange_the_arrays,
+    edit_the_score,
+    seal_nonsense,
+    nest_the_summary_deeply,
+    forget_the_settings,
+    take_the_place_of_another,
 ]
 
 
@@ -271,12 +313,107 @@ def test_says_so_when_all_are_damaged_and_moves_nothing(run):
     assert files(run) == before
 
 
-@pytest.mark.parametrize("hidden", [(16,), (64,), (32, 32)])
-def test_the_wrong_configuration_costs_no_checkpoint(hidden, run):
+def swap(run, left, right):
+    folder = run / "checkpoints"
+    (folder / left).rename(folder / "between")
+    (folder / right).rename(folder / left)
+    (folder / "between").rename(folder / right)
+
+
+def test_a_swapped_checkpoint_counts_as_damaged(run, state):
+    swap(run, "2", "3")
+    for iteration, other in ((2, 3), (3, 2)):
+        said = f"checkpoint {iteration} in .* .it is the checkpoint of iteration {other}.: use one"
+        with pytest.raises(CheckpointError, match=said):
+            azjax.load(run, iteration)
+    restored, skipped = restore(run, set_aside=True)
+    assert_same(restored, at(state, 1))
+    assert "is damaged (it is the checkpoint of iteration 2)" in skipped[0]
+    assert "is damaged (it is the checkpoint of iteration 3)" in skipped[1]
+    assert steps(run) == [1]
+    assert sorted(path.name for path in (run / "damaged").iterdir()) == ["2-1", "3-1"]
+
+
+@pytest.mark.parametrize("name", ["003", "²", "٣", "-3", "3 "])
+def test_only_a_plain_number_is_a_checkpoint(name, run, state):
+    (run / "checkpoints" / "3").rename(run / "checkpoints" / name)
+    assert checkpoint.iterations(run) == [1, 2]
+    assert_same(restore(run, set_aside=True).state, at(state, 2))
+
+
+def test_says_that_an_earlier_version_wrote_it(run):
+    for step in (1, 2, 3):
+        forget_the_settings(run / "checkpoints" / str(step))
+    with pytest.raises(CheckpointError, match="3: an earlier version of azjax wrote it, which"):
+        restore(run, set_aside=True)
+    assert steps(run) == [1, 2, 3]
+
+
+CHANGES = {
+    "seed": (1, "seed is 1 in", "with 0: restore the file"),
+    "learner.l2": (0.5, "learner.l2 is 0.5 in", "restore the file"),
+    "network.hidden": ([32, 32], "network.hidden is (32, 32) in", "with (32,): restore the file"),
+    "game": ("connect_four", "game is 'connect_four' in", "with 'tic_tac_toe': restore the file"),
+}
+
+
+@pytest.mark.parametrize("setting", CHANGES)
+def test_the_wrong_configuration_costs_no_checkpoint(setting, run):
+    value, *fragments = CHANGES[setting]
+    edit_config(run, setting, value)
+    other = checkpoint.read_settings(run / "config.json", train.Config)
+    flip_a_byte(run / "checkpoints" / "3")
     before = files(run)
-    other = dataclasses.replace(CONFIG, network=dataclasses.replace(CONFIG.network, hidden=hidden))
-    with pytest.raises(CheckpointError, match="its arrays do not fit the settings"):
-        checkpoint.restore(run, other, set_aside=True)
+    for read in (
+        checkpoint.read_config,
+        azjax.load,
+        Checkpointer,
+        lambda run: azjax.load(run, 1),
+        lambda run: checkpoint.restore(run, other, set_aside=True),
+        lambda run: checkpoint.restore(run, other, step=1),
+    ):
+        with pytest.raises(CheckpointError) as error:
+            read(run)
+        for fragment in [*fragments, f"{run / 'config.json'}, and checkpoint 3 was written with"]:
+            assert fragment in str(error.value)
+        assert "\n" not in str(error.value)
+    assert files(run) == before
+
+
+def edit_config(run, setting, value):
+    content = json.loads((run / "config.json").read_text())
+    *parents, name = setting.split(".")
+    target = content
+    for parent in parents:
+        target = target[parent]
+    target[name] = value
+    (run / "config.json").write_text(json.dumps(content))
+
+
+def test_a_setting_left_out_of_both_has_its_default(run):
+    for path in (run / "config.json", *run.rglob("summary.json")):
+        content = json.loads(path.read_text())
+        del content.get("settings", content)["seed"]
+        if "settings" in content:
+            content["sha256"] = summary._digest(without_digest(content))
+        path.write_text(json.dumps(content))
+    assert azjax.load(run).config == CONFIG
+
+
+def test_refuses_a_checkpoint_with_settings_of_another_version(run):
+    content = read_summary(run / "checkpoints" / "2")
+    content["settings"]["colour"] = "red"
+    content["sha256"] = summary._digest(without_digest(content))
+    write_summary(run / "checkpoints" / "2", content)
+    with pytest.raises(CheckpointError, match="checkpoint 2 .* 'colour'.*: use the version that"):
+        azjax.load(run)
+
+
+def test_refuses_arrays_that_its_settings_do_not_make(run, monkeypatch):
+    monkeypatch.setattr(checkpoint, "describe", lambda state: {})
+    before = files(run)
+    with pytest.raises(CheckpointError, match="its arrays are not those that this version makes"):
+        restore(run, set_aside=True)
     assert files(run) == before
 
 
@@ -365,7 +502,10 @@ def test_refuses_a_wrong_entry_in_the_configuration(path, value, said, tmp_path)
     assert str(tmp_path / "config.json") in str(error.value)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", '"text"', "\0\1\2"])
+NO_CONFIGURATIONS = ["", "{", "[]", "null", '"text"', "\0\1\2", "[" * 10_000, '{"a":' * 10_000]
+
+
+@pytest.mark.parametrize("content", NO_CONFIGURATIONS, ids=lambda content: content[:9])
 def test_refuses_what_is_no_configuration(content, tmp_path):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match="config.json cannot be used"):

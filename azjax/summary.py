@@ -1,0 +1,80 @@
+"""What a checkpoint says of itself, and the digests that find out whether it was changed.
+
+Beside its arrays, in `state/`, a checkpoint has a `summary.json` with the fields of `Summary`
+and one SHA-256 over all of them. So a checkpoint in the folder of another iteration, or beside
+settings that are not its own, is found out like a damaged file.
+"""
+
+import hashlib
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+import jax
+
+from azjax.settings import from_dict
+
+
+class Summary(NamedTuple):
+    """What a checkpoint says of itself.
+
+    Attributes:
+      iteration: that it was saved after.
+      score: that it was saved with; higher is better.
+      arrays: from `describe`.
+      settings: of its run, as `config.json` has them.
+      files: from `digest_files`.
+    """
+
+    iteration: int
+    score: float
+    arrays: dict
+    settings: dict
+    files: dict
+
+
+def describe(state: Any) -> dict[str, str]:
+    """Returns the type and shape of every array, by its name in the state."""
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): f"{x.dtype}{list(x.shape)}" for path, x in leaves}
+
+
+def digest_files(folder: pathlib.Path) -> dict[str, str]:
+    """Returns the SHA-256 of every file in a folder, by its path."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def seal(summary: Summary) -> dict[str, Any]:
+    """Returns the content of a `summary.json`."""
+    content = summary._asdict()
+    return content | {"sha256": _digest(content)}
+
+
+def read_summary(folder: pathlib.Path) -> Summary:
+    """Reads the summary of the checkpoint in a folder, which is named after its iteration.
+
+    Raises:
+      ValueError: saying what is wrong with the checkpoint.
+    """
+    try:
+        content = json.loads((folder / "summary.json").read_text())
+        sealed = content.pop("sha256")
+        is_sound, names = sealed == _digest(content), set(content)
+        summary = from_dict(Summary, content) if is_sound else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("its summary.json is missing or damaged") from error
+    if names == {"score", "arrays"}:
+        raise ValueError("an earlier version of azjax wrote it, which kept no settings with it")
+    if summary is None:
+        raise ValueError("its summary.json was changed")
+    if summary.iteration != int(folder.name):
+        raise ValueError(f"it is the checkpoint of iteration {summary.iteration}")
+    return summary
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
