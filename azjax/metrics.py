@@ -4,13 +4,12 @@ Training returns arrays; the program turns each iteration into one `Record` and 
 sinks, functions of a record that return nothing.
 """
 
-import contextlib
 import dataclasses
 import json
 import math
 import os
 import pathlib
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -65,6 +64,9 @@ class JsonLines:
         Args:
           path: the file.
           after: the iteration that the run resumes from; 0 for a new run.
+
+        Raises:
+          ValueError: as `read_records` does.
         """
         kept = [record for record in read_records(path) if record["iteration"] <= after]
         temporary = path.with_suffix(".tmp")
@@ -83,18 +85,50 @@ class JsonLines:
 
 
 def read_records(path: pathlib.Path) -> list[dict]:
-    """Returns what `JsonLines` wrote; lines that a crash cut short are left out."""
-    records = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):
-            records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict) and "iteration" in record]
+    """Returns what `JsonLines` wrote; a last line that a crash cut short is left out.
+
+    Raises:
+      ValueError: naming the line, if another one is no record, or not of a later iteration
+        than the one before it.
+    """
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
+    records, last = [], 0
+    if _parse(lines[-1]) is None:  # It is empty where the file ends well.
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        record = _parse(line)
+        if record is None or record["iteration"] <= last:
+            what = f"of no iteration after {last}" if record else "no record of an iteration"
+            raise ValueError(
+                f"{path}, line {number}, is {what}: restore the file, or delete the line"
+            )
+        records.append(record)
+        last = record["iteration"]
+    return records
 
 
-def last_seconds(path: pathlib.Path, iteration: int) -> float:
+def _parse(line: str) -> dict | None:
+    """Reads one record; returns None if the line is something else."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_record = (
+        isinstance(record, dict)
+        and type(record.get("iteration")) is int
+        and _is_number(record.get("seconds"))
+        and all(value is None or _is_number(value) for value in record.values())
+    )
+    return record if is_record else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e300  # Not NaN.
+
+
+def last_seconds(records: list[dict], iteration: int) -> float:
     """Returns the seconds on record at an iteration of an earlier sitting; 0 if none."""
-    found = (r["seconds"] for r in read_records(path) if r["iteration"] == iteration)
-    return next(found, 0.0)
+    return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)
 
 
 def format_line(record: Record) -> str:

@@ -128,10 +128,11 @@ def _restore(
     run_dir: pathlib.Path, config: train.Config, mesh: Mesh
 ) -> tuple[train.TrainState, float]:
     """Returns the newest sound state of a run, and the seconds spent until then."""
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
     state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
     for sentence in skipped if launch.is_first() else []:
         console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
-    return state, metrics.last_seconds(run_dir / "metrics.jsonl", int(state.iteration))
+    return state, metrics.last_seconds(records, int(state.iteration))
 
 
 def run(session: Session) -> int:

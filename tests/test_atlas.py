@@ -151,6 +151,7 @@ def test_a_bad_network_has_all_its_blunders(solution, atlas, portray, noise):
 def test_what_is_saved_comes_back(tmp_path, portrait):
     for iteration in (12, 0, 3):
         atlases.save_portrait(tmp_path, iteration, portrait._replace(value=portrait.value / 2))
+    (tmp_path / "portraits" / "².npz").write_text("Not of an iteration.")
     iterations, stacked = atlases.load_portraits(tmp_path)
     assert iterations.tolist() == [0, 3, 12]
     for name, loaded in stacked._asdict().items():
@@ -186,16 +187,31 @@ def test_refuses_a_folder_without_portraits(tmp_path):
         atlases.load_portraits(tmp_path)
 
 
-@pytest.mark.parametrize("spoil", ["cut short", "empty", "object arrays", "flipped"])
+SPOILS = ["cut short", "empty", "object arrays", "flipped", "encrypted", "text", "two sizes"]
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
 def test_refuses_a_damaged_portrait(spoil, tmp_path, portrait):
     atlases.save_portrait(tmp_path, 7, portrait)
     path = tmp_path / "portraits" / "000007.npz"
     content = path.read_bytes()
-    if spoil == "object arrays":
-        np.savez(path, **{name: np.array([{}], dtype=object) for name in Portrait._fields})
-    else:
-        middle = content[:700] + bytes(50) + content[750:]
-        path.write_bytes({"cut short": content[:900], "empty": b"", "flipped": middle}[spoil])
+    entry = content.index(b"PK\x01\x02") + 8  # The flags of the first file in the directory.
+    arrays = dict(np.load(path))
+    match spoil:
+        case "object arrays":
+            np.savez(path, **{name: np.array([{}], dtype=object) for name in Portrait._fields})
+        case "text":
+            np.savez(path, **{name: field.astype(str) for name, field in arrays.items()})
+        case "two sizes":
+            np.savez(path, **arrays | {"blunders": arrays["blunders"][1:]})
+        case "cut short":
+            path.write_bytes(content[:900])
+        case "empty":
+            path.write_bytes(b"")
+        case "flipped":
+            path.write_bytes(content[:700] + bytes(50) + content[750:])
+        case "encrypted":
+            path.write_bytes(content[:entry] + b"\x01" + content[entry + 1 :])
     with pytest.raises(ValueError, match="000007.npz is damaged: delete it"):
         atlases.load_portraits(tmp_path)
 

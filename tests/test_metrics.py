@@ -90,17 +90,58 @@ def test_survives_a_line_that_was_cut_short(rest, tmp_path):
     write(path, [1, 2])
     with path.open("a") as file:
         file.write(rest)
-    assert metrics.last_seconds(path, 2) == 3.0
+    assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
     write(path, [3], after=2)
     assert iterations(path) == [1, 2, 3]
 
 
+def test_a_last_line_without_its_end_counts(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    path.write_text(path.read_text().rstrip())
+    assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["", "{", "[3]", "\x00", "[" * 10_000, '{"iteration": "3", "seconds": 1}'],
+        *['{"iteration": 3}', '{"iteration": true, "seconds": 1}'],
+        *['{"iteration": 3, "seconds": null}', '{"iteration": 3, "seconds": "1"}'],
+        *['{"iteration": 3, "seconds": 1, "loss": "low"}'],
+        *['{"iteration": 3, "seconds": 1, "loss": NaN}'],
+        '{"iteration": 3, "seconds": 1, "loss": 1' + "0" * 400 + "}",
+    ],
+    ids=lambda line: line[:45],
+)
+def test_refuses_a_line_that_is_no_record(line, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2, 9])
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="line 3, is no record of an iteration: restore the file"):
+        JsonLines(path, after=2)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("iteration", [-1, 0, 1, 2])
+def test_refuses_a_line_of_an_earlier_iteration(iteration, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    with path.open("a") as file:
+        file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
+    with pytest.raises(ValueError, match="line 3, is of no iteration after 2: restore the file"):
+        metrics.read_records(path)
+
+
 def test_finds_the_seconds_of_an_earlier_sitting(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    assert metrics.last_seconds(path, 1) == 0.0
+    assert metrics.read_records(path) == []
     write(path, [1, 2])
-    assert metrics.last_seconds(path, 1) == 1.5
-    assert metrics.last_seconds(path, 7) == 0.0
+    records = metrics.read_records(path)
+    assert metrics.last_seconds(records, 1) == 1.5
+    assert metrics.last_seconds(records, 7) == 0.0
 
 
 def test_one_plain_line_a_record():

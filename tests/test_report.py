@@ -392,6 +392,10 @@ def test_says_what_to_install_for_films(run, tmp_path, monkeypatch, capfd):
 
 def test_refuses_a_damaged_certificate(run, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "run")
-    (copy / "certificate.json").write_text('{"perfect": true}')
-    assert report.main([str(copy)]) == 2
-    assert_error(capfd, "certificate.json is damaged: python -m experiments.verify")
+    path = copy / "certificate.json"
+    sound = json.loads(path.read_text())
+    contents = [json.dumps(sound | change) for change in ({"game": "chess"}, {"seed": 7})]
+    for content in ['{"perfect": true}', "[" * 10_000, *contents]:
+        path.write_text(content)
+        assert report.main([str(copy)]) == 2
+        assert_error(capfd, f"{path} is damaged, or of another run: python -m experiments.verify")

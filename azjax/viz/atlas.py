@@ -31,6 +31,8 @@ _TYPES = {
     "blunders": np.uint16,
     "value_error": np.uint8,
 }
+# What reading a file can raise; the last for marks of encryption or of another compression.
+_DAMAGE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)
 
 
 class Atlas(NamedTuple):
@@ -172,7 +174,7 @@ def load_portraits(run_dir: str | os.PathLike[str]) -> tuple[np.ndarray, Portrai
       ValueError: if there are none, or one is damaged.
     """
     found = (pathlib.Path(run_dir) / "portraits").glob("*.npz")
-    paths = sorted((path for path in found if path.stem.isdigit()), key=lambda p: int(p.stem))
+    paths = sorted((path for path in found if path.stem.isdecimal()), key=lambda p: int(p.stem))
     if not paths:
         raise ValueError(
             f"{run_dir} holds no portraits: give the folder of a training run, made by this "
@@ -189,13 +191,23 @@ def _load(path: pathlib.Path) -> Portrait:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             fields = {name: arrays[name] for name in Portrait._fields}
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        _check_fields(fields)
+    except _DAMAGE as error:
         raise ValueError(
             f"{path} is damaged: delete it, and the picture goes on without this iteration"
         ) from error
     scaled = {k: (fields[k] / scale).astype(np.float32) for k, scale in _SCALES.items()}
     whole = {k: field.astype(np.int32) for k, field in fields.items() if k not in _SCALES}
     return Portrait(**scaled, **whole)
+
+
+def _check_fields(fields: dict[str, np.ndarray]) -> None:
+    """Refuses arrays that are not those of one portrait."""
+    classes, actions = fields["policy"].shape
+    for name, field in fields.items():
+        shape = (classes, actions) if name == "policy" else (classes,)
+        if field.dtype != _TYPES[name] or field.shape != shape:
+            raise ValueError(f"{name} is {field.dtype}{list(field.shape)}")
 
 
 def choose_frames(iterations: np.ndarray, count: int) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The report of a training run: one page with its proof, its curves and its games."""
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -16,6 +15,7 @@ from azjax.drawing import node, signed
 from azjax.game import State, init_batch
 from azjax.oracle import Solution
 from azjax.player import Player, load
+from azjax.settings import flatten
 from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart
 from azjax.viz.games import analyse, games_table, sample_games
@@ -72,7 +72,7 @@ def write_report(
     run_dir = pathlib.Path(run_dir)
     player = player or load(run_dir)
     sections = [
-        *_certificate(run_dir / "certificate.json"),
+        *_certificate(run_dir / "certificate.json", player),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl")),
         *_atlas(run_dir, player, solution),
         _first_moves(player),
@@ -102,17 +102,19 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _certificate(path: pathlib.Path) -> list[Section]:
+def _certificate(path: pathlib.Path, player: Player) -> list[Section]:
     if not path.exists():
         return []
     try:
         content = json.loads(path.read_text())
-        rows = [(words, content[name]) for name, words in _CERTIFIED.items()]
+        table = facts((words, content[name]) for name, words in _CERTIFIED.items())
         perfect, unbeatable = content["perfect"], content["unbeatable"]
-    except (ValueError, KeyError, TypeError) as error:
+        if (content["game"], content["seed"]) != (player.config.game, player.config.seed):
+            raise ValueError("it is another run's")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged: python -m experiments.verify {path.parent} --json > {path} "
-            "makes it anew"
+            f"{path} is damaged, or of another run: python -m experiments.verify {path.parent} "
+            f"--json > {path} makes it anew"
         ) from error
     title = "Not proved: this player can be beaten"
     if unbeatable:
@@ -120,7 +122,7 @@ def _certificate(path: pathlib.Path) -> list[Section]:
     if perfect:
         title = "Perfect: optimal in every reachable position"
     intro = "Found by enumeration of every position in which there is something to decide."
-    return [Section(title, intro, element=facts(rows))]
+    return [Section(title, intro, element=table)]
 
 
 def _curves(records: list[dict]) -> list[Section]:
@@ -214,14 +216,5 @@ def _games(player: Player) -> Section:
 
 
 def _configuration(player: Player) -> Section:
-    settings = [("iteration", player.iteration), *flatten(dataclasses.asdict(player.config))]
+    settings = [("iteration", player.iteration), *flatten(player.config)]
     return Section("Configuration", "", element=facts(settings))
-
-
-def flatten(settings: dict, prefix: str = "") -> list[tuple[str, Any]]:
-    """Lists nested settings with their dotted names."""
-    found = []
-    for name, value in settings.items():
-        nested = isinstance(value, dict)
-        found += flatten(value, f"{prefix}{name}.") if nested else [(prefix + name, value)]
-    return found
