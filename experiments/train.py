@@ -18,7 +18,7 @@ import jax
 from jax.sharding import Mesh
 
 from azjax import certificate as certificates
-from azjax import checkpoint, memory, metrics, processes, train
+from azjax import checkpoint, lock, memory, metrics, processes, train
 from azjax.game import Game
 from azjax.player import Player
 from azjax.verify import Verdict
@@ -60,8 +60,12 @@ class Diverged(Exception):
     """Training produced numbers that are not finite."""
 
 
-def prepare(options: Options) -> Session:
-    """Checks everything, then makes the run directory, and compiles.
+def prepare(options: Options, held: contextlib.ExitStack) -> Session:
+    """Checks everything, then makes the run directory, locks it, and compiles.
+
+    Args:
+      options: from the command line.
+      held: takes the lock, to be released when the run has ended.
 
     Raises:
       ValueError: if settings contradict each other or the machine.
@@ -80,6 +84,7 @@ def prepare(options: Options) -> Session:
     if not options.resume:
         plan = _with_cpu_devices(plan, mesh)
         checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
+    processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
     if launch.is_first():
         print(memory.describe_plan(memory_plan, mesh.size))
     with (
@@ -274,10 +279,11 @@ def main(arguments: list[str] | None = None) -> int:
         are; the process's own, by default.
     """
     options = session = None
+    held = contextlib.ExitStack()
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         with _no_garbage_collection():
-            session = prepare(_start(options, alone=arguments is None))
+            session = prepare(_start(options, alone=arguments is None), held)
         return run(session)
     except (OSError, checkpoint.CheckpointError, processes.OtherProcessError, Diverged) as error:
         return console.fail(error)
@@ -291,6 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
             console.note(f"interrupted: {where}")
         return 130
     finally:
+        held.close()
         if options and options.distributed:
             launch.leave()
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import checkpoint
+from azjax import checkpoint, lock
 from azjax.train import make_mesh
 from experiments import launch, options, train
 
@@ -128,6 +128,7 @@ def test_two_processes_write_one_run(whole):
     run_dir, outs, errs = whole
     assert names(run_dir / "checkpoints") == ["1", "2", "3", "4", "5"]
     assert names(run_dir.parent) == ["run"]
+    assert not (run_dir / lock.NAME).exists()
     assert iterations(run_dir) == [1, 2, 3, 4, 5]
     assert len(names(run_dir / "portraits")) == 6
     assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
@@ -257,6 +258,16 @@ def test_a_directory_that_exists_stops_both(whole):
     for err in errs:
         assert_error(err, f"{whole[0]} exists already", "add --resume", "another --run-dir")
     assert (whole[0] / "plan.json").read_bytes() == before
+
+
+def test_a_run_in_which_another_program_trains_stops_both(whole):
+    (whole[0] / lock.NAME).write_text('{"host": "elsewhere", "pid": 7}')
+    statuses, outs, errs = finish(train_two(whole[0], "--resume"))
+    assert statuses == [2, 2]
+    assert outs == ["", ""]
+    (whole[0] / lock.NAME).unlink()
+    for err in errs:
+        assert_error(err, f"process 7 on host elsewhere trains in {whole[0]}: wait", "delete")
 
 
 def test_says_which_variables_are_missing(tmp_path):

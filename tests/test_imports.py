@@ -13,7 +13,7 @@ ORDER = [
     *["settings", "drawing", "game", "games", "oracle", "verify"],
     *["convolution", "network", "evaluators", "search", "agents", "arena", "ratings"],
     *["selfplay", "targets", "replay", "learner", "train", "memory", "presets"],
-    *["processes", "summary", "checkpoint", "player", "metrics", "certificate", "viz"],
+    *["processes", "summary", "checkpoint", "lock", "player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["selfplay", "targets", "replay", "learner", "train"]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]

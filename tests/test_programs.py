@@ -19,9 +19,9 @@ import pytest
 
 import azjax
 from azjax import certificate as certificates
-from azjax import checkpoint, presets
+from azjax import checkpoint, lock, presets
 from azjax.certificate import Certificate
-from experiments import console, train, verify
+from experiments import arena, console, play, report, train, verify
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
 
@@ -184,8 +184,10 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path
     status, _, stderr = finish(process)
     assert status == -signal.SIGKILL, stderr
     assert not (run_dir / "certificate.json").exists()
+    assert (run_dir / lock.NAME).exists()
     assert resume(run_dir) == 0
     assert_same_end(run_dir, whole)
+    assert not (run_dir / lock.NAME).exists()
     assert (run_dir / "certificate.json").exists()
     assert all(path.name.isdigit() for path in (run_dir / "checkpoints").iterdir())
     assert not (run_dir / "damaged").exists()
@@ -214,6 +216,42 @@ def test_a_run_killed_before_its_directory_was_whole_never_was(tmp_path, capfd, 
     assert resume(run_dir) == 2
     assert f"{run_dir} is not a run directory" in capfd.readouterr().err
     assert train_in(run_dir, "--smoke", "--max-iterations", "1") == 0
+
+
+# Two programs at once.
+
+# Trains, but waits after the first iteration until it is told to go on.
+WAITING = """
+import sys
+from experiments import train
+advance = train._advance
+def waiting(session, state):
+    if int(state.iteration) == 1:
+        print("waiting", flush=True)
+        sys.stdin.readline()
+    return advance(session, state)
+train._advance = waiting
+sys.exit(train.main(sys.argv[1:]))
+"""
+
+
+def test_only_one_program_at_a_time_trains_in_a_run(whole, tmp_path, capfd, raw_only):
+    run_dir = tmp_path / "run"
+    program = ["-c", WAITING, *SHORT, "--checkpoint-every", 1, "--run-dir", run_dir]
+    with start(*program, stdin=subprocess.PIPE, **pipes()) as process:
+        try:
+            assert "waiting\n" in iter(process.stdout.readline, "")
+            before = files(run_dir)
+            assert resume(run_dir) == 2
+            assert_error(capfd, f"process {process.pid} on host ", f"trains in {run_dir}: wait")
+            assert files(run_dir) == before
+            assert azjax.load(run_dir).iteration == 1  # Whoever only reads needs no lock.
+            process.stdin.write("go on\n")
+        finally:
+            status, _, stderr = finish(process)
+    assert (status, stderr) == (0, "")
+    assert_same_end(run_dir, whole)
+    assert not (run_dir / lock.NAME).exists()
 
 
 # Interrupted runs.
@@ -583,13 +621,45 @@ def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
     assert files(finished) == before
 
 
+SPOILT = ["", "[]", '{"colour": 3}', '{"seed": "x", "preset": 1}', "[" * 10_000]
+
+
 @pytest.mark.parametrize("name", ["config.json", "plan.json"])
-@pytest.mark.parametrize("content", ["", "[]", '{"colour": 3}', '{"seed": "x", "preset": 1}'])
+@pytest.mark.parametrize("content", SPOILT, ids=lambda content: content[:9])
 def test_refuses_a_spoiled_run(name, content, finished, capfd):
     (finished / name).write_text(content)
     before = files(finished)
     assert resume(finished) == 2
     assert_error(capfd, f"{finished / name} cannot be used")
+    assert files(finished) == before
+
+
+def test_every_program_refuses_an_edited_configuration(finished, capfd):
+    path = finished / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": 1}))
+    damage(finished, 6)
+    before = files(finished)
+    programs = [
+        resume,
+        lambda run_dir: verify.main([str(run_dir)]),
+        lambda run_dir: report.main([str(run_dir)]),
+        lambda run_dir: play.main(["--run-dir", str(run_dir)]),
+        lambda run_dir: arena.main([f"network@{run_dir}#all", "random"]),
+    ]
+    for program in programs:
+        assert program(finished) == 2
+        said = f"seed is 1 in {path}, and checkpoint 6 was written with 0: restore the file"
+        assert_error(capfd, said)
+    assert files(finished) == before
+
+
+def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, capfd):
+    path = finished / "metrics.jsonl"
+    path.write_text("garbage\n" + path.read_text())
+    damage(finished, 6)
+    before = files(finished)
+    assert resume(finished) == 2
+    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is no record of an")
     assert files(finished) == before
 
 

@@ -1,0 +1,149 @@
+"""The lock of a run directory: who holds it, who is told, and what a killed program leaves."""
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from azjax import lock
+from azjax.checkpoint import CheckpointError
+
+HERE = socket.gethostname()
+
+# Holds the lock, says so, and goes on once it is told.
+HOLDER = """
+import sys
+from azjax import lock
+with lock.hold(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the lock of `tmp_path`."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def content(run_dir):
+    return json.loads((run_dir / lock.NAME).read_text())
+
+
+def write(run_dir, text):
+    (run_dir / lock.NAME).write_text(text)
+
+
+def refusal(run_dir):
+    """The sentence that somebody who wants the lock gets; the file stays as it is."""
+    path = run_dir / lock.NAME
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError) as error, lock.hold(run_dir):
+        pass
+    assert path.read_bytes() == before
+    return str(error.value)
+
+
+def test_says_which_process_holds_it(holder, tmp_path):
+    assert content(tmp_path) == {"host": HERE, "pid": holder.pid}
+    path = tmp_path / lock.NAME
+    assert refusal(tmp_path) == (
+        f"process {holder.pid} on host {HERE} trains in {tmp_path}: wait until it ends, or, if it "
+        f"is gone and left {path} behind, delete that file"
+    )
+    holder.communicate("go on\n")
+    assert holder.returncode == 0 and not path.exists()
+
+
+def test_a_killed_holder_is_not_in_the_way(holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    assert content(tmp_path)["pid"] == holder.pid
+    with lock.hold(tmp_path):
+        assert content(tmp_path)["pid"] == os.getpid()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_process_with_its_number_is_not_in_the_way(tmp_path):
+    write(tmp_path, json.dumps({"host": HERE, "pid": os.getppid(), "more": "x" * 99}))
+    with lock.hold(tmp_path):
+        assert content(tmp_path) == {"host": HERE, "pid": os.getpid()}
+
+
+def test_what_another_host_left_is_for_somebody_to_delete(tmp_path):
+    write(tmp_path, '{"host": "elsewhere", "pid": 7}')
+    said = refusal(tmp_path)
+    assert said.startswith(f"process 7 on host elsewhere trains in {tmp_path}: ")
+    assert said.endswith(f"left {tmp_path / lock.NAME} behind, delete that file")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\0\1", "[" * 4000, '{"pid": "\\ud800"}'])
+def test_a_file_that_nobody_could_sign_is_free(text, tmp_path):
+    write(tmp_path, text)
+    with lock.hold(tmp_path):
+        assert content(tmp_path)["host"] == HERE
+
+
+def test_a_holder_that_has_not_signed_yet_is_refused_all_the_same(tmp_path):
+    with lock.hold(tmp_path):
+        write(tmp_path, "")
+        assert refusal(tmp_path).startswith("process unknown on host unknown trains in ")
+
+
+def test_it_is_free_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leaves_the_lock_of_another_alone(tmp_path):
+    with lock.hold(tmp_path):
+        (tmp_path / lock.NAME).unlink()  # By somebody who took it for one left behind.
+        write(tmp_path, "another's")
+    assert (tmp_path / lock.NAME).read_text() == "another's"
+
+
+def test_a_folder_that_has_gone_is_no_obstacle(tmp_path):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with lock.hold(run_dir):
+        run_dir.rename(tmp_path / "moved")
+    assert not run_dir.exists()
+
+
+def test_takes_no_file_that_its_holder_deletes_meanwhile(tmp_path, monkeypatch):
+    flock, path = fcntl.flock, tmp_path / lock.NAME
+    calls = []
+
+    def released(descriptor, operation):
+        if not calls:
+            path.unlink()
+        calls.append(descriptor)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", released)
+    with lock.hold(tmp_path):
+        assert len(calls) == 2
+        assert content(tmp_path)["pid"] == os.getpid()
+        assert refusal(tmp_path)
+
+
+def test_says_that_a_disk_has_no_locks(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    write(tmp_path, "")
+    assert refusal(tmp_path) == (
+        f"{tmp_path / lock.NAME} cannot be locked (No locks available): put the run on another disk"
+    )
