@@ -263,9 +263,9 @@ def test_a_directory_that_exists_stops_both(whole):
 def test_a_run_in_which_another_program_trains_stops_both(whole):
     (whole[0] / lock.NAME).write_text('{"host": "elsewhere", "pid": 7}')
     statuses, outs, errs = finish(train_two(whole[0], "--resume"))
+    (whole[0] / lock.NAME).unlink()
     assert statuses == [2, 2]
     assert outs == ["", ""]
-    (whole[0] / lock.NAME).unlink()
     for err in errs:
         assert_error(err, f"process 7 on host elsewhere trains in {whole[0]}: wait", "delete")
 

@@ -254,6 +254,17 @@ def test_only_one_program_at_a_time_trains_in_a_run(whole, tmp_path, capfd, raw_
     assert not (run_dir / lock.NAME).exists()
 
 
+def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
+    def fail(*arguments):
+        assert (tmp_path / "run" / lock.NAME).exists()
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(train.memory, "describe_plan", fail)
+    with pytest.raises(KeyError, match="a defect") as error:
+        train_in(tmp_path / "run", "--smoke")
+    assert not (tmp_path / "run" / lock.NAME).exists(), error
+
+
 # Interrupted runs.
 
 
