@@ -95,7 +95,7 @@ def prepare(options: Options, held: contextlib.ExitStack) -> Session:
         compiled = pool.submit(lowered.compile, train.compiler_options())
         proof = pool.submit(make_proof, config, parts, mesh) if parts.game.enumerable else None
         if options.resume:
-            state, seconds = _restore(run_dir, config, mesh)
+            state, seconds = _restore(run_dir, config, plan, mesh)
             content = dataclasses.asdict(plan)
             processes.in_first(lambda: checkpoint.write_json(run_dir / "plan.json", content))
         else:
@@ -130,14 +130,21 @@ def _new_run_dir(options: Options) -> pathlib.Path:
 
 
 def _restore(
-    run_dir: pathlib.Path, config: train.Config, mesh: Mesh
+    run_dir: pathlib.Path, config: train.Config, plan: Plan, mesh: Mesh
 ) -> tuple[train.TrainState, float]:
     """Returns the newest sound state of a run, and the seconds spent until then."""
     records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
     state, skipped = checkpoint.restore(run_dir, config, mesh, set_aside=True)
     for sentence in skipped if launch.is_first() else []:
         console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
-    return state, metrics.last_seconds(records, int(state.iteration))
+    iteration = int(state.iteration)
+    last = records[-1]["iteration"] if records else 0
+    if last - iteration > plan.checkpoint_every and not skipped and launch.is_first():
+        console.note(
+            f"{run_dir} trained for {last} iterations, but its checkpoints end at {iteration}: "
+            "it goes on from there"
+        )
+    return state, metrics.last_seconds(records, iteration)
 
 
 def run(session: Session) -> int:

@@ -477,6 +477,14 @@ def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, 
     assert_same_end(finished, whole)
 
 
+def test_says_so_when_checkpoints_have_gone(finished, whole, capfd, raw_only):
+    shutil.rmtree(finished / "checkpoints")
+    assert resume(finished) == 0
+    err = capfd.readouterr().err
+    assert_one_sentence(err, f"{finished} trained for 6 iterations, but", "end at 0: it goes on")
+    assert_same_end(finished, whole)
+
+
 def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
     for step in steps(finished):
         damage(finished, step)
