@@ -429,7 +429,7 @@ MUTATIONS = [
     Mutation(
         "metrics: earlier sittings cost no time",
         "azjax/metrics.py",
-        "return next(found, 0.0)",
+        'return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)',
         "return 0.0",
         "tests/test_metrics.py",
     ),
