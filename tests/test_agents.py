@@ -333,8 +333,8 @@ LANES = 256
 
 
 @functools.cache
-def learner(name, expansion="random", capacity=1024):
-    config = PersistentConfig(20, expansion=expansion, capacity=capacity)
+def learner(name, expansion="random", capacity=1024, exploration=2**0.5):
+    config = PersistentConfig(20, exploration, expansion, capacity)
     agent = persistent_agent(bench(name).game, config)
     return agent, jax.jit(agent.learn)
 
@@ -347,19 +347,19 @@ def after(game, moves, count):
 
 
 @pytest.mark.parametrize(
-    ("name", "expansion", "moves", "then"),
+    ("name", "expansion", "exploration", "moves", "then"),
     [
-        ("tic_tac_toe", "last", (), (4, 0)),
-        ("tic_tac_toe", "last", (0, 4, 8, 2), (6,)),
-        ("tic_tac_toe", "random", (0, 4, 8, 2), (6,)),
-        ("tic_tac_toe", "last", (0, 4, 8, 2, 6, 3), (5,)),
-        ("misere_pile", "last", (), (0,)),
+        ("tic_tac_toe", "last", 2**0.5, (), (4, 0)),
+        ("tic_tac_toe", "last", 0.3, (0, 4, 8, 2), (6,)),
+        ("tic_tac_toe", "random", 2**0.5, (0, 4, 8, 2), (6,)),
+        ("tic_tac_toe", "last", 2**0.5, (0, 4, 8, 2, 6, 3), (5,)),
+        ("misere_pile", "last", 4.0, (), (0,)),
     ],
 )
-def test_visits_are_distributed_as_those_of_the_twin(name, expansion, moves, then):
+def test_visits_are_distributed_as_those_of_the_twin(name, expansion, exploration, moves, then):
     """Means of 256 players within five standard errors, at one move and, after it, another."""
     game, rules = bench(name).game, rules_of(name)
-    agent, learn = learner(name, expansion)
+    agent, learn = learner(name, expansion, exploration=exploration)
     memory, rng = agent.init_memory(LANES), random.Random(0)
     twins = [persistent.Memory() for _ in range(LANES)]
     position = rules.start()
@@ -372,7 +372,7 @@ def test_visits_are_distributed_as_those_of_the_twin(name, expansion, moves, the
         decision, memory = learn(np.int32(30), jax.random.key(seed), states, memory)
         expected = np.zeros((LANES, game.num_actions))
         for lane, twin in enumerate(twins):
-            args = rules, twin, position, 30, 2**0.5, rng, expansion
+            args = rules, twin, position, 30, exploration, rng, expansion
             for action, visits in persistent.learn(*args).items():
                 expected[lane, action] = visits
         for power in (1, 2):  # The spread, too.
