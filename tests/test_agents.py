@@ -379,10 +379,16 @@ def test_visits_are_distributed_as_those_of_the_twin(name, expansion, exploratio
             found, wanted = decision.visit_counts.astype(float) ** power, expected**power
             error = np.sqrt((found.var(axis=0) + wanted.var(axis=0)) / LANES)
             assert (abs(found.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
-        sign = 1 if position.player == 0 else -1
+        sign = 1 if position.player == 0 else -1  # Of outcomes, to the player to move.
         values = [sign * twin.totals[position] / twin.visits[position] for twin in twins]
         error = np.sqrt((np.var(values) + decision.value.var()) / LANES)
         assert abs(np.mean(values) - decision.value.mean()) <= 5 * error + 1e-6
+        action = int(expected.sum(axis=0).argmax())
+        likely = [(twin, twin.children[position].get(action)) for twin in twins]
+        means = [sign * twin.totals[to] / twin.visits[to] for twin, to in likely if to]
+        found = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
+        error = np.sqrt(np.var(means) / len(means) + found.var() / len(found))
+        assert abs(np.mean(means) - found.mean()) <= 5 * error + 1e-6
 
 
 def test_a_memory_grows_by_the_simulations_of_each_call(tic_tac_toe):
