@@ -17,6 +17,7 @@ from azjax.agents import Agent
 from azjax.game import Game, State, init_batch, play, random_action, where
 from azjax.oracle import distinct
 
+MOST_OPENINGS = 100_000
 Progress = Callable[[int], None]  # Told how many more games are finished.
 
 _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
@@ -337,10 +338,10 @@ def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State
     Raises:
       ValueError: if the numbers are out of range, or no game lasts that long.
     """
-    if count < 1 or not 0 <= plies < game.max_plies:
+    if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
         raise ValueError(
-            f"{count} openings of {plies} moves cannot be had: ask for 1 or more openings "
-            f"of 0 to {game.max_plies - 1} moves"
+            f"{count} openings of {plies} moves cannot be had: ask for 1 to {MOST_OPENINGS} "
+            f"openings of 0 to {game.max_plies - 1} moves"
         )
     lanes = max(64 * count, 4096)
 

@@ -10,7 +10,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from azjax.network import Network, Variables
-from azjax.settings import check_choices, check_range
+from azjax.settings import check_range, check_types
 from azjax.targets import Sample
 
 
@@ -45,12 +45,11 @@ class LearnerConfig:
     parameters themselves. AlphaZero: 0."""
 
     def __post_init__(self):
-        check_choices("learner", self)
+        check_types("learner", self)
         check_range("learner", self, "batch_size steps", 1)
         check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
         check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
-        if not self.learning_rate > 0:
-            raise ValueError(f"learner.learning_rate is {self.learning_rate}: use above 0")
+        check_range("learner", self, "learning_rate", 0, above=True)
         if not 0 <= self.average_decay < 1:
             given = self.average_decay
             raise ValueError(f"learner.average_decay is {given}: use 0 up to, not including, 1")

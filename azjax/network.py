@@ -27,10 +27,11 @@ from azjax.convolution import (
     to_layout,
 )
 from azjax.game import Encoding, Game
-from azjax.settings import check_choices, check_range
+from azjax.settings import check_range, check_types
 
 Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
+WIDEST, DEEPEST = 65_536, 256  # Every layer is traced one by one.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +64,14 @@ class NetworkConfig:
     matrix; `xla`: XLA's convolution; `auto`: the fastest measured for the board."""
 
     def __post_init__(self):
-        check_choices("network", self)
-        check_range("network", self, "channels value_hidden head_hidden", 1)
-        check_range("network", self, "blocks", 0)
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"network.hidden is {self.hidden}: use one or more widths >= 1")
+        check_types("network", self)
+        check_range("network", self, "channels value_hidden head_hidden", 1, WIDEST)
+        check_range("network", self, "blocks", 0, DEEPEST)
+        widths = self.hidden
+        if not 1 <= len(widths) <= DEEPEST or not 1 <= min(widths) <= max(widths) <= WIDEST:
+            raise ValueError(
+                f"network.hidden is {widths}: use 1 to {DEEPEST} widths, each 1 to {WIDEST}"
+            )
 
 
 class Network(NamedTuple):

@@ -12,10 +12,11 @@ import flashbax
 import jax
 import jax.numpy as jnp
 
-from azjax.settings import check_range
+from azjax.settings import check_range, check_types
 from azjax.targets import Sample
 
 ReplayState = Any
+_MOST_SHARDS = 65_536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,9 @@ class ReplayConfig:
     """Rings that the buffer is cut into; the number of devices must divide it."""
 
     def __post_init__(self):
-        check_range("replay", self, "capacity shards", 1)
+        check_types("replay", self)
+        check_range("replay", self, "capacity", 1)
+        check_range("replay", self, "shards", 1, _MOST_SHARDS)
 
 
 class Replay(NamedTuple):

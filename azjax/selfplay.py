@@ -8,9 +8,10 @@ import jax.numpy as jnp
 
 from azjax.game import Encoding, Game, State, play, where
 from azjax.search import Search
-from azjax.settings import check_range
+from azjax.settings import check_range, check_types
 
 _CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
+_MOST_PLIES = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +35,11 @@ class SelfPlayConfig:
     """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
 
     def __post_init__(self):
-        check_range("selfplay", self, "games plies", 1)
-        check_range("selfplay", self, "games_at_once", 0)
-        check_range("selfplay", self, "opening_plies temperature_plies temperature", 0)
+        check_types("selfplay", self)
+        check_range("selfplay", self, "games", 1)
+        check_range("selfplay", self, "plies", 1, _MOST_PLIES)
+        check_range("selfplay", self, "opening_plies", 0, _MOST_PLIES)
+        check_range("selfplay", self, "games_at_once temperature_plies temperature", 0)
         check_range("selfplay", self, "opening_share", 0, 1)
 
 
@@ -116,8 +119,8 @@ def unroll(
       encoding: of the recorded planes.
       search: from `search.make_search`.
       params: for the search's evaluator.
-      keys: `[B]`, one per game, so that a game does not depend on the batch around it (unless
-        the search's evaluator is random: it draws for the whole batch at once).
+      keys: `[B]`, one per game, so that a game does not depend on the batch around it
+        (unless the search's evaluator is random: it draws for the whole batch at once).
       games: the games in flight.
 
     Returns:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from azjax.game import Game
 from azjax.selfplay import Transition
-from azjax.settings import check_range
+from azjax.settings import check_range, check_types
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,7 @@ class TargetConfig:
     value at every ply on the way. AlphaZero: 1."""
 
     def __post_init__(self):
+        check_types("targets", self)
         check_range("targets", self, "outcome_weight trace_decay", 0, 1)
 
 

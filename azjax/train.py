@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from azjax.network import Network, NetworkConfig, make_network
 from azjax.replay import Replay, ReplayConfig, ReplayState, make_replay
 from azjax.search import Search, SearchConfig, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, start_games, unroll
+from azjax.settings import MOST, check_range, check_types
 from azjax.targets import Sample, TargetConfig, augment, make_samples
 
 AXIS = "data"  # The mesh's one axis: games and replay shards are spread over it.
@@ -41,8 +43,8 @@ class Config:
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
 
     def __post_init__(self):
-        if not 0 <= self.seed < 2**31:  # Beyond that, JAX would cut it down unasked.
-            raise ValueError(f"seed is {self.seed}: use 0 to {2**31 - 1}")
+        check_types("", self)
+        check_range("", self, "seed", 0, 2**31 - 1)  # JAX would cut down a larger one unasked.
 
 
 @flax.struct.dataclass
@@ -117,6 +119,12 @@ def check(config: Config, num_devices: int) -> None:
             f"replay.shards is {shards}, which {num_devices} devices do not divide: use "
             f"{num_devices} or a multiple of it"
         )
+    if shards > min(games, batch):
+        most = math.gcd(games, batch)
+        raise ValueError(
+            f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
+            f"batch ({batch}): use {num_devices if most % num_devices else most}"
+        )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:
             raise ValueError(
@@ -124,6 +132,11 @@ def check(config: Config, num_devices: int) -> None:
                 f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
             )
     needed = max(games * config.selfplay.plies, batch)
+    if needed > MOST:
+        raise ValueError(
+            f"selfplay.plies is {config.selfplay.plies}, and {games} games of so many moves are "
+            f"more than any replay.capacity: use at most {MOST // games}"
+        )
     if capacity < needed:
         raise ValueError(
             f"replay.capacity is {capacity}, less than one iteration's moves or one batch: "

@@ -17,8 +17,9 @@ from rich.table import Table
 
 from azjax import games, ratings
 from azjax.agents import Agent
-from azjax.arena import Match, Tally, random_openings, round_robin
+from azjax.arena import MOST_OPENINGS, Match, Tally, random_openings, round_robin
 from azjax.game import Game
+from azjax.settings import check_range
 from experiments import console, players, specs
 
 
@@ -48,12 +49,10 @@ class Options:
 
     def __post_init__(self):
         games.make(self.game)
-        if self.games < 1:
-            raise ValueError(f"--games is {self.games}: use 1 or more")
-        if self.openings < 0:
-            raise ValueError(f"--openings is {self.openings}: use 0 or more")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"--seed is {self.seed}: use 0 to {2**32 - 1}")
+        check_range("--", self, "games", 1)
+        check_range("--", self, "openings", 0, MOST_OPENINGS)
+        check_range("--", self, "opening_plies", 0)
+        check_range("--", self, "seed", 0, 2**32 - 1)
         for path in (self.plot, self.json):
             if path and not path.parent.is_dir():
                 raise ValueError(f"{path.parent} is not a folder: make it, or write elsewhere")

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from azjax import checkpoint, presets, train
-from azjax.settings import flatten
-from experiments import console
+from azjax.settings import check_range, check_types, flatten
+from experiments import console, launch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +38,9 @@ class Plan:
     they divide the buffer's shards. Without effect on GPUs and TPUs."""
 
     def __post_init__(self):
-        if self.cpu_devices < 0:
-            raise ValueError(f"--cpu-devices is {self.cpu_devices}: use 0 or more")
-        for name in ("max_iterations", "checkpoint_every", "keep_checkpoints"):
-            if getattr(self, name) < 1:
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} is {getattr(self, name)}: use 1 or more")
+        check_types("--", self)
+        check_range("--", self, "max_iterations checkpoint_every keep_checkpoints", 1)
+        check_range("--", self, "cpu_devices", 0, launch.MOST_DEVICES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import jax
 
 from azjax import checkpoint, games
 from azjax.game import Game
+from azjax.settings import check_range
 from experiments import console
 from experiments.players import make_agent
 from experiments.specs import HELP
@@ -39,8 +40,7 @@ class Options:
     """Seconds between the moves of two machines."""
 
     def __post_init__(self):
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"--seed is {self.seed}: use 0 to {2**31 - 1}")
+        check_range("--", self, "seed", 0, 2**31 - 1)
         if not 0 <= self.pause <= 60:
             raise ValueError(f"--pause is {self.pause}: use 0 to 60 seconds")
 

@@ -21,9 +21,10 @@ from azjax.evaluators import rollout_evaluator
 from azjax.game import Game
 from azjax.player import Player, load
 from azjax.search import SearchConfig
+from azjax.settings import MOST_SIMULATIONS
 from azjax.train import make_parts
 from experiments import console
-from experiments.specs import KINDS, MOST, Spec, parse
+from experiments.specs import KINDS, Spec, parse
 
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
 _solutions: dict[str, oracle.Solution] = {}  # By the game's name.
@@ -134,7 +135,7 @@ def _trained_agent(spec: Spec, player: Player) -> Agent:
 def _searcher(spec: Spec, game: Game, search: SearchConfig, evaluate, params=None) -> Agent:
     """A search with a number of simulations or with a clock."""
     if spec.seconds is not None:
-        room = max(256, min(int(_FASTEST * spec.seconds), MOST))
+        room = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
         search = dataclasses.replace(search, num_simulations=room)
         name = f"{spec.name}({spec.seconds:g} s)"
         return anytime_agent(game, search, evaluate, params, spec.seconds, name)

@@ -4,6 +4,8 @@ import pathlib
 import re
 from typing import Literal, NamedTuple
 
+from azjax.settings import MOST_SIMULATIONS
+
 HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
 
@@ -53,7 +55,6 @@ KINDS = {
     "puct": Kind("simulations", 50, timed=True, trained=True),
     "gumbel": Kind("simulations", 32, timed=True, trained=True),
 }
-MOST = 1_000_000  # Simulations a move; a tree has room for all of them.
 _SPEC = re.compile(
     r"(?P<name>[^:+@#]*)(:(?P<amount>[^+@#]*))?(\+(?P<manner>[^@#]*))?"
     r"(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
@@ -117,7 +118,7 @@ def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, 
         return kind.default, None
     if kind.counts is None:
         raise ValueError(f"{text!r} has something after the colon, and {name} takes nothing there")
-    if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST:
+    if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST_SIMULATIONS:
         return int(amount), None
     time = _TIME.fullmatch(amount)
     if kind.timed and time:
@@ -126,5 +127,6 @@ def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, 
             return None, seconds
     or_time = ", or a time up to 3600s such as 0.5s" if kind.timed else ""
     raise ValueError(
-        f"{text!r} needs a number of {kind.counts} after the colon: use 1 to {MOST}{or_time}"
+        f"{text!r} needs a number of {kind.counts} after the colon: use 1 to "
+        f"{MOST_SIMULATIONS}{or_time}"
     )

@@ -16,6 +16,7 @@ import tyro
 from azjax import certificate as certificates
 from azjax import checkpoint, oracle, train
 from azjax.player import load
+from azjax.settings import MOST_SIMULATIONS, check_range
 from azjax.verify import Verdict, verify
 from experiments import console
 
@@ -36,10 +37,8 @@ class Options:
     """Print the certificate as JSON and nothing else."""
 
     def __post_init__(self):
-        if self.simulations < 1:
-            raise ValueError(f"--simulations is {self.simulations}: use 1 or more")
-        if self.limit < 0:
-            raise ValueError(f"--limit is {self.limit}: use 0 or more")
+        check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
+        check_range("--", self, "limit", 0)
 
 
 def examine(options: Options) -> int:

@@ -272,9 +272,9 @@ def test_random_openings(game, plies, found):
 
 
 def test_refuses_openings_that_cannot_be_had(game):
-    for count, plies in [(0, 2), (-1, 2), (5, -1), (5, 9)]:
-        said = f"{count} openings of {plies} moves cannot be had: ask for 1 or more openings of 0 "
-        with pytest.raises(ValueError, match=said + "to 8 moves"):
+    for count, plies in [(0, 2), (100_001, 2), (-1, 2), (5, -1), (5, 9)]:
+        said = f"{count} openings of {plies} moves cannot be had: ask for 1 to 100000 openings "
+        with pytest.raises(ValueError, match=said + "of 0 to 8 moves"):
             random_openings(game, KEY, count, plies)
     pile = bench("misere_pile").game._replace(max_plies=7)
     with pytest.raises(ValueError, match="every game of misere_pile found was over after 6 moves"):

@@ -110,7 +110,7 @@ def test_the_same_on_one_device_or_two():
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
-@pytest.mark.parametrize("name", ["capacity", "shards"])
-def test_settings_out_of_range_are_refused(name):
-    with pytest.raises(ValueError, match=f"replay.{name} is 0: use 1 or more"):
+@pytest.mark.parametrize(("name", "wanted"), [("capacity", "1 or more"), ("shards", "1 to 65536")])
+def test_settings_out_of_range_are_refused(name, wanted):
+    with pytest.raises(ValueError, match=f"replay.{name} is 0: use {wanted}"):
         ReplayConfig(**{name: 0})

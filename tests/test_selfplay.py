@@ -303,8 +303,8 @@ def test_games_differ_from_each_other(record):
     [
         ({"games": 0}, "selfplay.games is 0: use 1 or more"),
         ({"games_at_once": -1}, "selfplay.games_at_once is -1: use 0 or more"),
-        ({"plies": -1}, "selfplay.plies is -1: use 1 or more"),
-        ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 or more"),
+        ({"plies": -1}, "selfplay.plies is -1: use 1 to 1000000"),
+        ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 to 1000000"),
         ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),
         ({"temperature_plies": -1}, "selfplay.temperature_plies is -1: use 0 or more"),
         ({"opening_share": 1.5}, "selfplay.opening_share is 1.5: use 0 to 1"),

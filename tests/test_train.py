@@ -225,6 +225,7 @@ def test_only_the_optimiser_talks_to_other_devices(eight):
     [
         ("replay.shards", 4, 3),
         ("replay.shards", 1, 2),
+        ("replay.shards", 48, 2),  # More than there are games.
         ("selfplay.games", 18, 1),
         ("learner.batch_size", 14, 2),
         ("replay.capacity", 95, 1),
@@ -243,6 +244,20 @@ def test_contradictory_settings_are_refused_with_one_that_works(name, value, num
     advice = int(re.findall(r"\d+", str(error.value))[-1])
     assert advice != value
     train.check(with_setting(sound, name, advice), num_devices)
+
+
+def test_too_many_shards_are_refused_where_the_games_must_change_too():
+    selfplay, learner = SelfPlayConfig(games=24), LearnerConfig(batch_size=24)
+    config = Config(selfplay=selfplay, learner=learner, replay=ReplayConfig(shards=50_000))
+    with pytest.raises(ValueError, match=r"replay.shards is 50000, more than .*: use 5$"):
+        train.check(config, 5)
+
+
+def test_more_moves_than_any_buffer_holds_are_refused():
+    selfplay, replay = SelfPlayConfig(games=10**9, plies=8), ReplayConfig(capacity=10**9)
+    config = Config(selfplay=selfplay, replay=replay)
+    with pytest.raises(ValueError, match=r"selfplay.plies is 8, .*: use at most 1$"):
+        train.check(config, 1)
 
 
 def with_setting(config, name, value):

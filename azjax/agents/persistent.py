@@ -17,7 +17,7 @@ import numpy as np
 from azjax.agents.agent import Agent, Decision
 from azjax.evaluators import rollout
 from azjax.game import Game, State
-from azjax.settings import check_choices, check_range
+from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 _PROBES = 16  # Neighbouring slots in which a position may stand.
 
@@ -37,8 +37,8 @@ class PersistentConfig:
     """Positions that the memory has room for, rounded up to a power of two."""
 
     def __post_init__(self):
-        check_choices("persistent", self)
-        check_range("persistent", self, "num_simulations", 1)
+        check_types("persistent", self)
+        check_range("persistent", self, "num_simulations", 1, MOST_SIMULATIONS)
         check_range("persistent", self, "exploration", 0)
         check_range("persistent", self, "capacity", _PROBES, 2**30)
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax import drawing
-from azjax.settings import check_choices, check_range
+from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 _SHOWN = 4  # Positions of a batch that a notebook shows.
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
@@ -30,7 +30,8 @@ class SearchConfig:
     num_simulations: int = 32
     """Positions evaluated per move, beside the root. AlphaZero: 800."""
     c_puct: float = 1.25
-    """PUCT: weight of the prior's exploration bonus. AlphaZero: 1.25."""
+    """PUCT: weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with
+    Q in [-1, 1], as here, that is 2.5."""
     first_play_urgency: Literal["zero", "parent", "loss"] = "zero"
     """PUCT: value assumed for an unvisited action: 0, the node's own, or -1.
     AlphaZero: loss for an action of value in [0, 1], which is `loss` here."""
@@ -52,12 +53,12 @@ class SearchConfig:
     in [0, 1]."""
 
     def __post_init__(self):
-        check_choices("search", self)
-        check_range("search", self, "num_simulations max_considered_actions", 1)
+        check_types("search", self)
+        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
+        check_range("search", self, "max_considered_actions", 1)
         check_range("search", self, "dirichlet_fraction", 0, 1)
+        check_range("search", self, "dirichlet_alpha", 0, above=True)
         check_range("search", self, "c_puct gumbel_scale value_scale maxvisit_init exploration", 0)
-        if not self.dirichlet_alpha > 0:
-            raise ValueError(f"search.dirichlet_alpha is {self.dirichlet_alpha}: use above 0")
 
 
 class SearchResult(NamedTuple):

@@ -7,6 +7,9 @@ from typing import Literal
 
 from azjax import presets
 from azjax.drawing import check_folder
+from azjax.network import DEEPEST, WIDEST
+from azjax.settings import MOST, MOST_SIMULATIONS, check_range
+from experiments import launch
 from experiments.browser import find_browser
 
 _MEASURES = (
@@ -94,14 +97,19 @@ class Options:
 
     def __post_init__(self):
         presets.get(self.preset)
-        for name in ("games", "simulations", "channels", "repeats", "seeds", "max_iterations"):
-            self._check_least(name, 1)
-        self._check_least("blocks", 0)
-        self._check_least("cpu_devices", 0)
+        check_range("--", self, "games repeats seeds max_iterations", 1)
+        check_range("--", self, "cpu_devices", 0, launch.MOST_DEVICES)
+        check_range("--", self, "scale_games scale_batch", 1)
+        check_range("--", self, "latency", 0)
+        check_range("--", self, "bandwidth", 0, above=True)
+        check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
+        check_range("--", self, "channels", 1, WIDEST)
+        check_range("--", self, "blocks", 0, DEEPEST)
         if self.stability and not self.time_to_perfect:
             raise ValueError("--stability goes on from perfect players: add --time-to-perfect")
-        if min(self.train_games, default=1) < 1:
-            raise ValueError(f"--train-games has {min(self.train_games)}: use 1 or more")
+        if not 1 <= min(self.train_games, default=1) <= max(self.train_games, default=1) <= MOST:
+            given = " ".join(map(str, self.train_games))
+            raise ValueError(f"--train-games is {given}: use numbers from 1 to {MOST}")
         self._check_batch()
         self._check_scale()
         self._check_first_iteration()
@@ -138,31 +146,23 @@ class Options:
         if self.profile is not None:
             _make_folder(self.profile)
 
-    def _check_least(self, name: str, least: int) -> None:
-        if getattr(self, name) < least:
-            flag = "--" + name.replace("_", "-")
-            raise ValueError(f"{flag} is {getattr(self, name)}: use {least} or more")
-
     def _check_batch(self) -> None:
         sizes = self.batch_sizes
-        if not sizes or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
+        ascend = list(sizes) == sorted(set(sizes))
+        if not sizes or min(sizes) < 1 or max(sizes) > MOST or not ascend:
             raise ValueError(
                 f"--batch-sizes is {' '.join(map(str, sizes)) or 'empty'}: use numbers of games "
-                "from 1, each larger than the one before"
+                f"from 1 to {MOST}, each larger than the one before"
             )
 
     def _check_scale(self) -> None:
         for name in ("scale_games", "scale_batch"):
             value, flag = getattr(self, name), "--" + name.replace("_", "-")
-            if value < 1 or value % MOST_DEVICES:
+            if value % MOST_DEVICES:
                 raise ValueError(
                     f"{flag} is {value}, which {MOST_DEVICES:,} devices do not divide: use a "
                     f"multiple of {MOST_DEVICES}"
                 )
-        for name, least in (("bandwidth", "above 0"), ("latency", "0 or more")):
-            value = getattr(self, name)
-            if not (value > 0 or (value == 0 and name == "latency")):
-                raise ValueError(f"--{name} is {value}: use {least}")
         if self.scale and self.plot.suffix not in _PICTURES:
             raise ValueError(f"--plot is {self.plot}: use a name that ends in .png, .svg or .pdf")
 

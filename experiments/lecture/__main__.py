@@ -19,6 +19,7 @@ from rich.progress import Progress
 
 from azjax import checkpoint
 from azjax.certificate import device_name, versions
+from azjax.settings import check_range
 from experiments import console
 from experiments.lecture import exploration, integration, learning, matches, network
 from experiments.lecture.setup import Experiment, Setup, make_setup
@@ -38,8 +39,7 @@ class Options:
     """Of all randomness: the same seed gives the same numbers."""
 
     def __post_init__(self):
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"--seed is {self.seed}: use 0 to {2**32 - 1}")
+        check_range("--", self, "seed", 0, 2**32 - 1)
 
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:
