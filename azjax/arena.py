@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.agents import Agent
-from azjax.game import Game, State, init_batch, play, random_action, where
+from azjax.game import Game, State, check_batch, init_batch, play, random_action, where
 from azjax.oracle import distinct
 
 MOST_OPENINGS = 100_000
@@ -98,11 +98,11 @@ def play_match(
       progress: called with the number of games finished since the last call.
 
     Raises:
-      ValueError: if there are no games to play, or an opening is over already.
+      ValueError: if there are no games to play, the openings are no states of this game, or one
+        is over already.
     """
-    if num_games < 1:
-        raise ValueError(f"{num_games} games decide nothing: play 1 or more")
-    count = 1 if openings is None else _size(openings)
+    _check_games(num_games)
+    count = 1 if openings is None else check_batch(game, openings)
     rounds = -(-num_games // (2 * count))
     deterministic = first.deterministic and second.deterministic
     per_seat = count if deterministic else rounds * count
@@ -114,6 +114,11 @@ def play_match(
         )
         tallies.append(_tally(games))
     return Match(first.name, second.name, tallies[0], tallies[1], deterministic)
+
+
+def _check_games(num_games: int) -> None:
+    if num_games < 1:
+        raise ValueError(f"{num_games} games decide nothing: play 1 or more")
 
 
 def _tally(games: Games) -> Tally:
@@ -175,10 +180,11 @@ def play_games(
       progress: called with the number of games finished since the last call.
 
     Raises:
-      ValueError: if an opening is over already.
+      ValueError: as `play_match` does.
     """
+    _check_games(num_games)
     openings = init_batch(game, 1) if openings is None else openings
-    count = _size(openings)
+    count = check_batch(game, openings)
     if bool(jnp.any(jax.vmap(game.is_over)(openings))):
         raise ValueError("an opening is a finished game: start from positions with a move left")
     size = batch_size or _batch_size(first, second, num_games)

@@ -87,8 +87,7 @@ def search_policy(parts: Parts, config: SearchConfig, params: Any) -> Policy:
     search = make_search(config, parts.game, parts.evaluate)
 
     def policy(states):
-        keys = jax.random.split(jax.random.key(0), parts.game.player(states).shape[0])
-        result = search(params, keys, states)
+        result = search(params, jax.random.key(0), states)
         return jax.nn.one_hot(result.action, parts.game.num_actions), result.value
 
     return policy

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game, State, legal_action_at, play
+from azjax.game import Game, State, check_batch, legal_action_at, play
 from azjax.network import Network
 from azjax.oracle import Solution, make_index
 
@@ -34,7 +34,7 @@ def uniform_evaluator(game: Game) -> Evaluator:
 
     def evaluate(params, key, states):
         del params, key
-        batch = game.player(states).shape[0]
+        batch = check_batch(game, states)
         return jnp.zeros((batch, game.num_actions)), jnp.zeros(batch)
 
     return evaluate
@@ -45,7 +45,7 @@ def rollout_evaluator(game: Game) -> Evaluator:
 
     def evaluate(params, key, states):
         del params
-        batch = game.player(states).shape[0]
+        batch = check_batch(game, states)
         keys = jax.random.split(key, batch)
         values = jax.vmap(lambda key, state: rollout(game, key, state))(keys, states)
         return jnp.zeros((batch, game.num_actions)), values

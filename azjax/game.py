@@ -123,6 +123,70 @@ def init_batch(game: Game, batch_size: int) -> State:
     return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))
 
 
+def check_batch(game: Game, states: State) -> int:
+    """Returns `B` of a batch of states; works while tracing.
+
+    Args:
+      game: whose states they should be.
+      states: `[B, ...]`.
+
+    Raises:
+      ValueError: if they are a single state, none at all, or no states of this game.
+    """
+    one = jax.eval_shape(game.init)
+    wanted, given = _describe(one, "B"), _describe(states)
+    if given == _describe(one):
+        raise ValueError(
+            "states must be a batch, with one axis in front: give a single state one by "
+            "jax.tree.map(lambda leaf: leaf[None], state)"
+        )
+    size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
+    if given != _describe(one, size):
+        raise ValueError(
+            f"a batch of {game.name} is {wanted}, and this is {given}: use states of that game"
+        )
+    if not size:
+        raise ValueError("the batch of states is empty: give 1 state or more")
+    return size
+
+
+def _describe(states: State, *axes: int | str | None) -> str:
+    """Structure, types and shapes of states, after further axes in front."""
+
+    def describe(leaf):
+        shape = ", ".join(map(str, (*axes, *jnp.shape(leaf))))
+        return f"{getattr(leaf, 'dtype', type(leaf).__name__)}[{shape}]"
+
+    return str(jax.tree.map(describe, states)).replace("'", "")
+
+
+def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
+    """Returns one key for each position of a batch; works while tracing.
+
+    Args:
+      keys: one key, to be split, or `[B]`, used as they are.
+      size: `B`; as many as there are keys if None.
+
+    Returns:
+      `[B]`.
+
+    Raises:
+      ValueError: if there is another number of keys, or none, or they are not typed keys.
+    """
+    dtype = getattr(keys, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise ValueError(
+            f"the key is of type {dtype or type(keys).__name__}: use typed keys, such as "
+            "jax.random.key(0)"
+        )
+    if keys.shape == ():
+        return jax.random.split(keys, 1 if size is None else size)
+    if keys.ndim > 1 or not len(keys) or size not in (None, len(keys)):
+        many = "one or more" if size is None else f"1 or {size}"
+        raise ValueError(f"the keys have shape {keys.shape}: use one key, or a batch of {many}")
+    return keys
+
+
 def where(condition: jax.Array, on_true: State, on_false: State) -> State:
     """Chooses between two states (or any two pytrees) of the same structure.
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from azjax import checkpoint
-from azjax.game import Game, State
+from azjax.game import Game, State, check_batch
 from azjax.search import SearchConfig, SearchResult, make_search
 from azjax.settings import from_dict
 from azjax.train import Config, make_mesh, make_parts
@@ -39,24 +39,25 @@ class Player:
         Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
 
         Raises:
-          ValueError: if the states are not a batch.
+          ValueError: if the states are not a batch of this game.
         """
         return _compiled_evaluate(self.config)(self.params, states)
 
-    def search(self, key: jax.Array, states: State, **settings: Any) -> SearchResult:
+    def search(self, keys: jax.Array, states: State, **settings: Any) -> SearchResult:
         """Searches from states `[B, ...]`.
 
         Args:
-          key: one key for the whole batch.
+          keys: one key for the whole batch, or `[B]`, one per position.
           states: the positions.
           **settings: fields of `SearchConfig` to change, such as `num_simulations=64` or
             `algorithm="puct"`.
 
         Raises:
-          ValueError: if the states are not a batch, or a setting is unknown or out of range.
+          ValueError: if the states are not a batch of this game, the keys do not go with it, or a
+            setting is unknown or out of range.
         """
         search = from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
-        return _compiled_search(self.config, search)(self.params, key, states)
+        return _compiled_search(self.config, search)(self.params, keys, states)
 
 
 @functools.lru_cache(maxsize=32)
@@ -64,7 +65,7 @@ def _compiled_evaluate(config: Config) -> Callable:
     parts = make_parts(config)
 
     def evaluate(params, states):
-        _batch_size(parts.game, states)
+        check_batch(parts.game, states)
         return parts.evaluate(params, None, states)
 
     return jax.jit(evaluate)
@@ -73,24 +74,7 @@ def _compiled_evaluate(config: Config) -> Callable:
 @functools.lru_cache(maxsize=32)
 def _compiled_search(config: Config, settings: SearchConfig) -> Callable:
     parts = make_parts(config)
-    search = make_search(settings, parts.game, parts.evaluate)
-
-    def split_and_search(params, key, states):
-        keys = jax.random.split(key, _batch_size(parts.game, states))
-        return search(params, keys, states)
-
-    return jax.jit(split_and_search)
-
-
-def _batch_size(game: Game, states: State) -> int:
-    """Returns `B` of a batch of states, or refuses what is none."""
-    one, many = (jax.tree.leaves(tree)[0] for tree in (jax.eval_shape(game.init), states))
-    if many.ndim != one.ndim + 1:
-        raise ValueError(
-            "states must be a batch, with one axis in front: give a single state one by "
-            "jax.tree.map(lambda leaf: leaf[None], state)"
-        )
-    return many.shape[0]
+    return jax.jit(make_search(settings, parts.game, parts.evaluate))
 
 
 def load(run_dir: str | os.PathLike[str], iteration: int | None = None) -> Player:

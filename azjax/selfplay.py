@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Encoding, Game, State, play, where
+from azjax.game import Encoding, Game, State, batch_keys, check_batch, play, where
 from azjax.search import Search
 from azjax.settings import check_range, check_types
 
@@ -79,6 +79,7 @@ class Transition(NamedTuple):
 
 def start_games(config: SelfPlayConfig, game: Game, keys: jax.Array) -> Games:
     """Starts one game for each of `keys [B]`, random openings included."""
+    keys = batch_keys(keys)
     return jax.vmap(lambda key: _start(config, game, key))(keys)
 
 
@@ -119,13 +120,14 @@ def unroll(
       encoding: of the recorded planes.
       search: from `search.make_search`.
       params: for the search's evaluator.
-      keys: `[B]`, one per game, so that a game does not depend on the batch around it
+      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it
         (unless the search's evaluator is random: it draws for the whole batch at once).
       games: the games in flight.
 
     Returns:
       The games in flight afterwards, and the moves, `[T, B, ...]`.
     """
+    keys = batch_keys(keys, check_batch(game, games.states))
     size = group_size(config, len(keys))
 
     def play_group(group):

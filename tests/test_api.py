@@ -1,6 +1,7 @@
 """What a user reaches from `import azjax`: a game by name, a trained player by its folder."""
 
 import dataclasses
+import functools
 import logging
 
 import jax
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import checkpoint, presets, train
+from azjax import agents, checkpoint, presets, train
+from azjax.arena import play_games, play_match
+from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.games import tic_tac_toe
+from azjax.search import SearchConfig, make_search
+from azjax.selfplay import Games, SelfPlayConfig, start_games, unroll
 
 CONFIG = presets.smoke(presets.get("default"))
 
@@ -105,7 +110,7 @@ def test_a_search_has_the_settings_of_its_run(player, states):
     ("settings", "said"),
     [
         ({"simulations": 8}, "unknown setting 'simulations': use one of .*num_simulations"),
-        ({"num_simulations": 0}, "num_simulations is 0: use 1 or more"),
+        ({"num_simulations": 0}, "num_simulations is 0: use 1 to 1000000"),
         ({"num_simulations": "8"}, "num_simulations is '8', which is not of type int"),
         ({"algorithm": "alphabeta"}, "algorithm is 'alphabeta': use 'gumbel' or 'puct'"),
     ],
@@ -115,12 +120,104 @@ def test_refuses_settings_that_no_search_has(settings, said, player, states):
         player.search(jax.random.key(0), states, **settings)
 
 
-@pytest.mark.parametrize("method", ["evaluate", "search"])
-def test_refuses_a_single_position(method, player):
-    state = player.game.init()
-    arguments = [state] if method == "evaluate" else [jax.random.key(0), state]
-    with pytest.raises(ValueError, match="states must be a batch"):
-        getattr(player, method)(*arguments)
+STATE = r"State\(board=int8\[B, 9\], player=int8\[B\], over=bool\[B\]\)"
+WRONG = {
+    "a single position": (
+        lambda s: jax.tree.map(lambda x: x[0], s),
+        "states must be a batch",
+    ),
+    "none": (lambda s: jax.tree.map(lambda x: x[:0], s), "the batch of states is empty: give 1"),
+    "another game": (
+        lambda s: init_batch(azjax.make("connect_four"), 2),
+        rf"a batch of tic_tac_toe is {STATE}, and this is State\(board=int8\[2, 42\], .* that game",
+    ),
+    "another type": (lambda s: s._replace(board=jnp.float32(s.board)), r"board=float32\[4, 9\]"),
+    "another structure": (tuple, r"and this is \(int8\[4, 9\], int8\[4\], bool\[4\]\): use"),
+    "two sizes": (lambda s: s._replace(over=s.over[:3]), r"over=bool\[3\]\): use states of"),
+    "two axes": (lambda s: jax.tree.map(lambda x: x[None], s), r"and this is .*int8\[1, 4, 9\]"),
+}
+GAME = azjax.make("tic_tac_toe")
+UNIFORM = uniform_evaluator(GAME)
+PLAIN = make_search(SearchConfig(num_simulations=2), GAME, UNIFORM)
+MOVERS = {
+    "random": agents.random_agent(GAME),
+    "perfect": None,  # Made from the solution, below.
+    "network": agents.network_agent(GAME, lambda params, key, states: (states.board, None), None),
+    "search": agents.search_agent(GAME, SearchConfig(num_simulations=2), UNIFORM),
+    "minimax": agents.minimax_agent(GAME, 1),
+    "learner": agents.persistent_agent(GAME, agents.PersistentConfig(num_simulations=1)),
+    "clock": agents.anytime_agent(GAME, SearchConfig(num_simulations=2), UNIFORM),
+}
+KEY = jax.random.key(0)
+
+
+def entries(player, solution):
+    """Every entry that takes a batch of states, by name."""
+    movers = MOVERS | {"perfect": agents.perfect_agent(GAME, solution)}
+    acts = {name: functools.partial(a.act, a.params, KEY) for name, a in movers.items()}
+    selfplay = functools.partial(unroll, SelfPlayConfig(), GAME, "relative", PLAIN, None, KEY)
+    match = functools.partial(play_match, GAME, movers["random"], movers["random"], 2, KEY)
+    return acts | {
+        "Player.evaluate": player.evaluate,
+        "Player.search": functools.partial(player.search, KEY),
+        "make_search": functools.partial(PLAIN, None, KEY),
+        "make_search, jitted": functools.partial(jax.jit(PLAIN), None, KEY),
+        "unroll": lambda states: selfplay(Games(states, jnp.zeros(4, jnp.int32))),
+        "play_match": match,
+        "play_games": lambda s: play_games(GAME, *[movers["random"]] * 2, 2, KEY, openings=s),
+        "uniform evaluator": functools.partial(UNIFORM, None, KEY),
+        "rollout evaluator": functools.partial(rollout_evaluator(GAME), None, KEY),
+    }
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_batch_of_the_game_is_refused(wrong, player, states, solution):
+    change, said = WRONG[wrong]
+    for name, entry in entries(player, solution).items():
+        with pytest.raises(ValueError, match=said) as error:
+            entry(change(states))
+        assert "\n" not in str(error.value), name
+
+
+def test_one_key_is_split_for_the_batch_and_many_are_used(player, states):
+    keys = jax.random.split(KEY, 4)
+    for search in (player.search, functools.partial(jax.jit(PLAIN), None)):
+        one, many = search(KEY, states), search(keys, states)
+        jax.tree.map(np.testing.assert_array_equal, one, many)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (jax.random.split(KEY, 3), r"the keys have shape \(3,\): use one key, or .* of 1 or 4"),
+        (jax.random.split(KEY, (4, 1)), r"the keys have shape \(4, 1\): use one key"),
+        (jax.random.key_data(KEY), "the key is of type uint32: use typed keys, .* jax.random.key"),
+        (jax.random.key_data(jax.random.split(KEY, 4)), "the key is of type uint32: use typed"),
+        (0, "the key is of type int.*: use typed keys, such as jax.random.key"),
+    ],
+)
+def test_keys_that_do_not_go_with_the_batch_are_refused(keys, said, player, states):
+    games = Games(states, jnp.zeros(4, jnp.int32))
+    for entry in (
+        lambda: player.search(keys, states),
+        lambda: PLAIN(None, keys, states),
+        lambda: unroll(SelfPlayConfig(), GAME, "relative", PLAIN, None, keys, games),
+    ):
+        with pytest.raises(ValueError, match=said):
+            entry()
+
+
+def test_games_start_from_one_key_or_more():
+    assert start_games(SelfPlayConfig(), GAME, KEY).ply.shape == (1,)
+    with pytest.raises(ValueError, match=r"shape \(0,\): use one key, or a batch of one or more"):
+        start_games(SelfPlayConfig(), GAME, jax.random.split(KEY, 0))
+    with pytest.raises(ValueError, match="the key is of type uint32: use typed keys"):
+        start_games(SelfPlayConfig(), GAME, jax.random.key_data(KEY))
+
+
+def test_settings_of_numpy_are_as_good(player, states):
+    found = player.search(KEY, states, num_simulations=np.int64(3), c_puct=np.float32(1))
+    np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)
 
 
 def test_a_second_call_compiles_nothing(run_dir, states, compilations):

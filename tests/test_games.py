@@ -299,6 +299,14 @@ def test_from_board_accepts_exactly_the_reachable_boards():
                 from_board(board)
 
 
+@pytest.mark.parametrize("player", [None, 0])
+def test_from_board_cannot_be_traced(player):
+    with pytest.raises(ValueError, match="from_board .* on the host, so it cannot be traced: call"):
+        jax.jit(lambda board: from_board(board, player))(np.zeros(9, np.int8))
+    with pytest.raises(ValueError, match="hand the states in, or move inside by jax.vmap over"):
+        jax.vmap(lambda cell: from_board([cell, *[0] * 8]))(np.zeros(3, np.int8))
+
+
 def test_from_board_takes_the_player_whose_turn_it_is():
     assert from_board([1, 0, 0, 0, 0, 0, 0, 0, 0], player=1).player == 1
 

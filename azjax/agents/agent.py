@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.evaluators import Evaluator
-from azjax.game import Game, State, legal_action_at
+from azjax.game import Game, State, check_batch, legal_action_at
 from azjax.oracle import Solution, make_index
 from azjax.search import SearchConfig, SearchResult, make_search
 
@@ -70,9 +70,9 @@ def random_agent(game: Game) -> Agent:
 
     def act(params, key, states):
         del params
+        uniform = jax.random.uniform(key, (check_batch(game, states),))
         legal = jax.vmap(game.legal_actions)(states)
         weights = _uniform_over(legal)
-        uniform = jax.random.uniform(key, legal.shape[:1])
         return Decision(legal_action_at(legal, uniform), weights)
 
     return Agent("random", act)
@@ -90,6 +90,7 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
     def act(params, key, states):
         del params, key
+        check_batch(game, states)
         row = index(states)
         optimal = jnp.asarray(solution.optimal)[row]
         return Decision(
@@ -113,6 +114,7 @@ def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "net
     """
 
     def act(params, key, states):
+        check_batch(game, states)
         logits, value = evaluate(params, key, states)
         legal = jax.vmap(game.legal_actions)(states)
         prior = _softmax_over(legal, logits)
@@ -146,8 +148,7 @@ def search_agent(
     search = make_search(config, game, evaluate)
 
     def act(params, key, states):
-        batch = game.player(states).shape[0]
-        return decide(config, search(params, jax.random.split(key, batch), states))
+        return decide(config, search(params, key, states))
 
     return Agent(
         name=name or f"{config.algorithm}({config.num_simulations})",

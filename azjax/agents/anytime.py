@@ -1,5 +1,6 @@
 """Any-time play: a search that is given seconds in place of a number of simulations."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from azjax.agents.agent import Agent, decide
 from azjax.evaluators import Evaluator
-from azjax.game import Game
+from azjax.game import Game, check_batch
 from azjax.search import SearchConfig, considered_visits, make_resumable
 
 _PROBE = 32  # Simulations that measure the speed of a batch size not met before.
@@ -49,7 +50,7 @@ def anytime_agent(
     Raises:
       ValueError: if the time is not above 0.
     """
-    if not seconds > 0:
+    if not 0 < seconds < math.inf:
         raise ValueError(f"{seconds} seconds are no time to search: use above 0")
     capacity = config.num_simulations
     search = make_resumable(config, game, evaluate)
@@ -83,7 +84,7 @@ def anytime_agent(
         return decision
 
     def act(params, key, states):
-        keys = jax.random.split(key, game.player(states).shape[0])
+        keys = jax.random.split(key, check_batch(game, states))
         if len(keys) not in speed:
             for _ in range(2):  # The first one compiles.
                 run(params, keys, states, 3600.0, min(_PROBE, capacity))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from azjax.agents.agent import Agent, Decision
 from azjax.evaluators import Evaluator, uniform_evaluator
-from azjax.game import Game, State, play
+from azjax.game import Game, State, check_batch, play
 
 
 class _Node(NamedTuple):
@@ -76,7 +76,7 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
     evaluate = evaluate or uniform_evaluator(game)
 
     def act(params, key, states):
-        keys = jax.random.split(key, game.player(states).shape[0])
+        keys = jax.random.split(key, check_batch(game, states))
 
         def search_one(key, state):
             return _search(game, max_depth, prune, evaluate, params, key, state)

@@ -16,7 +16,7 @@ import numpy as np
 
 from azjax.agents.agent import Agent, Decision
 from azjax.evaluators import rollout
-from azjax.game import Game, State
+from azjax.game import Game, State, check_batch
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 _PROBES = 16  # Neighbouring slots in which a position may stand.
@@ -100,7 +100,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
 
     def learn(params, key, states, memory):
         key_simulate, key_choose = jax.random.split(key)
-        batch = game.player(states).shape[0]
+        batch = check_batch(game, states)
         if memory.visits.shape != (batch, slots):
             raise ValueError(
                 f"the memory has shape {memory.visits.shape}, and {batch} games of this player "
@@ -120,7 +120,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
         return choose(keys, memory, roots, states), memory
 
     def act(params, key, states):
-        return learn(params, key, states, init_memory(game.player(states).shape[0]))[0]
+        return learn(params, key, states, init_memory(check_batch(game, states)))[0]
 
     return Agent(
         name=f"learner({config.num_simulations})",

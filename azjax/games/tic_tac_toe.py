@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from azjax import drawing
 from azjax.game import Encoding, Game, Symmetries, observation_planes
@@ -95,8 +96,13 @@ def from_board(board: Sequence[int] | np.ndarray, player: int | None = None) -> 
       player: 0 (X) or 1 (O), who is to move; inferred from the counts if None.
 
     Raises:
-      ValueError: if no game leads to this position with this player to move.
+      ValueError: if no game leads to this position with this player to move, or while tracing.
     """
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((board, player))):
+        raise ValueError(
+            "from_board checks a position on the host, so it cannot be traced: call it outside of "
+            "jit and vmap and hand the states in, or move inside by jax.vmap over game.step"
+        )
     cells = np.asarray(board)
     if cells.shape != (9,):
         raise ValueError(

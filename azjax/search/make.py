@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.evaluators import Evaluator
-from azjax.game import Game, State, play
+from azjax.game import Game, State, batch_keys, check_batch, play
 from azjax.search.gumbel import plan_gumbel
 from azjax.search.plan import NEVER, Plan, SearchConfig, SearchResult
 from azjax.search.puct import plan_puct
@@ -31,11 +31,12 @@ def make_search(config: SearchConfig, game: Game, evaluate: Evaluator) -> Search
       evaluate: any evaluator; `params` are handed to it.
 
     Returns:
-      A function of `params`, `keys [B]` (one per position), `states [B, ...]`, and
+      A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
       `temperature`, a float or `[B]`, which PUCT and UCT use to draw the action from
       `visits ** (1 / temperature)` (0: the most visited). With `explore` set, PUCT mixes
       Dirichlet noise into the root's prior and Gumbel draws its noise; without it, PUCT and
-      Gumbel with temperature 0 are deterministic. UCT always expands in random order.
+      Gumbel with temperature 0 are deterministic. UCT always expands in random order. It raises
+      ValueError if the states are no batch of this game, or the keys do not go with it.
     """
 
     def search(params, keys, states, temperature=0.0, explore=False) -> SearchResult:
@@ -49,13 +50,13 @@ class Resumable(NamedTuple):
     """A search that grows its tree a few simulations at a time, for players with a clock.
 
     Attributes:
-      start: `(params, keys [B], states [B, ...], schedule) -> tree`, with nothing but its
+      start: `(params, keys, states [B, ...], schedule) -> tree`, with nothing but its
         root; `schedule` is from `considered_visits` for the simulations expected.
-      grow: `(params, keys [B], states, schedule, tree, done, count) -> tree`; after `done`
+      grow: `(params, keys, states, schedule, tree, done, count) -> tree`; after `done`
         simulations it makes `count` more, both `int32 []`, so that no number compiles anew.
         `done + count` is at most `config.num_simulations`. The schedule may change while
         sequential halving still considers all its actions.
-      finish: `(params, keys [B], states, schedule, tree) -> SearchResult`.
+      finish: `(params, keys, states, schedule, tree) -> SearchResult`.
     """
 
     start: Callable[..., mctx.Tree]
@@ -98,7 +99,7 @@ def _plan(
     config, game, evaluate, params, keys, states, temperature=0.0, explore=False, schedule=None
 ) -> tuple[Plan, jax.Array]:
     """Evaluates the roots; returns the algorithm's plan, and the key for the tree."""
-    keys = jax.vmap(jax.random.split)(keys)
+    keys = jax.vmap(jax.random.split)(batch_keys(keys, check_batch(game, states)))
     key_root, key_tree = jax.random.split(keys[0, 0])  # Only random evaluators use these.
     root = _evaluate(config, game, evaluate, params, key_root, states)
     invalid = ~jax.vmap(game.legal_actions)(states)
