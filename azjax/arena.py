@@ -219,9 +219,13 @@ def _behaviour(agent: Agent) -> Agent:
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
-    """Games side by side: a power of two, so that trees take little more than a cache."""
-    fits = 2**17 // max(first.nodes, second.nodes)
-    return 2 ** (max(min(fits, 8192, num_games), min(32, num_games)) - 1).bit_length()
+    """Games side by side: a power of two, so that trees take little more than a cache.
+
+    At least 32 of them, if trees are so small that they then take a gigabyte at most.
+    """
+    nodes = max(first.nodes, second.nodes)
+    few = min(32, max(1, 2**22 // nodes))
+    return 2 ** (max(1, min(max(2**17 // nodes, few), 8192, num_games)) - 1).bit_length()
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 import azjax
+from azjax.memory import check_trees
 from azjax.oracle import Solution
 from azjax.search import SearchConfig, make_search
 from azjax.train import Config, Parts
@@ -125,16 +126,25 @@ def make_certifier(
     Returns:
       A function of `params`, the network's in its inference form; `iterations`, made so
       far; and `started`, the `time.time()` from which the seconds on record count.
+
+    Raises:
+      ValueError: if the searches' trees do not fit in memory.
     """
 
     def examine(params) -> Verdict:
         return verify(solution, network_policy(parts, params))
 
-    def blunders(params, algorithm: str) -> jax.Array:
-        search = dataclasses.replace(
+    searches = {
+        algorithm: dataclasses.replace(
             config.search, algorithm=algorithm, num_simulations=num_simulations
         )
-        return verify(solution, search_policy(parts, search, params)).blunders
+        for algorithm in ("puct", "gumbel")
+    }
+    for search in searches.values():
+        check_trees(search, parts.game, len(solution.decisions))
+
+    def blunders(params, algorithm: str) -> jax.Array:
+        return verify(solution, search_policy(parts, searches[algorithm], params)).blunders
 
     examine, blunders = jax.jit(examine), jax.jit(blunders, static_argnums=1)
 

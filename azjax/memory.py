@@ -30,6 +30,16 @@ _IN_PLACE |= {"select_n", "clamp", "copy", "scatter", "scatter-add", "dynamic_up
 _CALLS = {"jit", "closed_call", "shard_map", "custom_jvp_call", "custom_vjp_call"}
 _LOOPS = {"scan", "while"}
 
+# What makes each part of a plan smaller.
+_LESS = {
+    "network": "a smaller network",
+    "optimizer": "a smaller network",
+    "buffer": "a smaller replay.capacity",
+    "tree": "fewer search.num_simulations",
+    "work": "a smaller network, learner.batch_size, learner.steps, selfplay.plies or "
+    "selfplay.opening_plies",
+}
+
 
 class MemoryPlan(NamedTuple):
     """Bytes on each device.
@@ -73,9 +83,15 @@ def plan_memory(config: train.Config, mesh: Mesh, iterate: Any) -> MemoryPlan:
     (program,) = (e.params["jaxpr"] for e in traced if e.primitive.name == "shard_map")
     game = games.make(config.game)
     together = group_size(config.selfplay, config.selfplay.games // mesh.size)
-    needed = peak_bytes(program, program.invars)
+    needed = max(peak_bytes(program, program.invars), _start_bytes(config, mesh))
     tree = min(needed, together * tree_bytes(config.search, game))
     return MemoryPlan(network, optimizer, buffer, tree, needed - tree, device_memory(mesh))
+
+
+def _start_bytes(config: train.Config, mesh: Mesh) -> int:
+    """Bytes that a device needs beside the first state while it computes that."""
+    made = train.trace_state(config).jaxpr
+    return (peak_bytes(made.jaxpr) - _bytes_of(made.out_avals)) // mesh.size
 
 
 def check_memory(config: train.Config, mesh: Mesh, plan: MemoryPlan) -> None:
@@ -88,16 +104,35 @@ def check_memory(config: train.Config, mesh: Mesh, plan: MemoryPlan) -> None:
         return
     games = config.selfplay.games
     needs = f"{describe_bytes(plan.total)} on each device, and it has {describe_bytes(plan.limit)}"
-    largest = _largest_games(config, mesh, plan)
-    if not largest:
+    least = _plan_fewer(config, mesh, config.replay.shards)
+    if least.total > plan.limit:
+        largest = max(_LESS, key=lambda part: getattr(least, part))
         raise ValueError(
-            f"the run needs {needs}, whatever the number of games: use a smaller network, "
-            "learner.batch_size or replay.capacity"
+            f"the run needs {needs}, and too much whatever the number of games: use "
+            f"{_LESS[largest]}"
         )
+    largest = _largest_games(config, mesh, plan, least)
     raise ValueError(
         f"selfplay.games is {games}, which needs {needs}: use at most {largest}, or a smaller "
         "selfplay.games_at_once"
     )
+
+
+def check_trees(config: SearchConfig, game: Game, positions: int) -> None:
+    """Refuses a search of so many positions at once whose trees one device cannot hold.
+
+    Raises:
+      ValueError: naming the largest number of simulations that fits.
+    """
+    needed = positions * tree_bytes(config, game)
+    limit = device_memory(train.make_mesh(jax.devices()[:1]))
+    if needed > limit:
+        most = max(1, config.num_simulations * limit // needed - 2)  # Two for the root and notes.
+        raise ValueError(
+            f"trees of {config.num_simulations} simulations, {positions} at a time, need "
+            f"{describe_bytes(needed)}, and the device has {describe_bytes(limit)}: use at most "
+            f"{most} simulations"
+        )
 
 
 def tree_bytes(config: SearchConfig, game: Game) -> int:
@@ -145,26 +180,24 @@ def describe_plan(plan: MemoryPlan, num_devices: int) -> str:
     return f"memory on {where}: {total} of {limit} ({parts})"
 
 
-def _largest_games(config: train.Config, mesh: Mesh, plan: MemoryPlan) -> int:
-    """About the largest number of games whose plan fits, or 0.
+def _largest_games(config: train.Config, mesh: Mesh, plan: MemoryPlan, least: MemoryPlan) -> int:
+    """About the largest number of games whose plan fits, as that of the least number does.
 
-    Needs grow with the games nearly in a line, so it is found between two points.
+    Needs grow with the games nearly in a line, so it is found between two points. Where they
+    grow in steps instead, what a number needs tells how far it has to come down.
     """
     shards, games = config.replay.shards, config.selfplay.games
-    least = _total(config, mesh, shards)
-    if least > plan.limit:
-        return 0
-    share = (plan.limit - least) / (plan.total - least)
+    share = (plan.limit - least.total) / (plan.total - least.total)
     found = _round_down(shards + int(share * (games - shards)), shards)
-    while found > shards and _total(config, mesh, found) > plan.limit:
-        found = _round_down(found - found // 20, shards)
+    while found > shards and (needed := _plan_fewer(config, mesh, found).total) > plan.limit:
+        found = _round_down(min(found - found // 20, found * plan.limit // needed), shards)
     return found
 
 
-def _total(config: train.Config, mesh: Mesh, games: int) -> int:
+def _plan_fewer(config: train.Config, mesh: Mesh, games: int) -> MemoryPlan:
     selfplay = dataclasses.replace(config.selfplay, games=games)
     fewer = dataclasses.replace(config, selfplay=selfplay)
-    return plan_memory(fewer, mesh, train.make_iteration(fewer, mesh)).total
+    return plan_memory(fewer, mesh, train.make_iteration(fewer, mesh))
 
 
 def _round_down(games: int, shards: int) -> int:

@@ -31,7 +31,7 @@ from azjax.settings import check_range, check_types
 
 Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
-WIDEST, DEEPEST = 65_536, 256  # Every layer is traced one by one.
+WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
 
 
 @dataclasses.dataclass(frozen=True)

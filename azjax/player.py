@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from azjax import checkpoint
+from azjax import checkpoint, memory
 from azjax.game import Game, State, check_batch
 from azjax.search import SearchConfig, SearchResult, make_search
 from azjax.settings import from_dict
@@ -54,9 +54,10 @@ class Player:
 
         Raises:
           ValueError: if the states are not a batch of this game, the keys do not go with it, or a
-            setting is unknown or out of range.
+            setting is unknown or out of range, or the trees do not fit in memory.
         """
         search = from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
+        memory.check_trees(search, self.game, check_batch(self.game, states))
         return _compiled_search(self.config, search)(self.params, keys, states)
 
 

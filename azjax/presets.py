@@ -29,6 +29,8 @@ PRESETS = {
     ),
     # AlphaZero as published, scaled to the board: a convolutional tower with BatchNorm, PUCT
     # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.
+    # c_puct is the published 1.25, which went with Q in [0, 1]; with ours in [-1, 1] it explores
+    # half as much.
     # One departure: most games start from random moves. Self-play from the empty board alone
     # never sees most of the positions that the proof asks about.
     "paper": Config(

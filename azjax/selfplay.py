@@ -1,6 +1,7 @@
 """Self-play on the device: every game of a batch searches, moves and restarts in one scan."""
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -155,7 +156,8 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     games has no divisor near that, they are played all at once.
     """
     limit = config.games_at_once or (_CPU_GAMES if jax.default_backend() == "cpu" else games)
-    size = max(size for size in range(1, min(limit, games) + 1) if games % size == 0)
+    small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]
+    size = max(size for least in small for size in (least, games // least) if size <= limit)
     return size if 4 * size >= limit else games
 
 

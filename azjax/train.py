@@ -303,6 +303,11 @@ def make_state(config: Config, mesh: Mesh) -> TrainState:
     return init.lower().compile(compiler_options(often=False))()
 
 
+def trace_state(config: Config) -> Any:
+    """Traces `init_state` without computing it."""
+    return _init(config).trace()
+
+
 @functools.cache
 def _init(config: Config) -> Any:
     """`init_state`, to be traced once for its shapes and its values."""

@@ -9,7 +9,7 @@ from jax._src import distributed  # Nothing public tells the number of processes
 
 # Variables of the environment, and what they hold if they tell JAX a number of CPU devices.
 _TELL = {"XLA_FLAGS": "xla_force_host_platform_device_count", "JAX_NUM_CPU_DEVICES": ""}
-MOST_DEVICES = 1024  # CPU devices of a process.
+MOST_DEVICES = 256  # CPU devices of a process.
 VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 
 

@@ -19,6 +19,7 @@ from azjax.agents import (
 )
 from azjax.evaluators import rollout_evaluator
 from azjax.game import Game
+from azjax.memory import check_trees
 from azjax.player import Player, load
 from azjax.search import SearchConfig
 from azjax.settings import MOST_SIMULATIONS
@@ -133,14 +134,16 @@ def _trained_agent(spec: Spec, player: Player) -> Agent:
 
 
 def _searcher(spec: Spec, game: Game, search: SearchConfig, evaluate, params=None) -> Agent:
-    """A search with a number of simulations or with a clock."""
+    """A search with a number of simulations or with a clock, if one tree fits in memory."""
     if spec.seconds is not None:
         room = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
         search = dataclasses.replace(search, num_simulations=room)
+        check_trees(search, game, 1)
         name = f"{spec.name}({spec.seconds:g} s)"
         return anytime_agent(game, search, evaluate, params, spec.seconds, name)
     number = spec.number or search.num_simulations
     search = dataclasses.replace(search, num_simulations=number)
+    check_trees(search, game, 1)
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 

@@ -215,6 +215,14 @@ def test_games_start_from_one_key_or_more():
         start_games(SelfPlayConfig(), GAME, jax.random.key_data(KEY))
 
 
+def test_a_search_that_does_not_fit_is_refused(player, states):
+    many = jax.tree.map(lambda leaf: jnp.tile(leaf, (2**17, *[1] * (leaf.ndim - 1))), states)
+    with pytest.raises(
+        ValueError, match="trees of 1000000 simulations, 524288 at a time, .*: use at most"
+    ):
+        player.search(KEY, many, num_simulations=10**6)
+
+
 def test_settings_of_numpy_are_as_good(player, states):
     found = player.search(KEY, states, num_simulations=np.int64(3), c_puct=np.float32(1))
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)

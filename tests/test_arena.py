@@ -271,6 +271,22 @@ def test_random_openings(game, plies, found):
         assert rows(states) != rows(other)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "games", "expected"),
+    [
+        (1, 10**9, 8192),
+        (101, 10**6, 2048),
+        (101, 5, 8),
+        (8000, 1000, 32),
+        (10**5, 1000, 32),
+        (10**6 + 1, 1000, 4),  # A gigabyte of trees.
+        (10**8, 1000, 1),
+    ],
+)
+def test_large_trees_leave_room_for_few_games(anyhow, nodes, games, expected):
+    assert arena._batch_size(anyhow, anyhow._replace(nodes=nodes), games) == expected
+
+
 def test_refuses_openings_that_cannot_be_had(game):
     for count, plies in [(0, 2), (100_001, 2), (-1, 2), (5, -1), (5, 9)]:
         said = f"{count} openings of {plies} moves cannot be had: ask for 1 to 100000 openings "

@@ -241,7 +241,7 @@ def test_two_numbers_of_devices_are_refused():
         (["--batch", "--batch-sizes", "8", "9"], f"9 of --batch-sizes is 9, which {COUNT} devices"),
         (["--batch", "--batch-sizes", "4", "4"], "each larger than the one before"),
         (["--games", "0"], "--games is 0: use 1 or more"),
-        (["--cpu-devices", "-1"], "--cpu-devices is -1: use 0 to 1024"),
+        (["--cpu-devices", "-1"], "--cpu-devices is -1: use 0 to 256"),
         (["--scale", "--scale-games", "1000"], "--scale-games is 1000, which 1,024 devices"),
         (["--scale", "--bandwidth", "0"], "--bandwidth is 0.0: use above 0"),
         (["--scale", "--plot", "x.txt"], "use a name that ends in .png, .svg or .pdf"),

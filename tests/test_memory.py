@@ -1,6 +1,7 @@
 """The plan is what compiled programs use, and what does not fit is refused with what does."""
 
 import dataclasses
+import resource
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +131,73 @@ def test_a_run_that_never_fits_is_refused():
     plan = memory.plan_memory(SMALL, mesh, train.make_iteration(SMALL, mesh))
     with pytest.raises(ValueError, match="whatever the number of games: use a smaller network"):
         memory.check_memory(SMALL, mesh, plan._replace(limit=1000))
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"search": {"num_simulations": 10**6}}, "whatever .*: use fewer search.num_simulations"),
+        ({"replay": {"capacity": 10**9}}, "whatever .*: use a smaller replay.capacity"),
+        (
+            {"selfplay": {"games": 10**9, "games_at_once": 10**9}, "replay": {"capacity": 10**9}},
+            "whatever .*: use a smaller replay.capacity",
+        ),
+        (
+            {"selfplay": {"games": 10**9 // 2}, "replay": {"capacity": 10**9 // 2}},
+            "replay.capacity",
+        ),
+        (
+            {"learner": {"batch_size": 10**9}, "replay": {"capacity": 10**9}},
+            "whatever .*: use a smaller .* learner.batch_size",
+        ),
+        ({"learner": {"steps": 10**9}}, "whatever .*: use a smaller .* learner.steps"),
+        ({"selfplay": {"opening_plies": 10**6}}, "whatever .*: use a smaller .*opening_plies"),
+        ({"network": {"hidden": (65_536, 65_536)}}, "whatever .*: use a smaller network"),
+        ({"selfplay": {"temperature_plies": 10**9}}, None),
+        ({"learner": {"warmup_steps": 10**9, "decay_steps": 10**9}}, None),
+        ({"search": {"max_considered_actions": 10**9}}, None),
+        ({"network": {"head_hidden": 65_536}}, None),
+    ],
+)
+def test_settings_at_their_upper_bounds_are_planned(sections, said):
+    """What needs more memory than there is says so, and what needs none is planned as usual."""
+    config, mesh = change(SMALL, **sections), train.make_mesh(jax.devices()[:1])
+    train.check(config, 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    plan = memory.plan_memory(config, mesh, train.make_iteration(config, mesh))
+    plan = plan._replace(limit=min(plan.limit, 10**8))  # Some machines could hold some of these.
+    if said is None:
+        assert plan.total < 10**8
+        return
+    with pytest.raises(ValueError, match=said):
+        memory.check_memory(config, mesh, plan)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # Kilobytes.
+
+
+def test_games_that_start_need_memory_too():
+    mesh = train.make_mesh(jax.devices()[:1])
+    config = change(SMALL, selfplay={"games": 4096, "games_at_once": 1}, replay={"capacity": 4096})
+    longer = change(config, selfplay={"opening_plies": 1000})
+    less, more = (
+        memory.plan_memory(c, mesh, train.make_iteration(c, mesh)) for c in (config, longer)
+    )
+    assert more.total - less.total > 4096 * 900 * 9 * 4
+
+
+def test_trees_that_do_not_fit_are_refused_with_the_number_that_does(monkeypatch, tic_tac_toe):
+    monkeypatch.setattr(memory, "device_memory", lambda mesh: 10**9)
+    for algorithm in ("puct", "gumbel"):
+        config = SearchConfig(algorithm, num_simulations=10**6)
+        memory.check_trees(config, tic_tac_toe, 1)
+        with pytest.raises(
+            ValueError, match="trees of 1000000 simulations, 100 at a time, .* GB"
+        ) as error:
+            memory.check_trees(config, tic_tac_toe, 100)
+        advice = int(str(error.value).split("use at most ")[1].split()[0])
+        memory.check_trees(SearchConfig(algorithm, num_simulations=advice), tic_tac_toe, 100)
+        with pytest.raises(ValueError, match="use at most"):
+            more = SearchConfig(algorithm, num_simulations=advice + 4)
+            memory.check_trees(more, tic_tac_toe, 100)
 
 
 def test_fewer_games_at_once_need_less():

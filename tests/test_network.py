@@ -218,7 +218,7 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
         ({"channels": 0}, "network.channels is 0: use 1 to 65536"),
         ({"value_hidden": 0}, "network.value_hidden is 0"),
         ({"head_hidden": -1}, "network.head_hidden is -1"),
-        ({"blocks": -1}, "network.blocks is -1: use 0 to 256"),
+        ({"blocks": -1}, "network.blocks is -1: use 0 to 100"),
         ({"hidden": ()}, r"network.hidden is \(\)"),
         ({"hidden": (8, 0)}, r"network.hidden is \(8, 0\)"),
         ({"kind": "cnn"}, "network.kind is 'cnn': use 'tower' or 'mlp'"),

@@ -403,6 +403,7 @@ def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
         ("--pause -1", ["--pause is -1.0: use 0 to 60 seconds"]),
         ("--pause nan", ["--pause is nan: use 0 to 60 seconds"]),
         ("--pause inf", ["--pause is inf: use 0 to 60 seconds"]),
+        (f"--seed {2**40}", [f"--seed is {2**40}: use 0 to 2147483647"]),
         ("--agnet perfect", ["--agnet", "meant --agent"]),
         ("perfect", ["perfect", "--help lists what is allowed"]),
     ],

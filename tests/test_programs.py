@@ -19,7 +19,7 @@ import pytest
 
 import azjax
 from azjax import certificate as certificates
-from azjax import checkpoint, lock, presets
+from azjax import checkpoint, lock, memory, presets
 from azjax.certificate import Certificate
 from experiments import arena, console, play, report, train, verify
 
@@ -690,6 +690,7 @@ def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, 
         ("", ["PATH", "--help"]),
         ("one two", ["two", "--help"]),
         ("nothing --simulations 0", ["--simulations is 0", "use 1 to 1000000"]),
+        ("nothing --simulations 100000000", ["--simulations is 100000000", "use 1 to 1000000"]),
         ("nothing --limit -1", ["--limit is -1", "use 0 or more"]),
         ("nothing --until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
@@ -699,6 +700,20 @@ def test_verification_refuses_bad_input(arguments, fragments, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert verify.main(arguments.split()) == 2
     assert_error(capfd, *fragments)
+
+
+def test_verification_refuses_searches_that_do_not_fit(finished, capfd):
+    # All 4,520 positions at a time: about a terabyte.
+    assert verify.main([str(finished), "--simulations", "1000000"]) == 2
+    assert_error(capfd, "trees of 1000000 simulations, 4520 at a time, need", ": use at most ")
+
+
+def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(memory, "device_memory", lambda mesh: 10**6)
+    monkeypatch.setattr(memory, "check_memory", lambda config, mesh, plan: None)
+    assert train.main(["--smoke", "--run-dir", str(tmp_path / "run")]) == 2
+    said = last_line(capfd.readouterr().err)
+    assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)
 
 
 def test_verification_refuses_a_game_that_cannot_be_enumerated(tmp_path, capfd):
