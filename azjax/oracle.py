@@ -12,6 +12,7 @@ import numpy as np
 
 from azjax.game import Game, State, play
 
+_HASHES = 16  # Tried until one tells all positions apart.
 _CHUNK = 512  # States expanded per compiled call; one shape, so one compilation.
 
 
@@ -173,11 +174,17 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
     columns = [np.asarray(leaf) for leaf in jax.tree.leaves(solution.states)]
     flat = np.concatenate([c.reshape(len(c), -1).astype(np.int32) for c in columns], axis=1)
     flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
-    weights = np.random.default_rng(0).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
-    hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
+    for seed in range(_HASHES):
+        weights = np.random.default_rng(seed).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
+        hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
+        if len(np.unique(hashes)) == len(hashes):
+            break
+    else:
+        raise ValueError(
+            f"the {len(flat)} positions of {game.name} are too many to be told apart by a hash of "
+            "32 bits: leave its `enumerable` unset"
+        )
     order, hashes = first[np.argsort(hashes)].astype(np.int32), np.sort(hashes)
-    if len(np.unique(hashes)) != len(hashes):
-        raise ValueError(f"two positions of {game.name} have the same hash: change the seed")
 
     def index(states):
         leaves = jax.tree.leaves(states)

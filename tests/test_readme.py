@@ -1,11 +1,21 @@
-"""The README's example runs as it stands."""
+"""The README's example runs as it stands, and its numbers are those of the code."""
 
 import pathlib
 import re
+import shlex
+import tomllib
 
+import jax
 import numpy as np
+import pytest
+
+from azjax import memory, oracle, presets, train
+from azjax.search import SearchConfig
+from experiments import options
+from test_imports import ORDER, ROOT
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
+TEXT = README.read_text()
 
 
 def blocks():
@@ -32,3 +42,60 @@ def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
     exec(block, found)
     assert found["trace"](found["config"], found["result"].tree).simulations[7].path[0] == 0
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
+
+
+def test_the_map_is_the_order_of_imports():
+    mapped = re.findall(r"^\| `azjax/(\w+)(\.py|/)` \|", TEXT, re.MULTILINE)
+    assert [name for name, _ in mapped] == ORDER
+    assert all((ROOT / "azjax" / f"{name}{ending}").exists() for name, ending in mapped)
+
+
+def test_files_have_as_many_lines_as_said():
+    said = re.findall(r"`([\w/]+\.py)`, (\d+) lines", TEXT)
+    assert [(name, int(count)) for name, count in said] == [
+        (name, len((ROOT / name).read_text().splitlines())) for name, _ in said
+    ]
+    assert said
+
+
+def test_positions_are_as_many_as_said(tic_tac_toe, solution):
+    counts = {
+        solution.num_states: ["all {} reachable positions", "all {} positions of the run"],
+        len(solution.decisions): ["all {} positions with", "all {} states", "out of {} with"],
+        int(oracle.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
+        int(oracle.count_games(solution)[0].sum()): ["all {} games"],
+    }
+    for count, phrases in counts.items():
+        assert all(re.search(phrase.format(f"{count:,}"), TEXT) for phrase in phrases), count
+
+
+def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
+    config, mesh = presets.get("default"), train.make_mesh(jax.devices()[:2])
+    plan = memory.plan_memory(config, mesh, train.make_iteration(config, mesh))
+    own = memory.describe_bytes(plan.limit)
+    expected = memory.describe_plan(plan, 2).replace(f" of {own} (", " of 12.6 GB (")
+    assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2
+    tree = memory.tree_bytes(SearchConfig("gumbel", num_simulations=32), tic_tac_toe)
+    assert f"| search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
+
+
+def test_it_needs_the_python_that_is_said():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    low, high = re.findall(r"They need Python (\S+) to (3\.\d+)", TEXT)[0]
+    assert project["requires-python"].startswith(f">={low}")
+    assert f"version_info[:2] <= ({high.replace('.', ', ')})" in (ROOT / "Makefile").read_text()
+
+
+def commands():
+    """Every training that the README starts, as its arguments; ends of lines are joined."""
+    lines = re.sub(r"\\\n\s*", "", TEXT).splitlines()
+    found = [re.search(r"python -m experiments.train([^`|#&\"]*)", line) for line in lines]
+    return [match[1].strip() for match in found if match and "--help" not in match[1]]
+
+
+@pytest.mark.parametrize("arguments", commands())
+def test_every_training_can_be_started(arguments):
+    if "--resume" in arguments:  # Of a run that is not here.
+        arguments = arguments.replace("--resume", "")
+    config = options.parse(shlex.split(arguments)).config
+    train.check(config, config.replay.shards)
