@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_refused_with_the_number_that_does():
 def test_a_run_that_never_fits_is_refused():
     mesh = train.make_mesh(jax.devices()[:1])
     plan = memory.plan_memory(SMALL, mesh, train.make_iteration(SMALL, mesh))
-    with pytest.raises(ValueError, match="whatever the number of games: use a smaller network"):
+    with pytest.raises(ValueError, match="whatever the number of games: use a smaller replay.cap"):
         memory.check_memory(SMALL, mesh, plan._replace(limit=1000))
 
 
