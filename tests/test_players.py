@@ -10,7 +10,7 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import agents, checkpoint, presets, train
+from azjax import agents, checkpoint, memory, presets, train
 from azjax.agents import minimax_agent, search_agent
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
@@ -308,6 +308,13 @@ EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, 
 )
 def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+
+
+@pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
+def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
+    monkeypatch.setattr(memory, "device_memory", lambda mesh: 10**8)
+    said = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
     assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
 
 
