@@ -5,17 +5,19 @@ and one SHA-256 over all of them. So a checkpoint in the folder of another itera
 settings that are not its own, is found out like a damaged file.
 """
 
+import dataclasses
 import hashlib
 import json
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
-from azjax.settings import from_dict
+from azjax.settings import check_types, from_dict
 
 
-class Summary(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Summary:
     """What a checkpoint says of itself.
 
     Attributes:
@@ -31,6 +33,9 @@ class Summary(NamedTuple):
     arrays: dict
     settings: dict
     files: dict
+
+    def __post_init__(self):
+        check_types("", self)
 
 
 def describe(state: Any) -> dict[str, str]:
@@ -50,7 +55,7 @@ def digest_files(folder: pathlib.Path) -> dict[str, str]:
 
 def seal(summary: Summary) -> dict[str, Any]:
     """Returns the content of a `summary.json`."""
-    content = summary._asdict()
+    content = dataclasses.asdict(summary)
     return content | {"sha256": _digest(content)}
 
 

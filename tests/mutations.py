@@ -43,15 +43,15 @@ MUTATIONS = [
     Mutation(
         "certificate: searches with noise",
         "azjax/certificate.py",
-        "result = search(params, keys, states)",
-        "result = search(params, keys, states, explore=True)",
+        "result = search(params, jax.random.key(0), states)",
+        "result = search(params, jax.random.key(0), states, explore=True)",
         "tests/test_certificate.py",
     ),
     Mutation(
         "certificate: searches at temperature 1",
         "azjax/certificate.py",
-        "result = search(params, keys, states)",
-        "result = search(params, keys, states, 1.0)",
+        "result = search(params, jax.random.key(0), states)",
+        "result = search(params, jax.random.key(0), states, 1.0)",
         "tests/test_certificate.py",
     ),
     Mutation(
