@@ -10,6 +10,8 @@ Several processes may train one network together, with a run directory that all 
 They all call the same functions; process 0 alone writes.
 """
 
+import asyncio
+import contextlib
 import dataclasses
 import json
 import logging
@@ -17,7 +19,9 @@ import os
 import pathlib
 import re
 import shutil
+import tempfile
 import textwrap
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -115,7 +119,9 @@ class Checkpointer:
             )
         partial = self._folder / f"{folder.name}.partial"
         try:
-            self._writer.save(partial / "state", args=ocp.args.StandardSave(plain))
+            partial.mkdir(parents=True, exist_ok=True)
+            with _spelled(partial) as here, _tidy_loops():
+                self._writer.save(here / "state", args=ocp.args.StandardSave(plain))
             summary = Summary(
                 iteration=int(plain.iteration),
                 score=float(score),
@@ -357,8 +363,8 @@ def _read(folder: pathlib.Path, target: TrainState) -> TrainState:
             raise ValueError(f"its file state/{name} {what}")
     if summary.arrays != describe(target):
         raise ValueError("its arrays are not those that this version makes of its settings")
-    with _orbax() as reader:
-        return _from_plain(reader.restore(folder / "state", args=ocp.args.StandardRestore(target)))
+    with _spelled(folder) as here, _orbax() as reader:
+        return _from_plain(reader.restore(here / "state", args=ocp.args.StandardRestore(target)))
 
 
 def _score(folder: pathlib.Path) -> float:
@@ -383,6 +389,47 @@ def _orbax() -> ocp.Checkpointer:
         )
     handler = ocp.StandardCheckpointHandler(multiprocessing_options=options)
     return ocp.Checkpointer(handler, multiprocessing_options=options)
+
+
+@contextlib.contextmanager
+def _spelled(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a name of a folder that orbax can spell: UTF-8, by a link where its own is not."""
+    with contextlib.ExitStack() as stack:
+        try:
+            str(folder).encode()
+        except UnicodeEncodeError:
+            links = stack.enter_context(tempfile.TemporaryDirectory())
+            link = pathlib.Path(links) / "link"
+            link.symlink_to(folder)
+            folder = link
+        yield folder
+
+
+class _TidyLoop(asyncio.SelectorEventLoop):
+    """An event loop that ends its tasks before it closes, as `asyncio.run` would."""
+
+    def close(self):
+        if not self.is_closed():
+            self.run_until_complete(self._end_tasks())
+        super().close()
+
+    async def _end_tasks(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _tidy_loops() -> Iterator[None]:
+    """Gives orbax such loops: when one write fails, it closes its own under all the others.
+
+    Each of those would print a traceback when it has finished or failed as well.
+    """
+    original = asyncio.new_event_loop
+    asyncio.new_event_loop = _TidyLoop
+    yield
+    asyncio.new_event_loop = original  # Not after a failure, when orbax's threads are still busy.
 
 
 def _whole(plain: TrainState) -> TrainState:

@@ -85,7 +85,7 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
     path = pathlib.Path(path)
     check_folder(path)
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(_page(title, sections), encoding="utf-8")
+    temporary.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
     os.replace(temporary, path)
     return path
 
