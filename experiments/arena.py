@@ -1,5 +1,10 @@
 """Matches and tournaments: `python -m experiments.arena A B … --games N`."""
 
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
 import dataclasses
 import importlib.util
 import json
@@ -11,7 +16,6 @@ from typing import Annotated
 import jax
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
@@ -77,6 +81,7 @@ def run(options: Options) -> int:
     fitted = _rate([agent.name for agent in agents], matches)
     _show_matches(matches)
     _show_ratings(fitted)
+    interrupts.now.outcome = "perhaps not all was written"
     if options.plot:
         _draw(options.plot, fitted, matches)
     if options.json:
@@ -90,7 +95,7 @@ def run(options: Options) -> int:
 def _play(options: Options, game: Game, agents: list[Agent], openings, key) -> list[Match]:
     pairings = len(agents) * (len(agents) - 1) // 2
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with console.progress(*columns) as progress:
         task = progress.add_task("games", total=pairings * options.games)
 
         def advance(count: int) -> None:
@@ -225,19 +230,12 @@ def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return run(
-            console.parse(Options, arguments, "experiments.arena", description=_description())
-        )
-    except (ValueError, OSError) as error:
-        return console.fail(error)
-    except KeyboardInterrupt:
-        console.note("interrupted: nothing was written")
-        return 130
+    return console.run(lambda: run(_parse(arguments)), interrupted="nothing was written")
 
 
-def _description() -> str:
-    return f"{Options.__doc__}\n\n{specs.HELP}"
+def _parse(arguments: list[str] | None) -> Options:
+    description = f"{Options.__doc__}\n\n{specs.HELP}"
+    return console.parse(Options, arguments, "experiments.arena", description=description)
 
 
 if __name__ == "__main__":

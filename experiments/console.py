@@ -5,19 +5,25 @@ import dataclasses
 import io
 import re
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tyro
 from rich.console import Console
 from rich.panel import Panel
+from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
+from azjax import checkpoint
 from azjax.certificate import Certificate
 from azjax.game import Game
 from azjax.oracle import Solution
 from azjax.verify import Verdict
+from experiments import interrupts
+
+MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
 
 
 def note(sentence: str) -> None:
@@ -27,18 +33,71 @@ def note(sentence: str) -> None:
 
 def fail(error: object) -> int:
     """Prints an error in one sentence and returns the exit status of bad input."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.strerror:
         error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     note(f"error: {error}")
     return 2
+
+
+def run(
+    program: Callable[[], int], interrupted: str, mistakes: tuple[type[Exception], ...] = MISTAKES
+) -> int:
+    """Runs a program; returns its exit status, and says in one sentence how it failed.
+
+    Args:
+      program: returns its own status.
+      interrupted: what to say came of it after Ctrl-C, unless `interrupts.now` knows better.
+      mistakes: what it raises for a user's mistakes; their message is the sentence.
+
+    Returns:
+      What `program` does; 2 after a mistake, 130 after Ctrl-C and 141 if nobody reads what it
+      prints, as if the signals of these had ended it.
+    """
+    try:
+        with interrupts.running(interrupted):
+            return _run(program, mistakes)
+    except KeyboardInterrupt:
+        interrupts.say()
+        return 130
+    except BrokenPipeError:
+        pass
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, BrokenPipeError):  # That is what rich makes of it.
+            raise
+    interrupts.discard_output()
+    return 141
+
+
+def _run(program: Callable[[], int], mistakes: tuple[type[Exception], ...]) -> int:
+    try:
+        return program()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if interrupts.now.raised:  # JAX makes another error of one that reaches a callback.
+            raise KeyboardInterrupt from error
+        if isinstance(error, mistakes):
+            return fail(error)
+        raise
+
+
+@contextlib.contextmanager
+def no_mistakes() -> Iterator[None]:
+    """Tells, of a ValueError inside its `with` block, that it is no user's mistake."""
+    try:
+        yield
+    except ValueError as error:
+        raise RuntimeError("this is a defect of azjax, not of its settings") from error
 
 
 def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
     """Reads a command line into a dataclass with tyro.
 
     Raises:
-      ValueError: with one sentence in place of the boxes that tyro prints.
+      ValueError: if an argument is empty, or with one sentence in place of the boxes that tyro
+        prints.
     """
+    refuse_empty(arguments, prog)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -47,6 +106,23 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
         if not stop.code:  # --help
             raise
         raise ValueError(_unbox(said.getvalue(), prog)) from None
+
+
+def refuse_empty(arguments: list[str] | None, prog: str) -> None:
+    """Refuses empty arguments, such as those of a shell's unset variables.
+
+    Raises:
+      ValueError: naming the option.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    before = ["the program's name", *arguments]
+    for previous, argument in zip(before, arguments, strict=False):
+        name, _, value = argument.partition("=")
+        if argument and not (name.startswith("--") and "=" in argument and not value):
+            continue
+        what = name or f"the argument after {previous}"
+        give = "a folder, such as runs/NAME" if (name or previous).endswith("dir") else "a value"
+        raise ValueError(f"{what} is empty: give {give}, as python -m {prog} --help explains")
 
 
 def _unbox(box: str, prog: str) -> str:
@@ -65,6 +141,12 @@ def _unbox(box: str, prog: str) -> str:
 def busy(what: str):
     """Shows, on a terminal and until its `with` block ends, what takes a while."""
     return Console().status(what)
+
+
+def progress(*columns: ProgressColumn) -> Progress:
+    """Shows progress on a terminal, and elsewhere nothing."""
+    terminal = Console(stderr=True)
+    return Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
 
 
 def show_certificate(certificate: Certificate) -> None:

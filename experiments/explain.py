@@ -1,11 +1,16 @@
 """Writes one page that explains a trained player: `python -m experiments.explain`."""
 
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
 import dataclasses
 import pathlib
 import sys
 from typing import Any
 
-from azjax import checkpoint, oracle
+from azjax import oracle
 from azjax.drawing import check_folder
 from azjax.games import tic_tac_toe
 from azjax.player import Player, load
@@ -115,10 +120,10 @@ def _atlas(options: Options, player: Player, solution: oracle.Solution) -> list[
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return explain(console.parse(Options, arguments, "experiments.explain"))
-    except (ValueError, OSError, checkpoint.CheckpointError) as error:
-        return console.fail(error)
+    return console.run(
+        lambda: explain(console.parse(Options, arguments, "experiments.explain")),
+        interrupted="the page was not written",
+    )
 
 
 if __name__ == "__main__":

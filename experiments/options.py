@@ -67,6 +67,7 @@ class Options:
 
 def parse(arguments: list[str]) -> Options:
     """Reads the command line; presets and resumed runs give the defaults of the rest."""
+    console.refuse_empty(arguments, "experiments.train")  # The default of one depends on another.
     known = _peek(arguments)
     if known.resume and known.run_dir:
         config = checkpoint.read_config(known.run_dir)

@@ -1,5 +1,10 @@
 """Plays against any player at the terminal, or shows two: `python -m experiments.play --help`."""
 
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
 import dataclasses
 import io
 import pathlib
@@ -121,19 +126,17 @@ def _wants_another() -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):  # Typing and printing any bytes is allowed.
-            stream.reconfigure(errors="replace")
+    if isinstance(sys.stdin, io.TextIOWrapper):  # Typing any bytes is allowed.
+        sys.stdin.reconfigure(errors="replace")
+    return console.run(lambda: _sit_down(arguments), interrupted="the game was not finished")
+
+
+def _sit_down(arguments: list[str] | None) -> int:
+    options = console.parse(Options, arguments, "experiments.play", description=HELP)
     try:
-        options = console.parse(Options, arguments, "experiments.play", description=HELP)
         run(set_table(options))
     except Leave as last:
         print(last)
-    except (ValueError, OSError, checkpoint.CheckpointError) as error:
-        return console.fail(error)
-    except KeyboardInterrupt:
-        console.note("\ninterrupted: the game was not finished")
-        return 130
     return 0
 
 

@@ -1,12 +1,17 @@
 """Writes the report of a training run again: `python -m experiments.report RUN_DIR`."""
 
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
 import dataclasses
 import pathlib
 import sys
 
 import tyro
 
-from azjax import checkpoint, oracle
+from azjax import oracle
 from azjax.player import load
 from azjax.viz import atlas, film, report
 from experiments import console
@@ -41,10 +46,10 @@ def write(options: Options) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return write(console.parse(Options, arguments, "experiments.report"))
-    except (ValueError, OSError, checkpoint.CheckpointError) as error:
-        return console.fail(error)
+    return console.run(
+        lambda: write(console.parse(Options, arguments, "experiments.report")),
+        interrupted="the report was not written",
+    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,11 @@
 
 import time
 
+from experiments import interrupts
+
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
+if __name__ == "__main__":
+    interrupts.listen()
 
 import contextlib
 import dataclasses
@@ -86,6 +90,7 @@ def prepare(options: Options, held: contextlib.ExitStack) -> Session:
         checkpoint.create_run(run_dir, config, dataclasses.asdict(plan))
     processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
     if launch.is_first():
+        interrupts.now.outcome = f"go on with --resume --run-dir {run_dir}"
         print(memory.describe_plan(memory_plan, mesh.size))
     with (
         console.busy("compiling…") if launch.is_first() else contextlib.nullcontext(),
@@ -173,7 +178,7 @@ def run(session: Session) -> int:
             is_last = certificate is not None or record.iteration >= plan.max_iterations
             if is_last or interrupted or record.iteration % plan.checkpoint_every == 0:
                 checkpointer.save(state, score(record))
-            if interrupted and not is_last:
+            if interrupted:
                 raise KeyboardInterrupt
     return _finish(session, state, certificate, trained=int(state.iteration) > start)
 
@@ -213,13 +218,18 @@ class _Interrupt:
     def __enter__(self):
         signals = (signal.SIGINT, signal.SIGTERM)
         self._previous = {number: signal.signal(number, self._handle) for number in signals}
+        interrupts.now.patient = True
         return self
 
     def _handle(self, number, frame):
         self.requested = True
-        self.__exit__()
+        self._restore()
 
     def __exit__(self, *exception):
+        interrupts.now.patient = False
+        self._restore()
+
+    def _restore(self) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -271,11 +281,13 @@ def _write_report(session: Session, state: train.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
     params = session.parts.network.fold(train.one_copy(state.learner.average))
     player = Player(session.parts.game, session.config, params, int(state.iteration))
+    solution = session.proof and session.proof.solution
     try:
-        solution = session.proof and session.proof.solution
-        print(f"report: {report.write_report(session.run_dir, player, solution)}")
+        path = report.write_report(session.run_dir, player, solution)
     except (OSError, ValueError) as error:
         console.note(f"the report was not written: {error}")
+    else:
+        print(f"report: {path}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -285,27 +297,21 @@ def main(arguments: list[str] | None = None) -> int:
       arguments: the command line of a call from Python, which leaves JAX's CPU devices as they
         are; the process's own, by default.
     """
-    options = session = None
-    held = contextlib.ExitStack()
+    mistakes = (*console.MISTAKES, processes.OtherProcessError, Diverged)
+    return console.run(lambda: _train(arguments), "not started", mistakes)
+
+
+def _train(arguments: list[str] | None) -> int:
+    """Prepares and trains; returns the exit status."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments)
-        with _no_garbage_collection():
-            session = prepare(_start(options, alone=arguments is None), held)
-        return run(session)
-    except (OSError, checkpoint.CheckpointError, processes.OtherProcessError, Diverged) as error:
-        return console.fail(error)
-    except ValueError as error:
-        if session:  # Not bad input, but a defect.
-            raise
-        return console.fail(error)
-    except KeyboardInterrupt:
-        where = f"go on with --resume --run-dir {session.run_dir}" if session else "not started"
-        if launch.is_first():
-            console.note(f"interrupted: {where}")
-        return 130
+        with contextlib.ExitStack() as held:
+            with _no_garbage_collection():
+                session = prepare(_start(options, alone=arguments is None), held)
+            with console.no_mistakes():
+                return run(session)
     finally:
-        held.close()
-        if options and options.distributed:
+        if options.distributed:
             launch.leave()
 
 
@@ -330,6 +336,8 @@ def _start(options: Options, alone: bool) -> Options:
     """
     if options.distributed:
         launch.join()
+        if not launch.is_first():
+            interrupts.now.outcome = None
     if not (alone or options.distributed):
         return options
     shards, plan = options.config.replay.shards, options.plan

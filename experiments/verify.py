@@ -2,7 +2,11 @@
 
 import time
 
+from experiments import interrupts
+
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
+if __name__ == "__main__":
+    interrupts.listen()
 
 import dataclasses
 import json
@@ -14,7 +18,7 @@ import jax
 import tyro
 
 from azjax import certificate as certificates
-from azjax import checkpoint, oracle, train
+from azjax import oracle, train
 from azjax.player import load
 from azjax.settings import MOST_SIMULATIONS, check_range
 from azjax.verify import Verdict, verify
@@ -68,10 +72,10 @@ def _judge(parts: train.Parts, solution: oracle.Solution, params: Any) -> Verdic
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return examine(console.parse(Options, arguments, "experiments.verify"))
-    except (ValueError, OSError, checkpoint.CheckpointError) as error:
-        return console.fail(error)
+    return console.run(
+        lambda: examine(console.parse(Options, arguments, "experiments.verify")),
+        interrupted="the examination was not finished",
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,10 @@
 """Runs the measurements that were asked for, and prints and writes what they found."""
 
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
 import dataclasses
 import json
 import platform
@@ -67,15 +72,17 @@ def main(arguments: list[str] | None = None) -> int:
       arguments: of the command line; None for those of this process, whose CPU is then split
         into devices. Inside other programs JAX may be running already.
     """
-    try:
-        options = console.parse(Options, arguments, "experiments.benchmark")
-        options.check_files()
-        if arguments is None:
-            split_cpu(options)
-        check_devices(options, jax.device_count())
-    except (OSError, ValueError) as error:
-        return console.fail(error)
-    results = measure(options)
+    return console.run(lambda: _run(arguments), interrupted="the results were not written")
+
+
+def _run(arguments: list[str] | None) -> int:
+    options = console.parse(Options, arguments, "experiments.benchmark")
+    options.check_files()
+    if arguments is None:
+        split_cpu(options)
+    check_devices(options, jax.device_count())
+    with console.no_mistakes():
+        results = measure(options)
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print(f"results: {options.out}")
     return 0

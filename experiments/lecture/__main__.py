@@ -2,7 +2,11 @@
 
 import time
 
+from experiments import interrupts
+
 _STARTED = time.time()  # Before the heavy imports: figures count the whole process.
+if __name__ == "__main__":
+    interrupts.listen()
 
 import dataclasses
 import functools
@@ -13,9 +17,6 @@ import pathlib
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-
-from rich.console import Console
-from rich.progress import Progress
 
 from azjax import checkpoint
 from azjax.certificate import device_name, versions
@@ -68,7 +69,7 @@ def run(options: Options) -> int:
     experiments = _experiments(options)
     with console.busy("solving the game…"):
         setup = make_setup(options.quick, options.seed)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with console.progress() as progress:
         overall = progress.add_task("experiments", total=len(experiments))
 
         def compute(experiment: Experiment):
@@ -84,6 +85,7 @@ def run(options: Options) -> int:
             order = sorted(experiments, key=lambda e: e.weight, reverse=True)  # The longest first.
             started = {e.title: pool.submit(compute, e) for e in order}
             computed = {title: future.result() for title, future in started.items()}
+    interrupts.now.outcome = "perhaps not all was written"
     path = _write(options, setup, experiments, computed)
     for experiment in experiments:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
@@ -122,13 +124,10 @@ def _write(options: Options, setup: Setup, experiments, computed) -> pathlib.Pat
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    try:
-        return run(console.parse(Options, arguments, "experiments.lecture"))
-    except (ValueError, OSError, checkpoint.CheckpointError) as error:
-        return console.fail(error)
-    except KeyboardInterrupt:
-        console.note("interrupted: nothing was written")
-        return 130
+    return console.run(
+        lambda: run(console.parse(Options, arguments, "experiments.lecture")),
+        interrupted="nothing was written",
+    )
 
 
 if __name__ == "__main__":
