@@ -1,9 +1,15 @@
 """Run directories: what is written is read back bit for bit, and damage is found out."""
 
+import asyncio
 import dataclasses
+import gc
 import json
+import os
 import pickle
+import resource
 import shutil
+import sys
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -90,6 +96,34 @@ def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
     expected = train.abstract_state(CONFIG, meshes[1])
     for leaf, abstract in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
         assert leaf.sharding == abstract.sharding
+
+
+def test_a_name_that_is_not_utf_8_is_as_good(state, tmp_path):
+    run_dir = tmp_path / os.fsdecode(b"l\xe4ufe")
+    make_run(run_dir, state, [0.0])
+    assert_same(restore(run_dir).state, at(state, 1))
+
+
+def test_when_one_array_cannot_be_written_the_others_say_nothing(state, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(problem.exc_value))
+    monkeypatch.setattr(asyncio, "new_event_loop", asyncio.new_event_loop)
+    make_run(tmp_path / "run", state, [0.0])
+    before, threads = files(tmp_path / "run"), {*threading.enumerate()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Checkpointer(tmp_path / "run") as checkpointer:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+        try:
+            with pytest.raises(CheckpointError, match="2 could not be written .*: make room"):
+                checkpointer.save(at(state, 2), 0.0)
+            for thread in {*threading.enumerate()} - threads:
+                threading.Thread.join(thread)  # Orbax's own `join` would raise the error again.
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    gc.collect()
+    assert said == []
+    kept = files(tmp_path / "run")
+    assert {name: kept[name] for name in before} == before
 
 
 def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):

@@ -4,14 +4,8 @@ import contextlib
 import dataclasses
 import io
 import os
-import pty
 import re
-import select
-import signal
-import subprocess
 import sys
-import termios
-import time
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +19,7 @@ from azjax.agents import Decision, random_agent
 from azjax.games import connect_four, tic_tac_toe
 from experiments import board, play, table
 from experiments.players import make_agent
+from terminal import Terminal
 
 CONFIG = presets.smoke(presets.get("default"))
 EMPTY = """
@@ -477,80 +472,21 @@ def test_what_is_new_stands_out(monkeypatch, capsys):
 # Real terminals.
 
 
-class Terminal:
-    """A process with a terminal of its own, 80 columns wide."""
-
-    def __init__(self, *arguments):
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-            "COLUMNS": "80",
-            "TERM": "xterm-256color",
-            "PYTHONUTF8": "1",
-        }
-        program = """
-import fcntl, sys, termios
-from experiments import play
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # So that Ctrl-C on this terminal reaches this process.
-sys.exit(play.main(sys.argv[1:]))
-"""
-        self.master, self.terminal = pty.openpty()
-        self.settings = termios.tcgetattr(self.terminal)
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", program, *arguments],
-            env=environment,
-            start_new_session=True,
-            **dict.fromkeys(["stdin", "stdout", "stderr"], self.terminal),
-        )
-        self.raw, self._read = b"", 0
-
-    def type(self, text, after="your move: "):
-        """Types a line, or one control character, once the program asks for it."""
-        self.wait_for(after)
-        time.sleep(0.1)  # Nobody presses Ctrl-C before the question is on the screen.
-        os.write(self.master, text if text in (b"\x03", b"\x04") else text + b"\n")
-
-    def wait_for(self, text):
-        deadline = time.monotonic() + 100
-        while (found := self.screen.find(text, self._read)) < 0:
-            assert time.monotonic() < deadline and self.process.poll() is None, self.screen
-            self.read()
-        self._read = found + len(text)
-
-    def read(self):
-        ready, _, _ = select.select([self.master], [], [], 0.2)
-        self.raw += os.read(self.master, 65536) if ready else b""
-
-    @property
-    def screen(self):
-        plain = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", self.raw)
-        return plain.decode(errors="replace").replace("\r\n", "\n")
-
-    def finish(self):
-        """Waits for the end; returns the exit status. The terminal is as it was."""
-        deadline = time.monotonic() + 100
-        while self.process.poll() is None and time.monotonic() < deadline:
-            self.read()
-        self.read()
-        assert termios.tcgetattr(self.terminal) == self.settings
-        assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")  # The cursor is back.
-        assert "Traceback" not in self.screen and "Warning" not in self.screen
-        assert all(len(line.split("\r")[-1]) <= 80 for line in self.screen.split("\n"))
-        return self.process.returncode
-
-
 @pytest.fixture
 def start():
     with contextlib.ExitStack() as stack:
 
         def make(*arguments):
-            terminal = Terminal(*arguments)
-            stack.callback(os.close, terminal.master)
-            stack.callback(os.close, terminal.terminal)
-            stack.callback(terminal.process.wait)
-            stack.callback(terminal.process.kill)
-            return terminal
+            environment = os.environ | {
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+                "COLUMNS": "80",
+                "TERM": "xterm-256color",
+                "PYTHONUTF8": "1",
+            }
+            command = ["-W", "error", "-m", "experiments.play", *arguments]
+            return stack.enter_context(Terminal(command, environment))
 
         yield make
 
@@ -583,6 +519,7 @@ def test_a_game_at_a_real_terminal(start, solution):
         assert said in screen, said
     assert screen.count("no move or command") == 3
     assert screen.endswith("Goodbye.\n")
+    assert all(len(line.split("\r")[-1]) <= 80 for line in screen.split("\n"))
     assert b"\x1b[1;36mX" in terminal.raw
 
 
@@ -602,18 +539,3 @@ def test_ctrl_c_while_machines_play(start):
     terminal.type(b"\x03", after="plays")
     assert terminal.finish() == 130
     assert terminal.screen.endswith("\ninterrupted: the game was not finished\n")
-
-
-def test_a_reader_that_goes_away(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "experiments.play", "--x", "random", "--o", "random"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(timeout=100) in (2, 120, -signal.SIGPIPE)
-    assert "Traceback" not in err

@@ -3,14 +3,11 @@
 import dataclasses
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import termios
 import time
 
 import jax
@@ -22,6 +19,7 @@ from azjax import certificate as certificates
 from azjax import checkpoint, lock, memory, presets
 from azjax.certificate import Certificate
 from experiments import arena, console, play, report, train, verify
+from terminal import Terminal
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
 
@@ -39,15 +37,20 @@ def resume(run_dir, *arguments):
 
 
 def start(*command, **options):
-    """Starts a real Python process that shares the tests' compilation cache."""
-    environment = os.environ | {
+    """Starts a real Python process."""
+    command = [sys.executable, *map(str, command)]
+    return subprocess.Popen(command, env=environment(), text=True, **options)
+
+
+def environment():
+    """What a process needs to share the tests' compilation cache."""
+    return os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
         "COLUMNS": "120",
+        "TERM": "xterm-256color",
     }
-    command = [sys.executable, *map(str, command)]
-    return subprocess.Popen(command, env=environment, text=True, **options)
 
 
 def finish(process):
@@ -282,42 +285,15 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
 
 
 def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
-    run_dir = tmp_path / "run"
-    master, terminal = pty.openpty()
-    settings = termios.tcgetattr(terminal)
-    program = """
-import fcntl, sys, termios
-from experiments import train
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # So that Ctrl-C on this terminal reaches this process.
-sys.exit(train.main(sys.argv[1:]))
-"""
-    process = start(
-        *["-c", program, "--smoke", "--run-dir", run_dir],
-        *["--until", "perfect", "--max-iterations", 100_000],
-        **dict.fromkeys(["stdin", "stdout", "stderr"], terminal),
-        start_new_session=True,
-    )
-    screen = b""
-    while b"until perfect" not in screen:
-        assert process.poll() is None, screen.decode()
-        screen += read_some(master)
-    os.write(master, b"\x03")  # Ctrl-C, as the terminal sends it.
-    while process.poll() is None:
-        screen += read_some(master)
-    screen += read_some(master)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
-    assert process.returncode == 130
+    command = ["-m", "experiments.train", "--smoke", "--run-dir", str(tmp_path / "run")]
+    command += ["--until", "perfect", "--max-iterations", "100000"]
+    with Terminal(command, environment()) as terminal:
+        terminal.type(b"\x03", after="until perfect")
+        assert terminal.finish() == 130
     for heading in ("compiling", "iteration", "games/s", "loss", "blunders left", "losing lines"):
-        assert heading in text
-    assert "interrupted: go on with --resume" in text
-    assert screen.rfind(b"\x1b[?25h") > screen.rfind(b"\x1b[?25l") >= 0  # The cursor is back.
-    assert termios.tcgetattr(terminal) == settings
-
-
-def read_some(descriptor):
-    """Reads what there is to read, waiting a little for it."""
-    ready, _, _ = select.select([descriptor], [], [], 0.2)
-    return os.read(descriptor, 65536) if ready else b""
+        assert heading in terminal.screen
+    assert "interrupted: go on with --resume" in terminal.screen
+    assert b"\x1b[?25l" in terminal.raw  # Hidden, so that `finish` knows that it is back.
 
 
 # Finished runs.
@@ -517,7 +493,7 @@ import resource, sys
 from experiments import train
 run = train.run
 def limited(session):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # Enough for the portraits.
     return run(session)
 train.run = limited
 sys.exit(train.main(sys.argv[1:]))
@@ -525,11 +501,7 @@ sys.exit(train.main(sys.argv[1:]))
     run_dir = tmp_path / "run"
     status, _, stderr = finish(start("-c", program, *SHORT, "--run-dir", run_dir, **pipes()))
     assert status == 2
-    assert re.match("error: checkpoint 2 could not be written .*: make room", last_line(stderr))
-
-
-def last_line(text):
-    return text.splitlines()[-1]
+    assert_one_sentence(stderr, "error: checkpoint 2 could not be written", "make room")
 
 
 # Bad input.

@@ -1,0 +1,83 @@
+"""A process at a real terminal, for tests of what it shows there and how it is left."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+
+_PATIENCE = 200  # Seconds, after which a test takes its process for stuck.
+
+# The process that a terminal starts makes it its own, so that Ctrl-C there reaches it.
+_OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+_OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+
+
+class Terminal:
+    """Python with a terminal of its own; use it as a context manager, which ends it."""
+
+    def __init__(self, command, environment):
+        self.master, self.terminal = pty.openpty()
+        self.settings = termios.tcgetattr(self.terminal)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _OWN, *command],
+            env=environment,
+            start_new_session=True,
+            **dict.fromkeys(["stdin", "stdout", "stderr"], self.terminal),
+        )
+        self.raw, self._read = b"", 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.wait()
+        for descriptor in filter(None, (self.master, self.terminal)):
+            os.close(descriptor)
+
+    def type(self, text, after="your move: "):
+        """Types a line, or one control character, once the program has shown something."""
+        self.wait_for(after)
+        os.write(self.master, text if text in (b"\x03", b"\x04") else text + b"\n")
+
+    def wait_for(self, text):
+        deadline = time.monotonic() + _PATIENCE
+        while (found := self.screen.find(text, self._read)) < 0:
+            assert time.monotonic() < deadline and self.process.poll() is None, self.screen
+            self._take()
+        self._read = found + len(text)
+
+    def _take(self):
+        """Takes what has arrived, waiting a little for it; returns whether more can come."""
+        if not select.select([self.master], [], [], 0.2)[0]:
+            return True
+        try:
+            piece = os.read(self.master, 65536)
+        except OSError:  # Everything was read, and nobody has the terminal any more.
+            return False
+        self.raw += piece
+        return bool(piece)
+
+    @property
+    def screen(self):
+        plain = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", self.raw)
+        return plain.decode(errors="replace").replace("\r\n", "\n")
+
+    def finish(self):
+        """Waits for the end; returns the exit status. The terminal is as it was."""
+        deadline = time.monotonic() + _PATIENCE
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.screen
+            self._take()
+        assert termios.tcgetattr(self.terminal) == self.settings
+        os.close(self.terminal)  # Now the end of what the process wrote can be seen.
+        self.terminal = None
+        while self._take():
+            assert time.monotonic() < deadline, self.screen
+        assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")  # The cursor is back.
+        assert "Traceback" not in self.screen and "Warning" not in self.screen
+        return self.process.returncode

@@ -1,0 +1,234 @@
+"""Ctrl-C at any moment, readers that go away, closed streams and names that cannot be printed."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from azjax import checkpoint
+from experiments import arena, console, interrupts, verify
+from terminal import Terminal
+
+PROGRAMS = ["train", "verify", "play", "arena", "explain", "report", "lecture", "benchmark"]
+
+# Runs a program as `python -m` does, after some lines of Python.
+PROGRAM = """
+import os, runpy, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+LINES
+runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
+"""
+
+# Computes, without a step of Python, for ever.
+ENDLESS = """
+import jax
+from experiments import interrupts
+endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
+endless = endless.lower(0).compile()
+def compute(*arguments):
+    print("computing", flush=True)
+    jax.block_until_ready(endless(0))
+"""
+
+
+def environment(**variables):
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        "TERM": "xterm-256color",
+        **variables,
+    }
+
+
+def program(name, lines=""):
+    return PROGRAM.replace("LINES", lines).replace("NAME", name)
+
+
+def run(*command, **options):
+    """Runs Python; returns its exit status and what it printed."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    done = subprocess.run(
+        [sys.executable, *command], env=environment(), text=True, timeout=300, **pipes
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+# Ctrl-C.
+
+IMPORTING = """
+class Interrupt:
+    def find_spec(name, *rest):
+        if name == "jax":
+            interrupt()
+sys.meta_path.insert(0, Interrupt)
+"""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ctrl_c_during_the_imports(name):
+    assert run("-c", program(name, IMPORTING)) == (130, "", "interrupted: not started\n")
+
+
+def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
+    lines = ENDLESS + "import azjax.arena\nazjax.arena.round_robin = compute"
+    command = ["-c", program("arena", lines), "random", "perfect"]
+    with Terminal(command, environment()) as terminal:
+        terminal.type(b"\x03", after="computing\n")
+        assert terminal.finish() == 130
+    assert b"\x1b[?25l" in terminal.raw  # There was a progress bar, which hides the cursor.
+    assert terminal.screen.endswith("\ninterrupted: nothing was written\n")
+
+
+# What happens in the first iteration of a training that is interrupted once or twice.
+TRAINING = """
+from experiments import interrupts, records
+interrupts._GRACE = 0.0
+make_record = records.make_record
+def interrupted(*arguments):
+    interrupt()
+    while not interrupts.now.asked:
+        time.sleep(0.01)
+    NEXT
+    return make_record(*arguments)
+records.make_record = interrupted
+"""
+
+
+@pytest.mark.parametrize(("then", "saved"), [("pass", [1]), ("interrupt(); compute()", [])])
+def test_the_first_ctrl_c_ends_training_after_the_iteration_and_the_second_at_once(
+    then, saved, tmp_path
+):
+    run_dir = tmp_path / "run"
+    lines = ENDLESS + TRAINING.replace("NEXT", then)
+    command = [program("train", lines), "--smoke", "--no-report", "--run-dir", str(run_dir)]
+    status, _, err = run("-c", *command)
+    assert (status, err) == (130, f"interrupted: go on with --resume --run-dir {run_dir}\n")
+    assert checkpoint.iterations(run_dir) == saved
+
+
+def test_an_interruption_that_became_another_error_is_one(monkeypatch, capsys):
+    def fail():
+        monkeypatch.setattr(interrupts.now, "raised", True)
+        raise RuntimeError("CpuCallback error: KeyboardInterrupt")
+
+    assert console.run(fail, interrupted="nothing was written") == 130
+    assert capsys.readouterr().err == "interrupted: nothing was written\n"
+
+
+def test_a_background_process_goes_on_ignoring_ctrl_c():
+    lines = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    lines += "from experiments import interrupts; interrupts.listen()\n"
+    lines += "signal.raise_signal(signal.SIGINT); print('done')"
+    assert run("-c", lines) == (0, "done\n", "")
+
+
+# Output that goes away.
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_reader_that_has_gone_ends_a_program_silently(name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    status, _, err = run("-m", f"experiments.{name}", "--help", stdout=writer)
+    os.close(writer)
+    assert (status, err) == (141, "")
+
+
+@pytest.mark.parametrize("show", [print, console.print_rich, console.note])
+def test_whatever_prints_ends_silently(show, monkeypatch):
+    def printing():
+        show("said")
+        return 0
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        monkeypatch.setattr(sys, "stderr", nobody)
+        assert console.run(printing, interrupted="nothing was written") == 141
+
+
+def test_closed_streams_are_no_error(tmp_path):
+    closed = ["sh", "-c", 'exec "$0" "$@" <&- >&-', sys.executable, "-m", "experiments.play"]
+    done = subprocess.run(
+        [*closed, "--agent", "perfect"], env=environment(), stderr=subprocess.PIPE, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(tmp_path):
+    lines = f"""
+from experiments import interrupts
+interrupts.listen()
+with open({str(tmp_path / "file")!r}, "w") as file:
+    print("printed")
+    file.write(str(file.fileno() > 2))
+"""
+    closed = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', sys.executable, "-c", lines]
+    assert subprocess.run(closed, env=environment(), timeout=300).returncode == 0
+    assert (tmp_path / "file").read_text() == "True"
+
+
+# Names.
+
+
+def test_what_cannot_be_printed_is_printed_with_escapes():
+    lines = "import sys; from experiments import interrupts; interrupts.listen()\n"
+    lines += "print(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", lines, b"l\xe4ufe l\xc3\xa4ufe"],
+        env=environment(PYTHONIOENCODING="ascii"),
+        capture_output=True,
+    )
+    assert (done.stdout, done.stderr) == (rb"l\udce4ufe l\xe4ufe" + b"\n", b"")
+
+
+NAMED = """
+import sys
+from experiments import interrupts
+interrupts.listen()
+from experiments import explain, play, report, train, verify
+folder = sys.argv[1]
+assert train.main(["--smoke", "--run-dir", folder]) == 0
+assert train.main(["--resume", "--run-dir", folder, "--max-iterations", "4"]) == 0
+assert verify.main([folder]) == 1
+assert report.main([folder]) == 0
+assert explain.main(["--run-dir", folder, "--out", folder + ".html"]) == 0
+assert play.main(["--agent", f"network@{folder}"]) == 0
+"""
+
+
+@pytest.mark.slow
+def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
+    folder = os.path.join(os.fsencode(tmp_path), b"l\xe4ufe")
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED, folder],
+        env=environment(PYTHONIOENCODING="ascii"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii() and b"run directory: " in done.stdout
+    assert checkpoint.iterations(os.fsdecode(folder)) == [3, 4]
+    assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "said"),
+    [
+        (verify.main, [""], "the argument after the program's name is empty: give a value"),
+        (verify.main, ["--until="], "--until is empty"),
+        (arena.main, ["random", "perfect", "--run-dir", ""], "the argument after --run-dir is"),
+        (arena.main, ["random", "", "perfect"], "the argument after random is empty"),
+    ],
+)
+def test_refuses_empty_arguments(main, arguments, said, capfd):
+    assert main(arguments) == 2
+    err = capfd.readouterr().err
+    assert err.startswith(f"error: {said}")
+    assert "--help" in err and err.count("\n") == 1
