@@ -28,7 +28,7 @@ class Mutation(NamedTuple):
       file: where.
       old: the text that it replaces, which must be there exactly once.
       new: what it puts in its place.
-      tests: arguments of pytest: the tests of which at least one must fail.
+      tests: files of tests, or single ones, of which at least one must fail.
     """
 
     name: str
@@ -154,14 +154,14 @@ MUTATIONS = [
         "azjax/search/puct.py",
         "alpha, fraction = config.dirichlet_alpha, config.dirichlet_fraction",
         "alpha, fraction = 0.3, config.dirichlet_fraction",
-        "tests/test_search.py",
+        "tests/test_search.py::test_noise_acts_in_full_on_two_legal_actions",
     ),
     Mutation(
         "puct: dirichlet_fraction without effect",
         "azjax/search/puct.py",
         "alpha, fraction = config.dirichlet_alpha, config.dirichlet_fraction",
         "alpha, fraction = config.dirichlet_alpha, 0.25",
-        "tests/test_search.py",
+        "tests/test_search.py::test_noise_acts_in_full_on_two_legal_actions",
     ),
     Mutation(
         "puct: noise and move share a key",
@@ -205,7 +205,7 @@ MUTATIONS = [
         "azjax/selfplay.py",
         "root_value=result.value,",
         "root_value=jnp.take_along_axis(result.q_values, result.action[:, None], 1)[:, 0],",
-        "tests/test_selfplay.py",
+        "tests/test_selfplay.py::test_what_is_recorded_is_what_the_search_found",
     ),
     Mutation(
         "arena: both seats play with one key",
@@ -382,14 +382,14 @@ MUTATIONS = [
         "azjax/agents/persistent.py",
         "score = value + config.exploration * bound",
         "score = value + jnp.sqrt(2.0) * bound",
-        "tests/test_agents.py",
+        "tests/test_agents.py::test_visits_are_distributed_as_those_of_the_twin",
     ),
     Mutation(
         "agents: a persistent player sees outcomes for player 0",
         "azjax/agents/persistent.py",
         "q_values=sign * mean,",
         "q_values=mean,",
-        "tests/test_agents.py",
+        "tests/test_agents.py::test_visits_are_distributed_as_those_of_the_twin",
     ),
     Mutation(
         "uct: exploration without effect",
@@ -473,21 +473,21 @@ MUTATIONS = [
         "experiments/records.py",
         '"losing_lines_first": int(verdict.losing_lines[0]),',
         '"losing_lines_first": int(verdict.losing_lines[1]),',
-        "tests/test_programs.py",
+        "tests/test_records.py",
     ),
     Mutation(
         "programs: the best checkpoint is the one with most blunders",
         "experiments/records.py",
         "else -record.blunders - record.loss / 1e3",
         "else record.blunders - record.loss / 1e3",
-        "tests/test_programs.py tests/test_metrics.py",
+        "tests/test_records.py",
     ),
     Mutation(
         "programs: the parameters are judged, not their average",
         "experiments/train.py",
         "    average = train.one_copy(state.learner.average)\n    return session.proof",
         "    average = train.one_copy(state.learner.variables)\n    return session.proof",
-        "tests/test_programs.py",
+        "tests/test_programs.py::test_the_certificate_is_what_verification_finds",
     ),
     Mutation(
         "players: a number of simulations is ignored",
