@@ -79,7 +79,7 @@ def test_ratings_use_both_seats():
         (["random", "nobody"], "unknown player 'nobody': use one of random, perfect"),
         (["random", "random"], "the player 'random' is listed twice"),
         (["random", "perfect", "--games", "0"], "--games is 0: use 1 or more"),
-        (["random", "perfect", "--openings", "-1"], "--openings is -1: use 0 or more"),
+        (["random", "perfect", "--openings", "-1"], "--openings is -1: use 0 to 100000"),
         (["random", "perfect", "--openings", "3", "--opening-plies", "9"], "0 to 8 moves"),
         (["random", "perfect", "--seed", "-1"], "--seed is -1: use 0 to"),
         (["random", "perfect", "--game", "chess"], "unknown game 'chess'"),

@@ -194,6 +194,6 @@ def test_sequential_halving_is_that_of_mctx():
 
 
 def test_a_bad_exploration_constant_is_refused():
-    with pytest.raises(ValueError, match="search.exploration is -1: use 0 or more"):
-        SearchConfig("uct", exploration=-1)
+    with pytest.raises(ValueError, match="search.exploration is -1.0: use 0 or more"):
+        SearchConfig("uct", exploration=-1.0)
     assert dataclasses.replace(SearchConfig("uct"), exploration=0).exploration == 0
