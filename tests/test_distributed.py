@@ -351,5 +351,5 @@ def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
     assert resumed_plan(tmp_path / "old", {}).cpu_devices == 1
     with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
         resumed_plan(tmp_path / "other", {"cpu_devices": 3}, "--cpu-devices", "2")
-    with pytest.raises(ValueError, match="--cpu-devices is -1: use 0 or more"):
+    with pytest.raises(ValueError, match="--cpu-devices is -1: use 0 to 256"):
         options.parse(["--cpu-devices", "-1"])

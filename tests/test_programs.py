@@ -474,7 +474,8 @@ def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
 
 def test_stops_when_the_numbers_explode(tmp_path, capfd):
     run_dir = tmp_path / "run"
-    wild = ["--learner.learning-rate", "1e30", "--learner.clip-norm", "0", "--learner.steps", "1"]
+    wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]
+    wild += ["--learner.optimizer", "sgd", "--max-iterations", "9"]
     assert train_in(run_dir, "--smoke", *wild, "--checkpoint-every", "1") == 2
     err = capfd.readouterr().err
     assert_one_sentence(err, "error: ", "lower --learner.learning-rate")
