@@ -125,7 +125,7 @@ def check_trees(config: SearchConfig, game: Game, positions: int) -> None:
       ValueError: naming the largest number of simulations that fits.
     """
     needed = positions * tree_bytes(config, game)
-    limit = device_memory(train.make_mesh(jax.devices()[:1]))
+    limit = device_memory(train.make_mesh(jax.local_devices()[:1]))
     if needed > limit:
         most = max(1, config.num_simulations * limit // needed - 2)  # Two for the root and notes.
         raise ValueError(
