@@ -16,7 +16,7 @@ PROGRAMS = ["train", "verify", "play", "arena", "explain", "report", "lecture", 
 
 # Runs a program as `python -m` does, after some lines of Python.
 PROGRAM = """
-import os, runpy, signal, sys, time
+import os, runpy, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 LINES
@@ -29,9 +29,12 @@ import jax
 from experiments import interrupts
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
 endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
-endless = endless.lower(0).compile()
+endless(-1)  # Compiled, and at its end at once.
+def announce():
+    time.sleep(0.2)  # More than the main thread needs to leave Python.
+    os.write(1, b"computing\\n")  # Not by way of rich.
 def compute(*arguments):
-    print("computing", flush=True)
+    threading.Thread(target=announce, daemon=True).start()
     endless(0)
 """
 
