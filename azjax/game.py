@@ -20,6 +20,7 @@ the value of a state obeys `value(s) = max_a [reward + discount * value(next)]`,
 game of any turn order.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -123,6 +124,16 @@ def init_batch(game: Game, batch_size: int) -> State:
     return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))
 
 
+def state_shapes(game: Game) -> State:
+    """Returns one state with shapes and types in the place of arrays, without computing it."""
+    return _shapes(game.init)
+
+
+@functools.lru_cache(maxsize=64)
+def _shapes(init: Callable[[], State]) -> State:
+    return jax.eval_shape(init)
+
+
 def check_batch(game: Game, states: State) -> int:
     """Returns `B` of a batch of states; works while tracing.
 
@@ -133,7 +144,7 @@ def check_batch(game: Game, states: State) -> int:
     Raises:
       ValueError: if they are a single state, none at all, or no states of this game.
     """
-    one = jax.eval_shape(game.init)
+    one = state_shapes(game)
     wanted, given = _describe(one, "B"), _describe(states)
     if given == _describe(one):
         raise ValueError(

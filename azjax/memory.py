@@ -16,7 +16,7 @@ from jax.extend import core
 from jax.sharding import Mesh
 
 from azjax import games, train
-from azjax.game import Game
+from azjax.game import Game, state_shapes
 from azjax.search import SearchConfig
 from azjax.selfplay import group_size
 
@@ -142,7 +142,7 @@ def tree_bytes(config: SearchConfig, game: Game) -> int:
     nodes = config.num_simulations + 1
     noted = actions  # Which of the root's are illegal; Gumbel's noise, and its schedule of visits.
     noted += 4 * (actions + config.num_simulations) if config.algorithm == "gumbel" else 0
-    return nodes * (statistics + _bytes_of(jax.eval_shape(game.init))) + noted
+    return nodes * (statistics + _bytes_of(state_shapes(game))) + noted
 
 
 def device_memory(mesh: Mesh) -> int:
