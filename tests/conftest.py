@@ -13,10 +13,12 @@ os.environ["XLA_FLAGS"] = " ".join(
 )
 
 import jax
+import numpy as np
 import pytest
 
 from azjax import games, oracle
 from experiments.browser import open_browser
+from tables import BATCH
 
 
 def pytest_configure(config):
@@ -32,6 +34,13 @@ def tic_tac_toe():
 @pytest.fixture(scope="session")
 def solution(tic_tac_toe):
     return oracle.solve(tic_tac_toe)
+
+
+@pytest.fixture(scope="session")
+def some_states(solution):
+    """Random positions with a decision, `[BATCH, ...]`."""
+    rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
+    return jax.tree.map(lambda leaf: leaf[rows], solution.states)
 
 
 @pytest.fixture(scope="module")

@@ -545,8 +545,9 @@ def _survives(mutation: Mutation) -> str:
             return f"its text is in {mutation.file} {text.count(mutation.old)} times"
         path.write_text(text.replace(mutation.old, mutation.new))
         result = run_tests(folder, mutation.tests)
-    if result.returncode == 1 and "ERROR" not in result.stdout.splitlines()[-2]:
-        return ""
+    lines = result.stdout.splitlines()
+    if result.returncode == 1 and not any(line.startswith("ERROR ") for line in lines):
+        return ""  # A test failed; what breaks before any test can ask is not noticed.
     last = (result.stdout + result.stderr).strip().splitlines()[-1:]
     return f"pytest ended with {result.returncode}: {' '.join(last)}"
 

@@ -30,13 +30,6 @@ def config_of(settings):
     return dataclasses.replace(GUMBEL, **settings)
 
 
-@pytest.fixture(scope="module")
-def some_states(solution):
-    """Random positions with a decision, `[BATCH, ...]`."""
-    rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
-    return jax.tree.map(lambda leaf: leaf[rows], solution.states)
-
-
 def noise_of(result):
     """The root's noise in a finished search, `[B, A]`."""
     return result.tree.extra_data[0]

@@ -23,13 +23,6 @@ BOTH = pytest.mark.parametrize("config", [PUCT, GUMBEL], ids=lambda config: conf
 CLEAR = 1e-5  # Choices decided by less than this may turn out differently in float32.
 
 
-@pytest.fixture(scope="module")
-def some_states(solution):
-    """Random positions with a decision, `[BATCH, ...]`."""
-    rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
-    return jax.tree.map(lambda leaf: leaf[rows], solution.states)
-
-
 # The textbook.
 
 

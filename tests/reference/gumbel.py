@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from reference import sign
+from reference.puct import backup
 
 
 class Node:
@@ -147,10 +148,3 @@ def expand(rules, evaluate, node):
     logits, node.raw_value = evaluate(node.position)
     node.logits = {action: logits[action] for action in rules.legal(node.position)}
     return node.raw_value
-
-
-def backup(path, value):
-    """Adds an outcome, for the player at the end of the path, to every node of it."""
-    for node in path:
-        node.visit_count += 1
-        node.value_sum += sign(node.position, path[-1].position) * value
