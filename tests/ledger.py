@@ -19,7 +19,7 @@ class Ledger:
     def __init__(self, monkeypatch):
         """Wraps the functions of `jax.random`; programs traced from now on tell what they do."""
         self._uses = collections.defaultdict(collections.Counter)
-        for name, function in inspect.getmembers(jax.random, callable):
+        for name, function in inspect.getmembers(jax.random, inspect.isfunction):
             parameters = list(inspect.signature(function).parameters)
             if name not in _FREE and parameters[:1] == ["key"]:
                 monkeypatch.setattr(jax.random, name, self._wrap(name, function))
