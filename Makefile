@@ -1,6 +1,6 @@
 # Everything happens in .venv, which is made here; only a Python is needed beforehand.
 # Arguments for a program go into ARGS:   make train ARGS="--seed 1"
-# Arguments for pytest go into TESTS:     make test TESTS="tests/test_games.py -x"
+# Arguments for pytest go into TESTS:     make test TESTS="tests/core/test_games.py -x"
 
 ARGS =
 TESTS = -m "not slow"

@@ -14,7 +14,7 @@ from azjax.search import SearchConfig
 from experiments import options
 from test_imports import ORDER, ROOT
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
+README = pathlib.Path(__file__).parents[2] / "README.md"
 TEXT = README.read_text()
 
 

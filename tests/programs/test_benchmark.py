@@ -427,5 +427,5 @@ def test_scale_measures_one_core_in_a_process_of_its_own(tmp_path, capsys):
 
 
 def test_results_are_left_out_of_the_repository():
-    ignored = (pathlib.Path(__file__).parents[1] / ".gitignore").read_text().split()
+    ignored = (pathlib.Path(__file__).parents[2] / ".gitignore").read_text().split()
     assert f"/{Options().out}" in ignored and f"/{Options().plot}" in ignored

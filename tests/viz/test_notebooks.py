@@ -9,7 +9,7 @@ import nbclient
 import nbformat
 import pytest
 
-FOLDER = pathlib.Path(__file__).parent.parent / "experiments" / "notebooks"
+FOLDER = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
