@@ -3,7 +3,8 @@
 # Arguments for pytest go into TESTS:     make test TESTS="tests/core/test_games.py -x"
 
 ARGS =
-TESTS = -m "not slow"
+WORKERS = -n logical --maxprocesses 4 --dist worksteal
+TESTS = $(WORKERS) -m "not slow"
 VENV = .venv
 RUN = $(VENV)/bin/python
 
@@ -14,13 +15,16 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c $(USABLE) 2>/dev/null && echo $$python && break; done)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 train: $(VENV)/runtime ## Train tic-tac-toe until the player is proved perfect
 	$(RUN) -m experiments.train $(ARGS)
 
 test: check ## Check the code, then run the tests
 	$(RUN) -m pytest $(TESTS)
+
+test-all: test ## Do the same, then run the slower tests, too
+	$(RUN) -m pytest $(WORKERS) -m slow
 
 check: $(VENV)/dev ## Check lint, formatting and types
 	$(RUN) -m ruff check
@@ -72,4 +76,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test check play lecture lab bench gpu clean
+.PHONY: help train test test-all check play lecture lab bench gpu clean

@@ -3,18 +3,18 @@
 import contextlib
 import os
 
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = " ".join(
-    [
-        os.environ.get("XLA_FLAGS", ""),
-        "--xla_force_host_platform_device_count=8",
-        "--xla_backend_optimization_level=1",  # As training does; it compiles sooner.
-    ]
-)
-
 import jax
 import numpy as np
 import pytest
+
+# Compiling is most of what tests do, and what they compile runs for moments.
+_FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
+if jax.__version_info__ < (0, 11):
+    _FLAGS += ["--xla_cpu_use_fusion_emitters=false"]  # Newer ones know no such flag.
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = " ".join(
+    [os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8", *_FLAGS]
+)
 
 from azjax import games, oracle
 from experiments.browser import open_browser
@@ -24,6 +24,33 @@ from tables import BATCH
 def pytest_configure(config):
     jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+# Where tests are spread over processes, each of them leaves the same ones out.
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items):
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow and slow[0].config.option.markexpr == "not slow":
+        slow[0].config.stash[LEFT_OUT] = len(slow)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        said = f"{left_out} slower tests were left out: make test-all runs them"
+        terminalreporter.section(said)
 
 
 @pytest.fixture(scope="session")
