@@ -77,8 +77,9 @@ def positions_of(states):
     return list(map(Position, map(tuple, boards), players, over))
 
 
-def ask(agent, states, seed=0):
-    return jax.device_get(jax.jit(agent.act)(agent.params, jax.random.key(seed), states))
+def ask(agent, states, seed=0, level=0):
+    act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
+    return jax.device_get(act(agent.params, jax.random.key(seed), states))
 
 
 def same(left, right):
@@ -229,7 +230,7 @@ def ask_everywhere(agent, solution):
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
         for first in range(0, len(rows), size):
             chunk = rows[first : first + size]
-            decision = ask(agent, rows_of(solution.states, np.resize(chunk, size)))
+            decision = ask(agent, rows_of(solution.states, np.resize(chunk, size)), level=1)
             found.append(rows_of(decision, slice(len(chunk))))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
 
@@ -241,6 +242,7 @@ def full_searches(solution):
     return [ask_everywhere(make(game), solution) for make in (minimax_agent, alpha_beta_agent)]
 
 
+@pytest.mark.slow
 def test_full_searches_equal_the_oracle(full_searches, solution):
     rows = solution.decisions
     optimal = solution.optimal[rows]
@@ -255,6 +257,7 @@ def test_full_searches_equal_the_oracle(full_searches, solution):
     assert (pruned.q_values >= np.where(legal, outcomes, 0)).all()  # Upper bounds.
 
 
+@pytest.mark.slow
 def test_full_searches_count_their_positions(full_searches, solution):
     plain, pruned = (found.nodes for found in full_searches)
     lines = np.ones(solution.num_states, int)
@@ -320,6 +323,7 @@ def test_refuses_to_look_at_nothing(make, depth, tic_tac_toe):
         make(tic_tac_toe, depth)
 
 
+@pytest.mark.slow
 def test_a_horizon_behind_the_end_is_the_end(full_searches, solution):
     late = solution.decisions >= solution.layers[6]
     states = rows_of(solution.decision_states, late)

@@ -28,7 +28,7 @@ PATIENCE = 120  # Seconds, after which a test takes its processes for stuck.
 def environment(**variables):
     """What a process of its own gets: no devices forced on it, and the tests' compilations."""
     kept = {name: value for name, value in os.environ.items() if "_proxy" not in name.lower()}
-    del kept["XLA_FLAGS"]
+    kept["XLA_FLAGS"] = re.sub("--xla_force_host_platform_device_count=8", "", kept["XLA_FLAGS"])
     return kept | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,

@@ -1,5 +1,7 @@
 """The table of mistakes fits the code: `mutations.py` itself is run by hand."""
 
+import ast
+
 from mutations import MUTATIONS, ROOT
 
 
@@ -16,6 +18,18 @@ def test_every_mistake_can_be_made():
         or not all(exists(*test.split("::")) for test in mutation.tests.split())
     ]
     assert stale == []
+
+
+def is_slow(path, name):
+    """Whether any case of a test is left out by `make test`."""
+    nodes = ast.parse((ROOT / path).read_text()).body
+    (test,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
+    return any("mark.slow" in ast.unparse(decorator) for decorator in test.decorator_list)
+
+
+def test_what_should_notice_a_mistake_is_not_left_out():
+    named = {test for mutation in MUTATIONS for test in mutation.tests.split() if "::" in test}
+    assert named and not [test for test in named if is_slow(*test.split("::"))]
 
 
 def test_every_mistake_has_a_name_of_its_own():
