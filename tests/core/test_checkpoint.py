@@ -85,7 +85,15 @@ def files(folder):
 # Saving and restoring.
 
 
-@pytest.mark.parametrize(("devices_before", "devices_after"), [(1, 1), (1, 2), (2, 1), (2, 8)])
+@pytest.mark.parametrize(
+    ("devices_before", "devices_after"),
+    [
+        (1, 2),
+        (2, 1),
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        pytest.param(2, 8, marks=pytest.mark.slow),
+    ],
+)
 def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
     meshes = [train.make_mesh(jax.devices()[:n]) for n in (devices_before, devices_after)]
     before = train.make_state(CONFIG, meshes[0])
@@ -314,7 +322,10 @@ def test_falls_back_to_the_newest_sound_checkpoint(damage, run, state):
     assert files(run) == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "damage",
+    [*DAMAGES[:2], *(pytest.param(damage, marks=pytest.mark.slow) for damage in DAMAGES[2:])],
+)
 def test_sets_damaged_checkpoints_aside(damage, run, state):
     damage(run / "checkpoints" / "3")
     damage(run / "checkpoints" / "2")

@@ -74,7 +74,7 @@ def assert_equals_textbook(result, expected):
     )
 
 
-@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize("explore", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_gumbel_equals_the_textbook(some_states, settings, explore):
     config, table = config_of(settings), bench("tic_tac_toe").random_table()

@@ -50,7 +50,12 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
 
 @pytest.mark.parametrize(
     ("config", "largest"),
-    [(TREES, "tree"), (BUFFER, "buffer"), (ACTIVATIONS, "work"), (WEIGHTS, "work")],
+    [
+        (TREES, "tree"),
+        pytest.param(BUFFER, "buffer", marks=pytest.mark.slow),
+        pytest.param(ACTIVATIONS, "work", marks=pytest.mark.slow),
+        (WEIGHTS, "work"),
+    ],
     ids=["trees", "buffer", "activations", "weights"],
 )
 def test_the_plan_is_within_a_fifth_of_what_is_used(config, largest):

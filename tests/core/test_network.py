@@ -79,7 +79,9 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     jax.tree.map(np.testing.assert_array_equal, stats, variables.get("batch_stats", {}))
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", pytest.param("connect_four", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     game = games.make(name)

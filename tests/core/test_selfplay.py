@@ -186,8 +186,8 @@ class Record(NamedTuple):
 
 CASES = [
     ("tic_tac_toe", "puct"),
-    ("tic_tac_toe", "gumbel"),
-    ("connect_four", "gumbel"),
+    pytest.param(("tic_tac_toe", "gumbel"), marks=pytest.mark.slow),
+    pytest.param(("connect_four", "gumbel"), marks=pytest.mark.slow),
     ("misere_pile", "random"),
 ]
 
@@ -255,7 +255,7 @@ def test_shapes_and_types(record):
         assert (leaf.shape, leaf.dtype) == ((PLIES, BATCH, *shape), dtype)
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", ["puct", pytest.param("gumbel", marks=pytest.mark.slow)])
 def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
     whole = two_iterations("tic_tac_toe", algorithm)
     part = two_iterations("tic_tac_toe", algorithm, rows=slice(2, 5))
@@ -268,7 +268,7 @@ def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
         jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
-@pytest.mark.parametrize("at_once", [2, 3])
+@pytest.mark.parametrize("at_once", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_groups_of_games_play_what_all_play_at_once(at_once):
     """Three at once of eight are two, the largest number that divides them."""
     together = two_iterations("tic_tac_toe", "gumbel")

@@ -144,6 +144,7 @@ def test_the_value_is_the_mean_outcome_for_the_mover():
     assert (action == 2).all() and (np.asarray(result.q_values)[:, 2] == 1).all()
 
 
+@pytest.mark.slow
 def test_a_setting_may_be_swept_under_vmap():
     game = GAMES["tic_tac_toe"]
     keys = jax.random.split(jax.random.key(0), 8)
@@ -160,8 +161,15 @@ def test_a_setting_may_be_swept_under_vmap():
     assert (np.asarray(swept[0]) != np.asarray(swept[2])).any()
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-@pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [
+        ("misere_pile", "puct"),
+        ("tic_tac_toe", "gumbel"),
+        pytest.param("misere_pile", "gumbel", marks=pytest.mark.slow),
+        pytest.param("tic_tac_toe", "puct", marks=pytest.mark.slow),
+    ],
+)
 def test_simulations_equal_those_of_mctx_bit_for_bit(monkeypatch, solution, name, algorithm):
     a_bench = bench(name)
     table, config = a_bench.random_table(), SearchConfig(algorithm, num_simulations=40)

@@ -76,7 +76,7 @@ def test_both_networks_compute_the_same(tic_tac_toe):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
 def test_the_baseline_plays_whole_games(algorithm):
     init, evaluate = textbook.make_network(4, 1)
     search = textbook.make_search(algorithm, evaluate, 4)
@@ -125,6 +125,7 @@ def test_parts_are_timed_against_the_baseline():
         assert row.ours > 0 and row.textbook and row.ratio == row.ours / row.textbook
 
 
+@pytest.mark.slow
 def test_the_parts_of_an_iteration_are_timed():
     given = speed.set_up(SMALL)
     config = runs.run_config(SMALL, COUNT)
@@ -396,6 +397,7 @@ def test_what_is_reduced_is_counted_from_the_shapes():
     assert found == (4 * (gradient + 2 * statistics), 1 + 2 * 5)
 
 
+@pytest.mark.slow
 def test_the_model_is_made_of_measurements_drawn_and_checked(tmp_path, capsys):
     given = dataclasses.replace(SMALL, games=1, plot=tmp_path / "scale.svg")
     costs = scale.measure_costs(given)

@@ -22,7 +22,7 @@ from experiments import launch, options, train
 SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
 SHORT += ["--no-report", "--replay.shards", "4", "--cpu-devices", "2"]
 
-PATIENCE = 120  # Seconds, after which a test takes its processes for stuck.
+PATIENCE = 300  # Seconds, after which a test takes its processes for stuck.
 
 
 def environment(**variables):

@@ -147,7 +147,9 @@ def test_a_background_process_goes_on_ignoring_ctrl_c():
 # Output that goes away.
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [*PROGRAMS[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[2:])]
+)
 def test_a_reader_that_has_gone_ends_a_program_silently(name):
     reader, writer = os.pipe()
     os.close(reader)

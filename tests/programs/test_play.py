@@ -534,6 +534,7 @@ def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
     assert ended.screen.endswith("your move: \nThe input has ended. Goodbye.\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_machines_play(start):
     terminal = start("--x", "random", "--o", "random", "--pause", "60")
     terminal.type(b"\x03", after="plays")

@@ -158,12 +158,12 @@ sys.exit(train.main(sys.argv[1:]))
 """
 
 MOMENTS = {
-    "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
     "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
     "inside a save": "os, 'rename', goes_to('checkpoints/4')",
-    "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
 }
 MORE_MOMENTS = {
+    "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
+    "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
     "while compiling": "train, 'make_proof', lambda *_: True",
     "while arrays are written": "os, 'rename', goes_to('4.partial/state')",
     "while an old checkpoint is deleted": "os, 'rename', goes_to('1.deleted'), True",
@@ -211,6 +211,7 @@ def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
     assert_same_end(run_dir, whole)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_directory_was_whole_never_was(tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
     process = start_signalled("os, 'rename', goes_to('/run')", run_dir, *SHORT)
@@ -311,6 +312,7 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_more_checkpoints_are_kept_on_request(tmp_path, raw_only):
     every = ["--checkpoint-every", "1", "--keep-checkpoints", "5"]
     assert train_in(tmp_path / "run", *SHORT, *every) == 0
@@ -322,7 +324,11 @@ def test_more_checkpoints_are_kept_on_request(tmp_path, raw_only):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--preset", "paper"], ["--preset", "mlp"], ["--game", "connect_four"]],
+    [
+        pytest.param(["--preset", "paper"], marks=pytest.mark.slow),
+        pytest.param(["--preset", "mlp"], marks=pytest.mark.slow),
+        ["--game", "connect_four"],
+    ],
     ids=" ".join,
 )
 def test_smoke_runs_finish(arguments, tmp_path, raw_only):
@@ -453,6 +459,7 @@ def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, 
     assert_same_end(finished, whole)
 
 
+@pytest.mark.slow
 def test_says_so_when_checkpoints_have_gone(finished, whole, capfd, raw_only):
     shutil.rmtree(finished / "checkpoints")
     assert resume(finished) == 0

@@ -34,6 +34,7 @@ def test_the_ten_lines_step_and_search_4096_games():
     assert (np.asarray(states.board)[np.arange(4096), result.action] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {}

@@ -96,7 +96,10 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     assert (last.get("x"), last.get("y")) == ("92", "152")
 
 
-@pytest.mark.parametrize("algorithm", ["gumbel", "puct", "uct"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["gumbel", *(pytest.param(name, marks=pytest.mark.slow) for name in ("puct", "uct"))],
+)
 def test_search_results_show_themselves(tic_tac_toe, algorithm):
     config = SearchConfig(algorithm, num_simulations=8)
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))

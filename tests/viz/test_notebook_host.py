@@ -73,6 +73,7 @@ def _wait_for(address, server, log):
     raise AssertionError(f"no answer from {address}: {log.read_text()}")
 
 
+@pytest.mark.slow
 def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, errors):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(90_000)

@@ -24,7 +24,11 @@ def states(solution):
     return jax.tree.map(lambda leaf: leaf[[0, *rows]], solution.states)
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[*CASES[::4], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:4])],
+    ids="-".join,
+)
 def search(request, tic_tac_toe, solution, states):
     """64 noisy searches: their settings and their trees."""
     evaluator, urgency = request.param

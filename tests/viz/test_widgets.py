@@ -37,7 +37,7 @@ def searcher(player):
     return Searcher(player)
 
 
-@pytest.mark.parametrize("evaluator", ["network", "rollout"])
+@pytest.mark.parametrize("evaluator", ["network", pytest.param("rollout", marks=pytest.mark.slow)])
 def test_a_recording_is_the_search_of_the_package(tic_tac_toe, player, searcher, evaluator):
     board = [1, 0, 0, 0, -1, 0, 0, 0, 1]
     request = Request(board, evaluator, c_puct=2.0, noise=0.25, simulations=16, seed=3)
@@ -53,6 +53,7 @@ def test_a_recording_is_the_search_of_the_package(tic_tac_toe, player, searcher,
     assert shown["evaluator"] == evaluator and shown["seed"] == 3 and shown["noise"] == 0.25
 
 
+@pytest.mark.slow
 def test_a_longer_search_begins_like_a_shorter_one(searcher):
     short = searcher.record(Request(evaluator="rollout", noise=0.25, simulations=10))
     long = searcher.record(Request(evaluator="rollout", noise=0.25, simulations=16))
