@@ -1,6 +1,7 @@
 """The programs: runs that are killed, interrupted, damaged, diverge or are asked nonsense."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -64,6 +65,14 @@ def finish(process):
 
 def pipes():
     return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def traced_once():
+    """Trains with one trace of an iteration for each configuration."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train.train, "make_iteration", functools.cache(train.train.make_iteration))
+        yield
 
 
 @pytest.fixture
