@@ -167,11 +167,11 @@ sys.exit(train.main(sys.argv[1:]))
 """
 
 MOMENTS = {
-    "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
     "inside a save": "os, 'rename', goes_to('checkpoints/4')",
 }
 MORE_MOMENTS = {
     "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
+    "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
     "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
     "while compiling": "train, 'make_proof', lambda *_: True",
     "while arrays are written": "os, 'rename', goes_to('4.partial/state')",
@@ -248,6 +248,7 @@ sys.exit(train.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_only_one_program_at_a_time_trains_in_a_run(whole, tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
     program = ["-c", WAITING, *SHORT, "--checkpoint-every", 1, "--run-dir", run_dir]
@@ -281,6 +282,7 @@ def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
 # Interrupted runs.
 
 
+@pytest.mark.slow
 def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     run_dir = tmp_path / "run"
     moment = "metrics.JsonLines, '__call__', iteration(3), False, signal.SIGINT"
