@@ -2,19 +2,24 @@
 
 import contextlib
 import os
+from importlib.metadata import version
+
+# Compiling is most of what tests do, and what they compile runs for moments.
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_force_host_platform_device_count=8",
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        # Newer versions have no such flag.
+        "--xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else "",
+    ]
+)
 
 import jax
 import numpy as np
 import pytest
-
-# Compiling is most of what tests do, and what they compile runs for moments.
-_FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
-if jax.__version_info__ < (0, 11):
-    _FLAGS += ["--xla_cpu_use_fusion_emitters=false"]  # Newer ones know no such flag.
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = " ".join(
-    [os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8", *_FLAGS]
-)
 
 from azjax import games, oracle
 from experiments.browser import open_browser
