@@ -189,7 +189,6 @@ os.rename = watched
     assert lines[0].endswith(" 2")  # Of four parts of the games.
 
 
-@pytest.mark.slow
 def test_an_interrupt_of_one_process_stops_both(tmp_path):
     run_dir = tmp_path / "run"
     moment = """
@@ -261,6 +260,7 @@ def test_a_directory_that_exists_stops_both(whole):
     assert (whole[0] / "plan.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_run_in_which_another_program_trains_stops_both(whole):
     (whole[0] / lock.NAME).write_text('{"host": "elsewhere", "pid": 7}')
     statuses, outs, errs = finish(train_two(whole[0], "--resume"))
