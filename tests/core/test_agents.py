@@ -126,8 +126,9 @@ KNOWS = {  # What a decision holds beside the action and the weights.
 }
 LARGE = ["random", "network", "puct", "alpha_beta", "persistent"]  # In games of many positions.
 CASES = [
-    *itertools.product(["tic_tac_toe", "misere_pile"], KINDS),
-    *itertools.product(["connect_four"], LARGE),
+    *itertools.product(["tic_tac_toe"], KINDS),
+    *(pytest.param("misere_pile", kind, marks=pytest.mark.slow) for kind in KINDS),
+    *(pytest.param("connect_four", kind, marks=pytest.mark.slow) for kind in LARGE),
 ]
 
 
@@ -272,7 +273,8 @@ def test_full_searches_count_their_positions(full_searches, solution):
 
 
 HORIZONS = [
-    *[("tic_tac_toe", depth) for depth in (1, 2, 3, 4)],
+    *[pytest.param("tic_tac_toe", depth, marks=pytest.mark.slow) for depth in (1, 2, 3)],
+    ("tic_tac_toe", 4),
     ("misere_pile", 3),
     ("connect_four", 3),
 ]
@@ -581,7 +583,10 @@ class Clock:
         return evaluate
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "uct", "gumbel"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["puct", *(pytest.param(name, marks=pytest.mark.slow) for name in ("uct", "gumbel"))],
+)
 def test_a_search_ends_with_its_time(algorithm, tic_tac_toe):
     clock, states = Clock(), some_states("tic_tac_toe", 2)
     config = SearchConfig(algorithm, 700)
@@ -627,7 +632,7 @@ def test_refuses_no_time(seconds, tic_tac_toe):
         anytime_agent(tic_tac_toe, SearchConfig("puct"), evaluate, seconds=seconds)
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
 def test_a_search_in_steps_is_the_search(algorithm):
     a_bench, config = bench("tic_tac_toe"), SearchConfig(algorithm, 16)
     table, states = a_bench.random_table(), some_states("tic_tac_toe", ROWS)

@@ -123,6 +123,7 @@ def test_random_games_have_the_exact_rates(game, anyhow, seat):
     assert (games.plies.min(), games.plies.max()) == (5, 9)
 
 
+@pytest.mark.slow
 def test_the_key_determines_the_games(game, anyhow, perfect):
     games = play_games(game, anyhow, perfect, 100, KEY)
     assert same(games, play_games(game, anyhow, perfect, 100, jax.random.key(0)))
@@ -386,6 +387,7 @@ def test_refuses_what_is_no_tournament(game, perfect, anyhow):
 # Compilation.
 
 
+@pytest.mark.slow
 def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, anyhow):
     asked = []
 
@@ -410,7 +412,7 @@ def test_a_learner_against_a_player_on_the_host(game, lowest):
     assert games.digests[0] != games.digests[1]
 
 
-@pytest.mark.parametrize("traceable", [True, False])
+@pytest.mark.parametrize("traceable", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_second_match_compiles_nothing(game, perfect, anyhow, caplog, traceable):
     def compiled(*args):
         caplog.clear()

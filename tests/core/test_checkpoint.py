@@ -134,6 +134,7 @@ def test_when_one_array_cannot_be_written_the_others_say_nothing(state, tmp_path
     assert {name: kept[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):
     iterate = train.make_iteration(CONFIG, train.make_mesh())
     first, _ = iterate(jax.tree.map(jnp.copy, state))

@@ -97,7 +97,9 @@ def test_gumbel_equals_the_textbook_where_a_player_moves_twice():
 # The noise.
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "scale", [3.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (0.5, 1.0))]
+)
 def test_the_noise_is_gumbels_times_its_scale(some_states, scale):
     config = config_of({"num_simulations": 1, "gumbel_scale": scale})
     table = bench("tic_tac_toe").random_table()
@@ -111,7 +113,9 @@ def test_the_noise_is_gumbels_times_its_scale(some_states, scale):
         assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    "scale", [0.5, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (0.0, 1.0, 2.0))]
+)
 def test_a_larger_scale_of_noise_forgets_the_prior(scale):
     """Of two actions of equal value, log 4 apart, 1 / (1 + 4 ** (-1 / scale)) choose the first."""
     two_left = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw, whatever O does.
@@ -124,6 +128,7 @@ def test_a_larger_scale_of_noise_forgets_the_prior(scale):
     assert share == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / 2048))
 
 
+@pytest.mark.slow
 def test_few_considered_actions_concentrate_the_visits(some_states):
     table = bench("tic_tac_toe").random_table()
     for most in (1, 2, 5):
@@ -178,7 +183,11 @@ def by_mctx(policy, states, **settings):
     return jax.device_get(search(bench("tic_tac_toe").random_table(), states))
 
 
-@pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[1], SETTINGS[3]], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS[0], *(pytest.param(SETTINGS[i], marks=pytest.mark.slow) for i in (1, 3))],
+    ids=str,
+)
 def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     config = config_of(settings)
     qtransform = functools.partial(
@@ -201,7 +210,7 @@ def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     np.testing.assert_allclose(ours.action_weights, weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("c_puct", [0.5, 2.5])
+@pytest.mark.parametrize("c_puct", [pytest.param(0.5, marks=pytest.mark.slow), 2.5])
 def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
     """With a constant weight of exploration, and Q as it is."""
 

@@ -45,7 +45,10 @@ def test_training_uses_every_key_once(ledger):
     assert counts["randint"] >= batches  # What is learned from.
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel", "uct"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["puct", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gumbel", "uct"))],
+)
 def test_a_search_uses_every_key_once(ledger, tic_tac_toe, algorithm):
     config = SearchConfig(algorithm, num_simulations=3)
     search = make_search(config, tic_tac_toe, rollout_evaluator(tic_tac_toe))
@@ -68,7 +71,9 @@ PLAYERS = {
 }
 
 
-@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize(
+    "player", [pytest.param("uct", marks=pytest.mark.slow), "puct, sampled", "memory"]
+)
 def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
     """Over both seats, and over two batches of games from each."""
     first, second = PLAYERS[player](tic_tac_toe), agents.random_agent(tic_tac_toe)

@@ -54,7 +54,7 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
         (TREES, "tree"),
         pytest.param(BUFFER, "buffer", marks=pytest.mark.slow),
         pytest.param(ACTIVATIONS, "work", marks=pytest.mark.slow),
-        (WEIGHTS, "work"),
+        pytest.param(WEIGHTS, "work", marks=pytest.mark.slow),
     ],
     ids=["trees", "buffer", "activations", "weights"],
 )
@@ -164,6 +164,7 @@ def test_a_run_that_never_fits_is_refused():
         ({"network": {"head_hidden": 65_536}}, None),
     ],
 )
+@pytest.mark.slow
 def test_settings_at_their_upper_bounds_are_planned(sections, said):
     """What needs more memory than there is says so, and what needs none is planned as usual."""
     config, mesh = change(SMALL, **sections), train.make_mesh(jax.devices()[:1])

@@ -50,7 +50,11 @@ def random_planes(game, encoding, batch=8):
 
 
 @pytest.mark.parametrize(
-    ("name", "encoding"), [("tic_tac_toe", "relative"), ("connect_four", "absolute")]
+    ("name", "encoding"),
+    [
+        ("tic_tac_toe", "relative"),
+        pytest.param("connect_four", "absolute", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_forms_of_a_network_agree(name, encoding, kind):

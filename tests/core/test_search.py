@@ -67,6 +67,7 @@ def test_puct_equals_the_textbook_in_tic_tac_toe(some_states, c_puct, first_play
     assert_equals_textbook(result, *textbook("tic_tac_toe", config, table, some_states))
 
 
+@pytest.mark.slow
 def test_puct_equals_the_textbook_in_connect_four():
     game = bench("connect_four").game
     config = SearchConfig("puct", first_play_urgency="parent", num_simulations=48)
@@ -312,6 +313,7 @@ def test_a_fresh_game_in_the_place_of_a_finished_one_is_alive(tic_tac_toe, confi
 
 
 @BOTH
+@pytest.mark.slow
 def test_with_the_truth_every_choice_is_optimal(tic_tac_toe, solution, config):
     """All 4,520 decision states in one call."""
     config = dataclasses.replace(config, num_simulations=16)

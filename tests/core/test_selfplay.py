@@ -268,7 +268,8 @@ def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
         jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
-@pytest.mark.parametrize("at_once", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [2, 3])
 def test_groups_of_games_play_what_all_play_at_once(at_once):
     """Three at once of eight are two, the largest number that divides them."""
     together = two_iterations("tic_tac_toe", "gumbel")

@@ -62,10 +62,10 @@ def assert_same_mean(ours, theirs):
 @pytest.mark.parametrize(
     ("board", "simulations", "exploration"),
     [
-        (EMPTY, 30, ROOT_2),
+        pytest.param(EMPTY, 30, ROOT_2, marks=pytest.mark.slow),
         (EMPTY, 12, 0.2),
         (FORK, 60, ROOT_2),
-        (THREAT, 40, 0.7),
+        pytest.param(THREAT, 40, 0.7, marks=pytest.mark.slow),
     ],
     ids=["empty", "empty, greedy", "fork", "threat"],
 )
@@ -114,6 +114,7 @@ def test_ucb1_is_the_formula_at_every_node(board):
     np.testing.assert_array_equal(np.asarray(chosen)[:, b, node][clear], score.argmax(-1)[clear])
 
 
+@pytest.mark.slow
 def test_every_action_is_tried_once_before_any_other_is_tried_again():
     _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 9, runs=64)
     assert (visits == 1).all()
@@ -129,6 +130,7 @@ def test_of_equally_visited_actions_the_one_tried_first_is_played():
     assert len(np.unique(actions)) == 9
 
 
+@pytest.mark.slow
 def test_the_exploration_constant():
     _, wide, _ = run("tic_tac_toe", from_board(EMPTY), 45, exploration=1e6, runs=64)
     assert (wide == 5).all()
@@ -164,7 +166,7 @@ def test_a_setting_may_be_swept_under_vmap():
 @pytest.mark.parametrize(
     ("name", "algorithm"),
     [
-        ("misere_pile", "puct"),
+        pytest.param("misere_pile", "puct", marks=pytest.mark.slow),
         ("tic_tac_toe", "gumbel"),
         pytest.param("misere_pile", "gumbel", marks=pytest.mark.slow),
         pytest.param("tic_tac_toe", "puct", marks=pytest.mark.slow),

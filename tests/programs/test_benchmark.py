@@ -114,6 +114,7 @@ def test_without_flags_the_whole_table_is_printed_and_written(tmp_path, capsys):
                if name.startswith("iteration: ") and unit == "%") == pytest.approx(100)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_parts_are_timed_against_the_baseline():
     given = speed.set_up(SMALL)
     config = runs.run_config(SMALL, COUNT)

@@ -523,6 +523,7 @@ def test_a_game_at_a_real_terminal(start, solution):
     assert b"\x1b[1;36mX" in terminal.raw
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
     interrupted, ended = start("--agent", "perfect"), start("--agent", "perfect")
     interrupted.type(b"4")

@@ -17,6 +17,8 @@ from experiments import explain, train
 
 SIMULATIONS = 12
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
