@@ -180,6 +180,7 @@ def test_settings_at_their_upper_bounds_are_planned(sections, said):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # Kilobytes.
 
 
+@pytest.mark.slow
 def test_games_that_start_need_memory_too():
     mesh = train.make_mesh(jax.devices()[:1])
     config = change(SMALL, selfplay={"games": 4096, "games_at_once": 1}, replay={"capacity": 4096})

@@ -86,7 +86,10 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
 @pytest.mark.parametrize(
     "name", ["tic_tac_toe", pytest.param("connect_four", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    ["batch", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "batch")],
+)
 def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     game = games.make(name)
     exact = make_network(KINDS[kind], game)

@@ -301,6 +301,7 @@ def test_small_presets_trace(name):
 # --- Learning ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_few_iterations_make_a_better_player(solution):
     config = Config(
         network=NetworkConfig(kind="mlp", hidden=(64,), head_hidden=32),

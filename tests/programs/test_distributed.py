@@ -124,6 +124,7 @@ def names(folder):
 # Training.
 
 
+@pytest.mark.slow
 def test_two_processes_write_one_run(whole):
     run_dir, outs, errs = whole
     assert names(run_dir / "checkpoints") == ["1", "2", "3", "4", "5"]
@@ -250,6 +251,7 @@ def test_a_damaged_checkpoint_is_passed_over_by_both(whole, tmp_path):
     assert arrays(run_dir) == arrays(whole[0])
 
 
+@pytest.mark.slow
 def test_a_directory_that_exists_stops_both(whole):
     before = (whole[0] / "plan.json").read_bytes()
     statuses, outs, errs = finish(train_two(whole[0], *SHORT))

@@ -42,10 +42,10 @@ def test_all_games_are_the_lectures(setup):
 
 
 def test_outcomes_count_for_the_player_named_first(setup):
-    """Minimax never loses, whichever of the two is named first."""
-    games = matches._play(setup, "MCTS(10)", "minimax", 64, jax.random.key(0))
+    """Alpha-beta never loses, whichever of the two is named first."""
+    games = matches._play(setup, "MCTS(10)", "alpha-beta", 64, jax.random.key(0))
     assert set(games.outcomes) == {0, -1}
-    games = matches._play(setup, "minimax", "MCTS(10)", 64, jax.random.key(0))
+    games = matches._play(setup, "alpha-beta", "MCTS(10)", 64, jax.random.key(0))
     assert set(games.outcomes) <= {0, 1} and (games.outcomes == 1).mean() > 0.7
 
 
