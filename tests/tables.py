@@ -17,6 +17,9 @@ from azjax.search import make_search
 
 BATCH = 256  # One size, so that each search compiles once.
 
+# For programs compared bit for bit: at level 0 XLA rounds the same formula in several ways.
+AS_IN_TRAINING = {"xla_backend_optimization_level": 1}
+
 
 class Table(NamedTuple):
     """What a table evaluator answers: one row for each number of a position."""

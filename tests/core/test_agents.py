@@ -33,7 +33,7 @@ from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch, random_action, where
 from azjax.search import SearchConfig, considered_visits, make_resumable, make_search
 from reference import Position, minimax, negamax, persistent
-from tables import bench
+from tables import AS_IN_TRAINING, bench
 
 ROWS = 8
 
@@ -634,18 +634,19 @@ def test_refuses_no_time(seconds, tic_tac_toe):
 
 @pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
 def test_a_search_in_steps_is_the_search(algorithm):
+    jit = functools.partial(jax.jit, compiler_options=AS_IN_TRAINING)
     a_bench, config = bench("tic_tac_toe"), SearchConfig(algorithm, 16)
     table, states = a_bench.random_table(), some_states("tic_tac_toe", ROWS)
     keys = jax.random.split(jax.random.key(0), ROWS)
-    whole = jax.jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
+    whole = jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
     search = make_resumable(config, a_bench.game, a_bench.evaluate)
-    grow, schedule = jax.jit(search.grow), considered_visits(9, 16)
-    tree, done = jax.jit(search.start)(table, keys, states, schedule), 0
+    grow, schedule = jit(search.grow), considered_visits(9, 16)
+    tree, done = jit(search.start)(table, keys, states, schedule), 0
     assert (tree.node_visits[:, 0] == 1).all()
     for count in (3, 5, 8):
         tree = grow(table, keys, states, schedule, tree, np.int32(done), np.int32(count))
         done += count
         assert (tree.node_visits[:, 0] == 1 + done).all()
-    result = jax.jit(search.finish)(table, keys, states, schedule, tree)
+    result = jit(search.finish)(table, keys, states, schedule, tree)
     for found, expected in zip(jax.tree.leaves(result), jax.tree.leaves(whole), strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -11,6 +11,7 @@ import pytest
 from azjax.learner import LearnerConfig, make_learner, make_loss, make_optimizer, policy_loss
 from azjax.network import Network, NetworkConfig, make_network
 from azjax.targets import Sample
+from tables import AS_IN_TRAINING
 
 ACTIONS, BATCH = 5, 6
 PLAIN = LearnerConfig(
@@ -204,9 +205,7 @@ def updates(config, steps, samples):
     def scan():
         return jax.lax.scan(step, learner.init(VARIABLES), length=steps)[1]
 
-    # At level 0 of XLA, what is computed twice may be rounded in two ways.
-    options = {"xla_backend_optimization_level": 1}
-    return jax.device_get(jax.jit(scan, compiler_options=options)())
+    return jax.device_get(jax.jit(scan, compiler_options=AS_IN_TRAINING)())
 
 
 def test_an_update_follows_the_gradient_and_counts():

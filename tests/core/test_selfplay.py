@@ -14,7 +14,7 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch, play, random_action, where
 from azjax.search import SearchConfig, SearchResult, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, group_size, start_games, unroll
-from tables import bench
+from tables import AS_IN_TRAINING, bench
 
 GAMES = {name: games.make(name) for name in games.available()} | {"misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
@@ -141,9 +141,11 @@ def test_what_is_recorded_is_what_the_search_found(algorithm):
     config = SelfPlayConfig(plies=1, temperature=0.8)
     games = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=4)(keys(64))
     move = functools.partial(unroll, config, game, "relative", search)
-    _, moves = jax.jit(move)(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
+    move = jax.jit(move, compiler_options=AS_IN_TRAINING)
+    _, moves = move(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
     first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
-    find = jax.jit(functools.partial(search, temperature=0.8, explore=True))
+    find = functools.partial(search, temperature=0.8, explore=True)
+    find = jax.jit(find, compiler_options=AS_IN_TRAINING)
     found = find(table, first, games.states)
     np.testing.assert_array_equal(moves.root_value[0], found.value)
     np.testing.assert_array_equal(moves.action_weights[0], found.action_weights)

@@ -18,7 +18,7 @@ from azjax.search import SearchConfig, considered_visits, make_search, uct_actio
 from reference import Position, uct
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
-from tables import BATCH, bench
+from tables import AS_IN_TRAINING, BATCH, bench
 
 GAMES = {"tic_tac_toe": games.make("tic_tac_toe"), "misere_pile": misere_pile.make()}
 RULES = {"tic_tac_toe": tic_tac_toe_rules, "misere_pile": misere_pile_rules}
@@ -97,7 +97,8 @@ def test_ucb1_is_the_formula_at_every_node(board):
         return uct_action(SearchConfig("uct", exploration=exploration), tree, node)
 
     at_nodes = jax.vmap(jax.vmap(choose, (None, None, 0)), (None, 0, None))
-    chosen = jax.jit(jax.vmap(at_nodes, (0, None, None)))(constants, tree, np.arange(61))
+    at_nodes = jax.vmap(at_nodes, (0, None, None))
+    chosen = jax.jit(at_nodes, compiler_options=AS_IN_TRAINING)(constants, tree, np.arange(61))
     tree = jax.tree.map(np.asarray, tree)
     states, visits = tree.embeddings, tree.children_visits
     legal = (states.board == 0) & ~states.over[..., None]

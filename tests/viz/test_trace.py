@@ -11,6 +11,7 @@ from azjax.game import init_batch
 from azjax.search import SearchConfig, make_search
 from azjax.viz.recording import record
 from azjax.viz.trace import trace
+from tables import AS_IN_TRAINING
 
 BATCH, SIMULATIONS = 64, 40
 CASES = [("uniform", "zero"), ("rollout", "zero"), ("exact", "zero")]
@@ -40,10 +41,8 @@ def search(request, tic_tac_toe, solution, states):
     config = SearchConfig(
         "puct", num_simulations=SIMULATIONS, c_puct=1.7, first_play_urgency=urgency
     )
-    # At level 0 XLA would round twice where it multiplies and adds, which the replay does not.
-    options = {"xla_backend_optimization_level": 1}
     search = make_search(config, tic_tac_toe, evaluate)
-    run = jax.jit(search, static_argnums=4, compiler_options=options)
+    run = jax.jit(search, static_argnums=4, compiler_options=AS_IN_TRAINING)
     keys = jax.random.split(jax.random.key(1), BATCH)
     return config, jax.device_get(run(None, keys, states, 0.0, True).tree)
 
