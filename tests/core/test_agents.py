@@ -276,7 +276,7 @@ HORIZONS = [
     *[pytest.param("tic_tac_toe", depth, marks=pytest.mark.slow) for depth in (1, 2, 3)],
     ("tic_tac_toe", 4),
     ("misere_pile", 3),
-    ("connect_four", 3),
+    pytest.param("connect_four", 3, marks=pytest.mark.slow),
 ]
 
 
@@ -613,6 +613,7 @@ def test_a_search_ends_with_its_time(algorithm, tic_tac_toe):
     assert legal[np.arange(2), decision.action].all()
 
 
+@pytest.mark.slow
 def test_more_time_gives_more_simulations(tic_tac_toe):
     clock, states, found = Clock(), init_batch(tic_tac_toe, 1), []
     evaluate = clock.evaluator(tic_tac_toe)
@@ -632,7 +633,8 @@ def test_refuses_no_time(seconds, tic_tac_toe):
         anytime_agent(tic_tac_toe, SearchConfig("puct"), evaluate, seconds=seconds)
 
 
-@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.slow
 def test_a_search_in_steps_is_the_search(algorithm):
     jit = functools.partial(jax.jit, compiler_options=AS_IN_TRAINING)
     a_bench, config = bench("tic_tac_toe"), SearchConfig(algorithm, 16)

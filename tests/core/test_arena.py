@@ -404,6 +404,7 @@ def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, anyhow):
         asked.clear()
 
 
+@pytest.mark.slow
 def test_a_learner_against_a_player_on_the_host(game, lowest):
     agent = counting(game)
     on_host = lowest._replace(traceable=False)

@@ -183,11 +183,8 @@ def by_mctx(policy, states, **settings):
     return jax.device_get(search(bench("tic_tac_toe").random_table(), states))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [SETTINGS[0], *(pytest.param(SETTINGS[i], marks=pytest.mark.slow) for i in (1, 3))],
-    ids=str,
-)
+@pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[1], SETTINGS[3]], ids=str)
+@pytest.mark.slow
 def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     config = config_of(settings)
     qtransform = functools.partial(
@@ -210,7 +207,8 @@ def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     np.testing.assert_allclose(ours.action_weights, weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("c_puct", [pytest.param(0.5, marks=pytest.mark.slow), 2.5])
+@pytest.mark.parametrize("c_puct", [0.5, 2.5])
+@pytest.mark.slow
 def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
     """With a constant weight of exploration, and Q as it is."""
 

@@ -65,6 +65,7 @@ def test_says_which_process_holds_it(holder, tmp_path):
     assert holder.returncode == 0 and not path.exists()
 
 
+@pytest.mark.slow
 def test_a_killed_holder_is_not_in_the_way(holder, tmp_path):
     holder.kill()
     holder.wait()

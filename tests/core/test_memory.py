@@ -52,12 +52,13 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
     ("config", "largest"),
     [
         (TREES, "tree"),
-        pytest.param(BUFFER, "buffer", marks=pytest.mark.slow),
-        pytest.param(ACTIVATIONS, "work", marks=pytest.mark.slow),
-        pytest.param(WEIGHTS, "work", marks=pytest.mark.slow),
+        (BUFFER, "buffer"),
+        (ACTIVATIONS, "work"),
+        (WEIGHTS, "work"),
     ],
     ids=["trees", "buffer", "activations", "weights"],
 )
+@pytest.mark.slow
 def test_the_plan_is_within_a_fifth_of_what_is_used(config, largest):
     mesh = train.make_mesh(jax.devices()[:2])
     iterate = train.make_iteration(config, mesh)
@@ -107,6 +108,7 @@ def test_donated_arguments_are_used_again():
     assert memory.peak_bytes(jaxpr, jaxpr.invars[:1]) == 0
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused_with_the_number_that_does():
     mesh = train.make_mesh(jax.devices()[:2])
 

@@ -48,6 +48,7 @@ def test_mean_score_covers_every_mean_of_twenty_games():
 
 @pytest.mark.parametrize("rates", RATES)
 @pytest.mark.parametrize(("games", "samples"), [(100, 1000), (1000, 150)])
+@pytest.mark.slow
 def test_mean_score_covers_and_is_not_wide(rates, games, samples):
     interval = functools.lru_cache(mean_score)
     drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()

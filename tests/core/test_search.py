@@ -98,6 +98,7 @@ def test_puct_equals_the_textbook_where_a_player_moves_twice():
     assert_equals_textbook(result, *textbook("misere_pile", PUCT, table, states))
 
 
+@pytest.mark.slow
 def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solution, some_states):
     network = make_network(NetworkConfig(kind="mlp", hidden=(16,), head_hidden=8), tic_tac_toe)
     shapes = jax.eval_shape(network.init, jax.random.key(0))

@@ -64,7 +64,7 @@ def assert_same_mean(ours, theirs):
     [
         pytest.param(EMPTY, 30, ROOT_2, marks=pytest.mark.slow),
         (EMPTY, 12, 0.2),
-        (FORK, 60, ROOT_2),
+        pytest.param(FORK, 60, ROOT_2, marks=pytest.mark.slow),
         pytest.param(THREAT, 40, 0.7, marks=pytest.mark.slow),
     ],
     ids=["empty", "empty, greedy", "fork", "threat"],

@@ -76,7 +76,8 @@ def test_both_networks_compute_the_same(tic_tac_toe):
     )
 
 
-@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.slow
 def test_the_baseline_plays_whole_games(algorithm):
     init, evaluate = textbook.make_network(4, 1)
     search = textbook.make_search(algorithm, evaluate, 4)

@@ -78,6 +78,7 @@ def test_ctrl_c_during_the_imports(name):
     assert run("-c", program(name, IMPORTING)) == (130, "", "interrupted: not started\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
     lines = ENDLESS + "import azjax.arena\nazjax.arena.round_robin = compute"
     command = ["-c", program("arena", lines), "random", "perfect"]
@@ -104,6 +105,7 @@ records.make_record = interrupted
 
 
 @pytest.mark.parametrize(("then", "saved"), [("pass", [1]), ("compute()", [])])
+@pytest.mark.slow
 def test_the_first_ctrl_c_ends_training_after_the_iteration_and_the_second_at_once(
     then, saved, tmp_path
 ):
@@ -148,7 +150,7 @@ def test_a_background_process_goes_on_ignoring_ctrl_c():
 
 
 @pytest.mark.parametrize(
-    "name", [*PROGRAMS[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[2:])]
+    "name", [PROGRAMS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[1:])]
 )
 def test_a_reader_that_has_gone_ends_a_program_silently(name):
     reader, writer = os.pipe()

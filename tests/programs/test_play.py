@@ -126,6 +126,7 @@ def test_two_machines(program):
     assert out.count("plays") == 6 and out.count("---+---+---\n") == 2 * 7
 
 
+@pytest.mark.slow
 def test_connect_four_with_uct(program):
     typed = ["view", "hint", "9", *range(7)] * 12
     status, out, _ = program("--game connect_four --agent uct:20", typed)
@@ -223,6 +224,7 @@ def test_hint_by_the_opponent(command, program):
     assert not re.search(r"^ +[04] +\+", out, re.M) and out.count("best") == 1
 
 
+@pytest.mark.slow
 def test_hint_by_another_player_and_of_a_search(program, tmp_path):
     make_run(tmp_path / "run")
     _, out, _ = program(f"--agent random --hint puct:20@{tmp_path / 'run'}", ["hint", "quit"])
@@ -323,6 +325,7 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
     assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
 
 
+@pytest.mark.slow
 def test_a_player_with_a_clock_says_that_it_prepared(program):
     _, out, _ = program("--x uct:1ms --o perfect", [])
     times = re.findall(r"X \(uct\(0\.001 s\)\) plays .*, \d+\.\d\d s(.*)", out)

@@ -100,6 +100,7 @@ def test_every_player_is_explained(tic_tac_toe, run):
 
 @pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
 @pytest.mark.parametrize("spec", ["random", "alphabeta:2", "uct:5", "learner:5"])
+@pytest.mark.slow
 def test_plays_every_game(spec, game):
     decision = act(make_agent(spec, game), game)
     assert 0 <= decision.action[0] < game.num_actions
@@ -113,6 +114,7 @@ def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
     assert found.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
 
 
+@pytest.mark.slow
 def test_uct_is_the_classic_search(tic_tac_toe):
     classic = search_agent(tic_tac_toe, SearchConfig("uct", 20), rollout_evaluator(tic_tac_toe))
     found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
@@ -132,10 +134,12 @@ def test_a_learner_has_its_simulations_and_room(tic_tac_toe):
 @pytest.mark.parametrize(
     ("spec", "settings"),
     [
-        ("alphazero", {}),
         ("alphazero:9", {"num_simulations": 9}),
+        pytest.param("alphazero", {}, marks=pytest.mark.slow),
         ("puct:9", {"algorithm": "puct", "num_simulations": 9}),
-        ("gumbel:9", {"algorithm": "gumbel", "num_simulations": 9}),
+        pytest.param(
+            "gumbel:9", {"algorithm": "gumbel", "num_simulations": 9}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_searches_with_the_network_of_the_run(spec, settings, tic_tac_toe, run):
@@ -145,6 +149,7 @@ def test_searches_with_the_network_of_the_run(spec, settings, tic_tac_toe, run):
     np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
     search = dataclasses.replace(CONFIG.search, c_puct=9.0)
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=search))

@@ -296,6 +296,7 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     assert_same_end(run_dir, whole)
 
 
+@pytest.mark.slow
 def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
     command = ["-m", "experiments.train", "--smoke", "--run-dir", str(tmp_path / "run")]
     command += ["--until", "perfect", "--max-iterations", "100000"]
@@ -311,6 +312,7 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
 # Finished runs.
 
 
+@pytest.mark.slow
 def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     assert train_in(tmp_path / "run", "--smoke") == 0
     out, err = capfd.readouterr()
@@ -338,7 +340,7 @@ def test_more_checkpoints_are_kept_on_request(tmp_path, raw_only):
     [
         pytest.param(["--preset", "paper"], marks=pytest.mark.slow),
         pytest.param(["--preset", "mlp"], marks=pytest.mark.slow),
-        ["--game", "connect_four"],
+        pytest.param(["--game", "connect_four"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )
@@ -438,6 +440,7 @@ def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only
     assert json.loads((finished / "plan.json").read_text())["max_iterations"] == 8
 
 
+@pytest.mark.slow
 def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch, raw_only):
     blunders = iter([9, 3, 5, 4, 8, 7])
     make_record = train.make_record
@@ -490,6 +493,7 @@ def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
     assert files(finished) == before
 
 
+@pytest.mark.slow
 def test_stops_when_the_numbers_explode(tmp_path, capfd):
     run_dir = tmp_path / "run"
     wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]

@@ -44,6 +44,7 @@ def test_repeated_games_are_not_counted(capsys):
     assert not any("[" in cell for row in rows for cell in row)  # No interval without chance.
 
 
+@pytest.mark.slow
 def test_openings_are_played_from_both_seats(capsys):
     assert play("perfect", "minimax:2", "--openings", 5, "--opening-plies", 3) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "minimax(2)" in line]

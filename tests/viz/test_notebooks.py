@@ -36,9 +36,10 @@ def test_there_are_three():
 
 @pytest.mark.parametrize(
     "path",
-    [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:])],
+    NOTEBOOKS,
     ids=lambda path: path.stem,
 )
+@pytest.mark.slow
 def test_a_notebook_runs(path, environment):
     stored = nbformat.read(path, as_version=4)
     fresh = nbformat.read(path, as_version=4)

@@ -287,6 +287,7 @@ def test_a_run_without_records_has_a_report(run, player, solution, tmp_path):
     assert "iteration by iteration" not in written.text and "Training" not in written.text
 
 
+@pytest.mark.slow
 def test_another_game_has_a_report(tmp_path):
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
     parts = train.make_parts(config)
@@ -298,6 +299,7 @@ def test_another_game_has_a_report(tmp_path):
     assert "Game 3:" in written.text
 
 
+@pytest.mark.slow
 def test_no_report_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr(training.report, "write_report", None)
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]

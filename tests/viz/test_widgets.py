@@ -61,6 +61,7 @@ def test_a_longer_search_begins_like_a_shorter_one(searcher):
     assert long["frames"][:11] == short["frames"]
 
 
+@pytest.mark.slow
 def test_frames_show_the_path_and_at_most_so_many_nodes(searcher):
     shown = searcher.record(Request(evaluator="exact", simulations=120))
     assert len(shown["nodes"]) > 60
@@ -141,6 +142,7 @@ def test_the_table_of_positions_is_what_network_and_oracle_say(player, solution)
     assert np.array_equal(np.where(boards == 2, -1, boards), solution.states.board)
 
 
+@pytest.mark.slow
 def test_widgets_carry_the_module_and_answer(player):
     explorer = Explorer(player, simulations=8)
     assert explorer.kind == "explorer" and explorer._esm == page.script()
