@@ -1,21 +1,31 @@
 """The program that writes a page to share: what it is given, and what it refuses."""
 
+import dataclasses
+
 import pytest
 
-from experiments import explain, train
+from azjax import checkpoint, presets
+from azjax.train import make_mesh, make_state
+from experiments import explain
 
 
 def explain_in(folder, run_dir, out="explain.html"):
     return explain.main(["--run-dir", str(run_dir), "--out", str(folder / out)])
 
 
+def make_run(run_dir, game):
+    """A run whose network has learned nothing."""
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game=game)
+    checkpoint.create_run(run_dir, config)
+    with checkpoint.Checkpointer(run_dir) as checkpointer:
+        checkpointer.save(make_state(config, make_mesh()), 0.0)
+    return run_dir
+
+
 @pytest.fixture(scope="module")
 def connect_four(tmp_path_factory):
     """A run of a game that cannot be explained."""
-    run_dir = tmp_path_factory.mktemp("connect_four") / "run"
-    options = ["--game", "connect_four", "--smoke", "--max-iterations", "1", "--no-report"]
-    assert train.main([*options, "--run-dir", str(run_dir)]) == 0
-    return run_dir
+    return make_run(tmp_path_factory.mktemp("connect_four") / "run", "connect_four")
 
 
 def test_a_run_that_does_not_exist_is_refused(tmp_path, capsys):
@@ -35,6 +45,16 @@ def test_a_run_of_another_game_is_refused(tmp_path, connect_four, capsys):
     said = capsys.readouterr().err
     assert "this player plays connect_four" in said and "load a run of tic_tac_toe" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_of_a_run_holds_its_searches(tmp_path, monkeypatch):
+    """What its controls do is tested in a browser."""
+    run_dir = make_run(tmp_path / "run", "tic_tac_toe")
+    monkeypatch.setattr(explain, "_SIMULATIONS", 2)
+    monkeypatch.setattr(explain, "_POSITIONS", {"Empty board": explain._POSITIONS["Empty board"]})
+    assert explain_in(tmp_path, run_dir) == 0
+    page = (tmp_path / "explain.html").read_text()
+    assert "Empty board" in page and "O must block" not in page
 
 
 def test_the_positions_shown_are_what_their_titles_say():
