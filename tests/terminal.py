@@ -11,8 +11,10 @@ import time
 
 _PATIENCE = 200  # Seconds, after which a test takes its process for stuck.
 
-# The process that a terminal starts makes it its own, so that Ctrl-C there reaches it.
+# The process that a terminal starts makes it its own, so that Ctrl-C there reaches it, even if
+# the tests ignore it, as they do in the background of a script.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+_OWN += "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "
 _OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 
 
