@@ -1,6 +1,7 @@
 """The trace of a search: replayed, it is the search."""
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.search import SearchConfig, make_search
+from azjax.viz import trace as trace_module
 from azjax.viz.recording import record
 from azjax.viz.trace import trace
 from tables import AS_IN_TRAINING
@@ -49,8 +51,12 @@ def search(request, tic_tac_toe, solution, states):
 
 @pytest.fixture(scope="module")
 def traces(search):
+    """Their histories; compiled as the searches are, so that both round alike."""
     config, tree = search
-    return [trace(config, tree, row) for row in range(BATCH)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "jit", functools.partial(jax.jit, compiler_options=AS_IN_TRAINING))
+        trace_module._compiled.cache_clear()
+        return [trace(config, tree, row) for row in range(BATCH)]
 
 
 def test_replaying_the_trace_gives_the_visits_and_values_of_the_tree(search, traces):
