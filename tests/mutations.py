@@ -1,6 +1,6 @@
 """Mistakes put into the code one at a time, to see that the tests notice: by hand, not by pytest.
 
-    python tests/mutations.py               # all of them, two at a time: about half an hour
+    python tests/mutations.py               # all of them, two at a time: about eight minutes
     python tests/mutations.py gumbel keys   # those whose name holds one of these words
 
 Each mistake is a replacement of text in one file, made in a copy of the tree, and the tests
