@@ -77,8 +77,8 @@ def positions_of(states):
     return list(map(Position, map(tuple, boards), players, over))
 
 
-def ask(agent, states, seed=0, level=0):
-    act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
+def ask(agent, states, seed=0, compiler_options=None):
+    act = jax.jit(agent.act, compiler_options=compiler_options)
     return jax.device_get(act(agent.params, jax.random.key(seed), states))
 
 
@@ -231,7 +231,8 @@ def ask_everywhere(agent, solution):
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
         for first in range(0, len(rows), size):
             chunk = rows[first : first + size]
-            decision = ask(agent, rows_of(solution.states, np.resize(chunk, size)), level=1)
+            states = rows_of(solution.states, np.resize(chunk, size))
+            decision = ask(agent, states, compiler_options=AS_IN_TRAINING)
             found.append(rows_of(decision, slice(len(chunk))))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
 

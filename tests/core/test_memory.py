@@ -50,12 +50,7 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
 
 @pytest.mark.parametrize(
     ("config", "largest"),
-    [
-        (TREES, "tree"),
-        (BUFFER, "buffer"),
-        (ACTIVATIONS, "work"),
-        (WEIGHTS, "work"),
-    ],
+    [(TREES, "tree"), (BUFFER, "buffer"), (ACTIVATIONS, "work"), (WEIGHTS, "work")],
     ids=["trees", "buffer", "activations", "weights"],
 )
 @pytest.mark.slow
