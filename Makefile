@@ -40,6 +40,9 @@ lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lec
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
 
+docs: $(VENV)/docs ## Build the guide into site/, links checked
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
 bench: $(VENV)/benchmark ## Measure speed against a textbook implementation, and the time to perfect
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--speed --time-to-perfect --verification)
 
@@ -49,7 +52,7 @@ gpu: $(VENV)/cuda ## Measure everything on a GPU: speed, batches, time to perfec
 	  --seeds 3 --out gpu.json $(ARGS)
 
 clean: ## Remove the environment and caches; trained players in runs/ stay
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache
 	find azjax experiments tests -name __pycache__ -prune -exec rm -rf {} +
 
 # These files tell when the environment was last brought up to date: with which extras, and which
@@ -61,10 +64,12 @@ $(VENV)/cuda: EXTRAS = benchmark,cuda,plots
 $(VENV)/cuda: ALSO = runtime benchmark
 $(VENV)/notebook: EXTRAS = notebook,plots
 $(VENV)/notebook: ALSO = runtime
+$(VENV)/docs: EXTRAS = docs
+$(VENV)/docs: ALSO = runtime
 $(VENV)/dev: EXTRAS = dev
-$(VENV)/dev: ALSO = runtime benchmark notebook
+$(VENV)/dev: ALSO = runtime benchmark docs notebook
 
-ENVIRONMENTS = $(addprefix $(VENV)/,runtime benchmark cuda notebook dev)
+ENVIRONMENTS = $(addprefix $(VENV)/,runtime benchmark cuda docs notebook dev)
 $(ENVIRONMENTS): pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing azjax with $(EXTRAS) into $(VENV), which takes a minute or two the first time ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
@@ -76,4 +81,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test test-all check play lecture lab bench gpu clean
+.PHONY: help train test test-all check play lecture lab docs bench gpu clean

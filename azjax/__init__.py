@@ -3,7 +3,7 @@
 `make` returns a game, `load` a trained player; everything else is imported from its module,
 in the order of the package's map: `game`, `games`, `oracle`, `verify`, `network`,
 `evaluators`, `search`, `agents`, `arena`, `ratings`, `selfplay`, `targets`, `replay`,
-`learner`, `train`, `checkpoint`, `player`.
+`learner`, `train`, `config`, `checkpoint`, `player`.
 """
 
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ __version__ = "0.1.0"
 __all__ = ["games", "load", "make"]
 
 
-def load(run_dir: str, iteration: int | None = None) -> "Player":
+def load(run_dir: str, iteration: int | None = None, game=None, network=None) -> "Player":
     """Loads the newest sound checkpoint of a run, or that of one iteration; see `player.load`."""
-    from azjax import player  # Orbax takes a while to import, and few need it.
+    from azjax import player  # What trains takes a while to import.
 
-    return player.load(run_dir, iteration)
+    return player.load(run_dir, iteration, game, network)

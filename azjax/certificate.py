@@ -5,20 +5,35 @@ import functools
 import importlib.metadata
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
 import azjax
-from azjax.memory import check_trees
+from azjax.footprint import check_trees
 from azjax.oracle import Solution
-from azjax.search import SearchConfig, make_search
-from azjax.train import Config, Parts
+from azjax.search import PUCT, Algorithm, Gumbel, make_search
+from azjax.train import Parts
 from azjax.verify import Policy, Verdict, verify
 
 Goal = Literal["perfect", "unbeatable", "never"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Examined:
+    """A search that was examined with the network.
+
+    Attributes:
+      algorithm: its name.
+      num_simulations: of each of its searches.
+      blunders: positions where its move throws away value.
+    """
+
+    algorithm: str
+    num_simulations: int
+    blunders: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +44,7 @@ class Certificate:
       game: its name.
       decision_states: positions examined.
       blunders: positions where the raw network's move throws away value.
-      puct_blunders: the same for the network with PUCT search.
-      gumbel_blunders: the same with Gumbel search.
-      num_simulations: of those searches.
+      searches: the same for the network with each search that was examined.
       losing_lines_first: complete games lost by the raw network moving first, over every
         reply of the opponent.
       losing_lines_second: the same moving second.
@@ -47,9 +60,7 @@ class Certificate:
     game: str
     decision_states: int
     blunders: int
-    puct_blunders: int
-    gumbel_blunders: int
-    num_simulations: int
+    searches: tuple[Examined, ...]
     losing_lines_first: int
     losing_lines_second: int
     value_sign_errors: int
@@ -67,8 +78,52 @@ class Certificate:
 
     @property
     def perfect(self) -> bool:
-        """Whether the network, alone and with either search, is optimal everywhere."""
-        return self.unbeatable and not (self.blunders or self.puct_blunders or self.gumbel_blunders)
+        """Whether the network, alone and with every search examined, is optimal everywhere."""
+        blunders = self.blunders + sum(search.blunders for search in self.searches)
+        return self.unbeatable and not blunders
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it as a JSON object, with its verdict."""
+        return {"perfect": self.perfect, "unbeatable": self.unbeatable} | dataclasses.asdict(self)
+
+
+_ROWS = {  # Of `Certificate`, in words; those of the searches come after the raw network's.
+    "game": "game",
+    "decision_states": "decision states checked",
+    "blunders": "blunders, raw network",
+    "losing_lines_first": "losing lines, raw network as first player",
+    "losing_lines_second": "losing lines, raw network as second player",
+    "value_sign_errors": "wrong value signs",
+    "iterations": "iterations",
+    "moves": "self-play moves",
+    "seconds": "seconds, whole process",
+    "seed": "seed",
+    "device": "device",
+}
+
+
+def describe(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """Puts a certificate, as JSON, into words: a title that says what it proves, and rows.
+
+    Raises:
+      KeyError, TypeError: if something else was handed in.
+    """
+    title = "Not proved: this player can be beaten"
+    if content["unbeatable"]:
+        title = "Unbeatable: no losing line from either seat"
+    if content["perfect"]:
+        title = "Perfect: optimal in every reachable position"
+    rows = [(words, _in_words(content[name])) for name, words in _ROWS.items()]
+    rows[3:3] = [
+        (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
+        for s in content["searches"]
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    return title, [*rows, ("versions", versions)]
+
+
+def _in_words(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
@@ -83,12 +138,12 @@ def network_policy(parts: Parts, params: Any) -> Policy:
     return lambda states: parts.evaluate(params, None, states)
 
 
-def search_policy(parts: Parts, config: SearchConfig, params: Any) -> Policy:
+def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
     """The network with search as a policy: the move that the search, without noise, plays."""
-    search = make_search(config, parts.game, parts.evaluate)
+    find = make_search(search, parts.game, parts.evaluate)
 
     def policy(states):
-        result = search(params, jax.random.key(0), states)
+        result = find(params, jax.random.key(0), states)
         return jax.nn.one_hot(result.action, parts.game.num_actions), result.value
 
     return policy
@@ -108,62 +163,64 @@ def device_name() -> str:
     return f"{len(devices)} x {devices[0].device_kind}"
 
 
+def searches_to_examine(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
+    """PUCT, Gumbel, and the search that a run trained with in its own settings.
+
+    Of random searches nothing is proved, so they are left out.
+    """
+    kinds: dict[str, Any] = {"puct": PUCT(), "gumbel": Gumbel(), search.algorithm: search}
+    return tuple(
+        dataclasses.replace(kind, num_simulations=num_simulations)
+        for kind in kinds.values()
+        if kind.is_deterministic
+    )
+
+
 def make_certifier(
-    config: Config, parts: Parts, solution: Solution, num_simulations: int = 32
-) -> Callable[[Any, int, float], Certificate]:
-    """Builds `certify(params, iterations, started) -> Certificate`.
+    parts: Parts, solution: Solution, searches: Sequence[Algorithm] | None = None
+) -> Callable[[Any, int, float, int], Certificate]:
+    """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
-    It examines a network in every decision state: alone, with PUCT and with Gumbel. The
-    first call compiles.
-
-    Args:
-      config: the run's configuration; its search settings are kept, but for the number of
-        simulations.
-      parts: from `train.make_parts(config)`.
-      solution: from `oracle.solve`.
-      num_simulations: for the two searches.
+    It examines a network in every decision state: alone, and with each of the searches, those of
+    `searches_to_examine` if None. The first call compiles.
 
     Returns:
       A function of `params`, the network's in its inference form; `iterations`, made so
-      far; and `started`, the `time.time()` from which the seconds on record count.
+      far; `started`, the `time.time()` from which the seconds on record count; and the run's
+      `seed`.
 
     Raises:
       ValueError: if the searches' trees do not fit in memory.
     """
+    searches = searches_to_examine(parts.search) if searches is None else tuple(searches)
+    for search in searches:
+        check_trees(search, parts.game, len(solution.decisions))
 
+    @jax.jit
     def examine(params) -> Verdict:
         return verify(solution, network_policy(parts, params))
 
-    searches = {
-        algorithm: dataclasses.replace(
-            config.search, algorithm=algorithm, num_simulations=num_simulations
-        )
-        for algorithm in ("puct", "gumbel")
-    }
-    for search in searches.values():
-        check_trees(search, parts.game, len(solution.decisions))
+    @functools.partial(jax.jit, static_argnums=1)
+    def blunders(params, search: Algorithm) -> jax.Array:
+        return verify(solution, search_policy(parts, search, params)).blunders
 
-    def blunders(params, algorithm: str) -> jax.Array:
-        return verify(solution, search_policy(parts, searches[algorithm], params)).blunders
-
-    examine, blunders = jax.jit(examine), jax.jit(blunders, static_argnums=1)
-
-    def certify(params: Any, iterations: int, started: float) -> Certificate:
+    def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
         raw = examine(params)
+        selfplay = parts.selfplay
         return Certificate(
             game=parts.game.name,
             decision_states=int(raw.decision_states),
             blunders=int(raw.blunders),
-            puct_blunders=int(blunders(params, "puct")),
-            gumbel_blunders=int(blunders(params, "gumbel")),
-            num_simulations=num_simulations,
+            searches=tuple(
+                Examined(s.algorithm, s.num_simulations, int(blunders(params, s))) for s in searches
+            ),
             losing_lines_first=int(raw.losing_lines[0]),
             losing_lines_second=int(raw.losing_lines[1]),
             value_sign_errors=int(raw.value_sign_errors),
             iterations=iterations,
-            moves=iterations * config.selfplay.games * config.selfplay.plies,
+            moves=iterations * selfplay.games * selfplay.unroll_length,
             seconds=round(time.time() - started, 1),
-            seed=config.seed,
+            seed=seed,
             versions=versions(),
             device=device_name(),
         )

@@ -1,112 +1,97 @@
 """Convolutions with 3x3 kernels on small boards, in several forms of the same arithmetic.
 
-Library convolutions are made for large pictures. A board of 3 by 3 cells has 49 pairs of cells
-that a 3x3 kernel links: as one dense product it costs 81 products of channels by channels, as
-a product of spectra 28, since zero padding and the length 4 of the transform leave room for
-each other.
+Library convolutions are made for large pictures. On a board of 3 by 3 a 3x3 kernel costs 81
+products of channels by channels as one dense matrix, and 28 as a product of spectra.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-Form = Literal["auto", "fourier", "dense", "gather", "xla"]
+Choice = Literal["auto", "fourier", "dense", "xla"]
 Kernel = Any  # What `arrange` returns.
 
-_DENSE_CELLS = 16  # Up to this many cells, one dense product beats gathering and XLA's own form.
+_DENSE_CELLS = 16  # Up to this many cells, one dense product beats XLA's own form.
 
 
-def choose_form(form: Form, board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
-    """Returns the form that `auto` stands for, or the form given.
+class Form(NamedTuple):
+    """A way to convolve boards, in a layout of its own, as pure functions.
+
+    Attributes:
+      arrange: `(kernel [k, k, I, O], board_shape) -> Kernel`, what `apply` multiplies by; k is
+        1 or 3.
+      apply: `(x, Kernel) -> y`, with zero padding; `x` is in the layout and has I channels, `y`
+        the same with O.
+      to_layout: brings `[B, H, W, C]` into the layout, which is the same by default.
+      from_layout: brings what is in the layout back to `[B, H, W, C]`.
+      position_axes: the axes of one position in the layout: its rows, columns and channels.
+      per_channel: shapes one number a channel, `[C]`, to be added to what is in the layout.
+    """
+
+    arrange: Callable[[jax.Array, tuple[int, int]], Kernel]
+    apply: Callable[[jax.Array, Kernel], jax.Array]
+    to_layout: Callable[[jax.Array], jax.Array] = lambda x: x
+    from_layout: Callable[[jax.Array], jax.Array] = lambda x: x
+    position_axes: tuple[int, int, int] = (-3, -2, -1)
+    per_channel: Callable[[jax.Array], jax.Array] = lambda x: x
+
+
+def choose_form(choice: Choice, board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
+    """Returns the form that is chosen; of `auto`, the fastest measured for the board.
 
     Spectra add numbers up before they are multiplied, so `auto` uses them in float32 alone.
 
     Raises:
       ValueError: if the form is not for boards of this shape.
     """
-    if form == "fourier" and board_shape != (3, 3):
+    if choice == "fourier" and board_shape != (3, 3):
         raise ValueError(
             "network.convolution is 'fourier', which is for boards of 3 by 3, and this one has "
             f"{board_shape[0]} by {board_shape[1]}: use 'auto'"
         )
-    if form != "auto":
-        return form
+    if choice != "auto":
+        return FORMS[choice]
     if board_shape == (3, 3) and dtype == jnp.float32 and jax.default_backend() == "cpu":
-        return "fourier"
-    return "dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"
+        return FORMS["fourier"]
+    return FORMS["dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"]
 
 
-def to_layout(form: Form, x: jax.Array) -> jax.Array:
-    """Brings `[B, H, W, C]` into the form's layout, which is `[H, W, C, B]` for `fourier`."""
-    return jnp.moveaxis(x, 0, -1) if form == "fourier" else x
+def _arrange_plain(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
+    """A kernel of 3x3 as it is, and one of 1x1 as a matrix `[I, O]`."""
+    return kernel.reshape(kernel.shape[2:]) if kernel.shape[0] == 1 else kernel
 
 
-def from_layout(form: Form, x: jax.Array) -> jax.Array:
-    """Brings what is in the form's layout back to `[B, H, W, C]`."""
-    return jnp.moveaxis(x, -1, 0) if form == "fourier" else x
+def _apply_plain(x: jax.Array, kernel: Kernel) -> jax.Array:
+    """XLA's own convolution; of 1x1, a product."""
+    if kernel.ndim == 2:
+        return x @ kernel
+    dimensions = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
 
 
-def position_axes(form: Form) -> tuple[int, int, int]:
-    """The axes of one position in the form's layout: its rows, columns and channels."""
-    return (-4, -3, -2) if form == "fourier" else (-3, -2, -1)
-
-
-def per_channel(form: Form, x: jax.Array) -> jax.Array:
-    """Shapes one number a channel, `[C]`, to be added to what is in the form's layout."""
-    return x[:, None] if form == "fourier" else x
-
-
-def arrange(form: Form, kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
-    """Turns a kernel `[k, k, I, O]`, k being 1 or 3, into what `convolve` multiplies by."""
+def _arrange_dense(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
+    """A kernel of 3x3 as one matrix from board to board, and one of 1x1 as `[I, O]`."""
     size, _, inputs, outputs = kernel.shape
-    if form == "fourier":
-        return _spectrum(kernel) if size == 3 else kernel.reshape(inputs, outputs).T
     if size == 1:
         return kernel.reshape(inputs, outputs)
-    if form == "xla":
-        return kernel
-    flat = kernel.reshape(9, inputs, outputs)
-    if form == "gather":
-        return flat.reshape(9 * inputs, outputs)
-    cells = board_shape[0] * board_shape[1]
-    padded = jnp.concatenate([flat, jnp.zeros((1, inputs, outputs), kernel.dtype)])
+    padded = jnp.pad(kernel.reshape(9, inputs, outputs), ((0, 1), (0, 0), (0, 0)))
     matrix = padded[_taps(board_shape)]  # [cell in, cell out, I, O]
-    return matrix.transpose(0, 2, 1, 3).reshape(cells * inputs, cells * outputs)
+    return matrix.transpose(0, 2, 1, 3).reshape(len(matrix) * inputs, -1)
 
 
-def convolve(form: Form, x: jax.Array, kernel: Kernel) -> jax.Array:
-    """Convolves with zero padding.
-
-    Args:
-      form: how.
-      x: in the form's layout, with I channels.
-      kernel: from `arrange`.
-
-    Returns:
-      The same with O channels.
-    """
-    if form == "fourier":
-        return _multiply_spectra(x, *kernel) if isinstance(kernel, tuple) else _mix(kernel, x)
-    if kernel.ndim == 4:
-        dimensions = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
-    if kernel.shape[0] == x.shape[-1]:  # 1x1
+def _apply_dense(x: jax.Array, kernel: Kernel) -> jax.Array:
+    """One product over the whole board, or, of 1x1, over the channels."""
+    if kernel.shape[0] == x.shape[-1]:
         return x @ kernel
     batch, height, width, _ = x.shape
-    if form == "gather":
-        cells = jnp.pad(x.reshape(batch, height * width, -1), ((0, 0), (0, 1), (0, 0)))
-        return (cells[:, _neighbours((height, width))].reshape(batch, height, width, -1)) @ kernel
     return (x.reshape(batch, -1) @ kernel).reshape(batch, height, width, -1)
 
 
 def _taps(board_shape: tuple[int, int]) -> np.ndarray:
-    """Which of the 9 taps links an input cell to an output cell; 9 where none does.
-
-    Returns:
-      `int [HW, HW]`, input cell first.
-    """
+    """Which of the 9 taps links an input cell to an output cell, `[HW, HW]`; 9 where none does."""
     rows, columns = (axis.ravel() for axis in np.indices(board_shape))
     down = rows[:, None] - rows[None, :] + 1
     right = columns[:, None] - columns[None, :] + 1
@@ -114,29 +99,16 @@ def _taps(board_shape: tuple[int, int]) -> np.ndarray:
     return np.where(near, 3 * down + right, 9)
 
 
-def _neighbours(board_shape: tuple[int, int]) -> np.ndarray:
-    """The nine cells around each cell, `int [HW, 9]`; `HW` stands for off the board."""
-    taps, cells = _taps(board_shape), board_shape[0] * board_shape[1]
-    around = np.full((cells, 9), cells)
-    source, target = np.nonzero(taps < 9)
-    around[target, taps[source, target]] = source
-    return around
-
-
 # A board of 3 by 3 in a cyclic field of 4 by 4. The full product of board and kernel has 5 rows:
 # the middle three are wanted, and in 4 cyclic rows only the outer two fall on each other. The
 # transform of length 4 has the factors 1, -1, i and -i alone, so it is exact. Of real numbers, 4
 # of the 16 frequencies are real, and the other 12 come in conjugate pairs, of which one is kept.
-
 _REAL = ((0, 0), (0, 2), (2, 0), (2, 2))  # Frequencies along rows and columns.
 _PAIRS = ((1, 0), (1, 2), (0, 1), (2, 1), (1, 1), (3, 1))
 
 
 def _transform(places: np.ndarray) -> np.ndarray:
-    """The transform from some places of the field to its spectrum in real numbers.
-
-    Args:
-      places: `int [9]`, cells of the field, counted row by row.
+    """The transform from 9 cells of the field to its spectrum in real numbers.
 
     Returns:
       `float32 [16, 9]`: four real frequencies; real and imaginary parts of the six pairs.
@@ -191,6 +163,27 @@ def _multiply_spectra(x: jax.Array, real: jax.Array, pairs: jax.Array) -> jax.Ar
     return y.reshape(3, 3, -1, batch)
 
 
-def _mix(kernel: jax.Array, x: jax.Array) -> jax.Array:
-    """Convolves boards `[3, 3, I, B]` with a 1x1 kernel `[O, I]`; returns `[3, 3, O, B]`."""
+def _arrange_spectrum(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
+    """The spectrum of a kernel of 3x3, and one of 1x1 as a matrix `[O, I]`."""
+    return _spectrum(kernel) if kernel.shape[0] == 3 else kernel.reshape(kernel.shape[2:]).T
+
+
+def _apply_spectrum(x: jax.Array, kernel: Kernel) -> jax.Array:
+    """One product for each frequency, or, of 1x1, one for each cell."""
+    if isinstance(kernel, tuple):
+        return _multiply_spectra(x, *kernel)
     return jnp.broadcast_to(kernel, (*x.shape[:2], *kernel.shape)) @ x
+
+
+FORMS = {
+    "fourier": Form(
+        _arrange_spectrum,
+        _apply_spectrum,
+        to_layout=lambda x: jnp.moveaxis(x, 0, -1),  # [H, W, C, B]
+        from_layout=lambda x: jnp.moveaxis(x, -1, 0),
+        position_axes=(-4, -3, -2),
+        per_channel=lambda x: x[:, None],
+    ),
+    "dense": Form(_arrange_dense, _apply_dense),
+    "xla": Form(_arrange_plain, _apply_plain),
+}

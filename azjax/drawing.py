@@ -1,8 +1,7 @@
 """Boards as SVG pictures, built as element trees, so that no text is ever taken for markup.
 
-X and O are blue and vermilion of Okabe and Ito's palette, which the colour-blind can tell
-apart, and a cross and a ring, for those who print. Presentation attributes make a picture
-complete; the classes let a page's style sheet adapt it to a dark theme.
+X and O are a blue cross and a vermilion ring, which the colour-blind can tell apart. Presentation
+attributes make a picture complete; the classes let a page adapt it to a dark theme.
 """
 
 import dataclasses
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
@@ -26,11 +26,7 @@ _SHOWN = 8  # Boards of a batch that a notebook shows.
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """An SVG picture. Notebooks show it; `str` gives its text.
-
-    Attributes:
-      element: the root of its element tree.
-    """
+    """An SVG picture, the root of an element tree. Notebooks show it; `str` gives its text."""
 
     element: ElementTree.Element
 
@@ -38,8 +34,7 @@ class Drawing:
         """Returns the SVG text."""
         return ElementTree.tostring(self.element, encoding="unicode")
 
-    def _repr_svg_(self) -> str:
-        return str(self)
+    _repr_svg_ = __str__
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an SVG file.
@@ -59,10 +54,7 @@ def check_folder(path: pathlib.Path) -> None:
       ValueError: if there is no such folder.
     """
     if not path.parent.is_dir():
-        raise ValueError(
-            f"{path} cannot be written, since there is no folder {path.parent}: make it first, "
-            "or choose another one"
-        )
+        raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
 
 
 def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> ElementTree.Element:
@@ -136,22 +128,27 @@ def board(
                 f"{name} has shape {np.shape(given)}: a board of {shape[0]} by {shape[1]} cells "
                 f"needs {shape[0] * shape[1]} of them, row by row"
             )
-    parts = [_paper(shape)]
-    if values is not None:
-        parts += [_heat(shape, i, float(v)) for i, v in enumerate(values) if v > 0]
+    width, height = shape[1] * _CELL, shape[0] * _CELL
+    look = {"fill": _PAPER, "stroke": _GRID, "rx": 3, "class": "az-paper"}
+    parts = [node("rect", {"width": width, "height": height} | look)]
+    for i, value in enumerate([] if values is None else values):
+        if value > 0:
+            look = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
+            parts.append(_square(shape, i, 0, look | {"class": "az-heat"}))
     parts.append(_grid(shape))
     if last is not None:
-        parts.append(_last(shape, last))
+        look = {"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"}
+        parts.append(_square(shape, last, 2, look | {"rx": 3, "stroke-dasharray": "3 2"}))
     for i, mark in enumerate(stones):
         if mark:
             parts.append(_stone(shape, i, int(mark)))
         elif labels is not None and labels[i]:
             parts.append(_label(shape, i, labels[i]))
     parts += [_strike(shape, line) for line in winning_lines(stones, lines)]
-    width, height = shape[1] * _CELL + 4, shape[0] * _CELL + 4
     group = node("g", {"transform": "translate(2 2)"}, *parts)
-    label = "board " + " ".join("".join(row) for row in _marks(stones).reshape(shape))
-    return canvas(width, height, group, scale=size / width, label=label)
+    marks = np.where(stones == 1, "X", np.where(stones == -1, "O", ".")).reshape(shape)
+    label = "board " + " ".join("".join(row) for row in marks)
+    return canvas(width + 4, height + 4, group, scale=size / (width + 4), label=label)
 
 
 def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]]:
@@ -163,21 +160,15 @@ def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]
     return np.asarray(lines)[complete].tolist()
 
 
-def draw_states(draw: Callable[..., Drawing], board: Any, num_cells: int) -> str | None:
-    """What a notebook shows of a state, or of the first of a batch; None while tracing.
-
-    Args:
-      draw: draws one board of `[num_cells]`.
-      board: `[..., num_cells]`.
-      num_cells: the size of a board.
-    """
-    if isinstance(board, Tracer):
+def draw_states(draw: Callable[[Any], Drawing], states: Any, axes: int) -> str | None:
+    """What a notebook shows of states with `axes` axes in front; None while tracing."""
+    leaves, tree = jax.tree.flatten(states)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
         return None
-    boards = np.asarray(board).reshape(-1, num_cells)
-    if len(boards) == 1:
-        return str(draw(boards[0]))
-    shown = boards[:_SHOWN]
-    return str(gallery([draw(cells) for cells in shown], rest=len(boards) - len(shown)))
+    flat = [np.reshape(np.asarray(leaf), (-1, *np.shape(leaf)[axes:])) for leaf in leaves]
+    count = len(flat[0])
+    pictures = [draw(tree.unflatten(leaf[i] for leaf in flat)) for i in range(min(count, _SHOWN))]
+    return str(pictures[0] if count == 1 else gallery(pictures, rest=count - len(pictures)))
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
@@ -211,26 +202,15 @@ def signed(value: float, digits: int = 2) -> str:
     return ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
-def _marks(stones: np.ndarray) -> np.ndarray:
-    return np.where(stones == 1, "X", np.where(stones == -1, "O", "."))
-
-
 def _center(shape, cell: int) -> tuple[float, float]:
     row, column = divmod(int(cell), shape[1])
     return (column + 0.5) * _CELL, (row + 0.5) * _CELL
 
 
-def _paper(shape):
-    size = {"width": shape[1] * _CELL, "height": shape[0] * _CELL}
-    look = {"fill": _PAPER, "stroke": _GRID, "rx": 3, "class": "az-paper"}
-    return node("rect", size | look)
-
-
-def _heat(shape, cell, value):
+def _square(shape, cell, inset, look):
     x, y = _center(shape, cell)
-    half = _CELL / 2
-    place = {"x": x - half, "y": y - half, "width": _CELL, "height": _CELL}
-    look = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(value, 1.0), "class": "az-heat"}
+    half = _CELL / 2 - inset
+    place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half}
     return node("rect", place | look)
 
 
@@ -239,14 +219,6 @@ def _grid(shape):
     across = [f"M0 {r * _CELL}H{columns * _CELL}" for r in range(1, rows)]
     down = [f"M{c * _CELL} 0V{rows * _CELL}" for c in range(1, columns)]
     return node("path", {"d": "".join(across + down), "stroke": _GRID, "class": "az-grid"})
-
-
-def _last(shape, cell):
-    x, y = _center(shape, cell)
-    half = _CELL / 2 - 2
-    place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half, "rx": 3}
-    look = {"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"}
-    return node("rect", place | look | {"stroke-dasharray": "3 2"})
 
 
 def _stone(shape, cell, mark):

@@ -1,10 +1,7 @@
-"""Evaluators: what a search asks about a position.
+"""Evaluators: what a search asks about a position."""
 
-All are `(params, key, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised move
-preferences, and the expected outcome in [-1, 1] for the player to move. Logits of illegal
-actions and values of finished games are ignored by the search.
-"""
-
+import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,33 +12,63 @@ from azjax.game import Game, State, check_batch, legal_action_at, play
 from azjax.network import Network
 from azjax.oracle import Solution, make_index
 
-Evaluator = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
+Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
 
-def network_evaluator(game: Game, network: Network, encoding) -> Evaluator:
-    """The network's own judgement; `params` are the folded parameters."""
+@dataclasses.dataclass(frozen=True)
+class Evaluator:
+    """An opinion about positions, which is called like its function.
+
+    Attributes:
+      function: `(params, key, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised
+        move preferences, and the expected outcome in [-1, 1] for the player to move. Logits of
+        illegal actions and values of finished games are ignored by the search.
+      is_deterministic: whether `params` and a position determine the answer, whatever the key.
+    """
+
+    function: Function
+    is_deterministic: bool = False
+
+    def __call__(self, params: Any, key: Any, states: State) -> tuple[jax.Array, jax.Array]:
+        """Returns `(logits, value)`."""
+        return self.function(params, key, states)
+
+
+def is_deterministic(evaluate: Evaluator | Function) -> bool:
+    """Whether an evaluator says that it is; a plain function counts as random."""
+    return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
+
+
+@functools.lru_cache(maxsize=32)
+def network_evaluator(game: Game, network: Network) -> Evaluator:
+    """Asks a network; `params` are its folded parameters."""
 
     def evaluate(params, key, states):
         del key
-        planes = jax.vmap(lambda state: game.observe(state, encoding))(states)
-        return network.infer(params, planes)
+        planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
+        logits, value, *_ = network.infer(params, planes)
+        return logits, value
 
-    return evaluate
+    return Evaluator(evaluate, is_deterministic=True)
 
 
+@functools.lru_cache(maxsize=32)
 def uniform_evaluator(game: Game) -> Evaluator:
-    """All actions alike and every position even; ignores `params`."""
+    """Takes all actions for alike and every position for even; ignores `params`."""
 
     def evaluate(params, key, states):
         del params, key
         batch = check_batch(game, states)
         return jnp.zeros((batch, game.num_actions)), jnp.zeros(batch)
 
-    return evaluate
+    return Evaluator(evaluate, is_deterministic=True)
 
 
 def rollout_evaluator(game: Game) -> Evaluator:
-    """All actions alike, and the outcome of one random game; ignores `params`."""
+    """Takes all actions for alike, and the outcome of one random game for the value.
+
+    It ignores `params`, and draws: the same position gets another value with another key.
+    """
 
     def evaluate(params, key, states):
         del params
@@ -50,15 +77,11 @@ def rollout_evaluator(game: Game) -> Evaluator:
         values = jax.vmap(lambda key, state: rollout(game, key, state))(keys, states)
         return jnp.zeros((batch, game.num_actions)), values
 
-    return evaluate
+    return Evaluator(evaluate)
 
 
 def rollout(game: Game, key: jax.Array, state: State) -> jax.Array:
-    """Plays one random game from a state to the end.
-
-    Returns:
-      `float32 []`, the outcome for the player to move; 0 if the game is over.
-    """
+    """Plays a random game to the end; returns `float32 []`, its outcome for the player to move."""
 
     def move(carry, uniform):
         state, total, weight = carry
@@ -71,10 +94,7 @@ def rollout(game: Game, key: jax.Array, state: State) -> jax.Array:
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
-    """The truth, looked up: logits 0 for optimal actions and -10 for others.
-
-    It is for agents, tests and reports: learning never sees it. Ignores `params`.
-    """
+    """Looks the truth up: logits 0 for optimal actions and -10 for others; ignores `params`."""
     index = make_index(game, solution)
 
     def evaluate(params, key, states):
@@ -83,4 +103,4 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
         logits = jnp.where(jnp.asarray(solution.optimal)[row], 0.0, -10.0)
         return logits, jnp.asarray(solution.values)[row]
 
-    return evaluate
+    return Evaluator(evaluate, is_deterministic=True)

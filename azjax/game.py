@@ -2,7 +2,8 @@
 
 | thing          | convention                                                            |
 | -------------- | --------------------------------------------------------------------- |
-| board          | `int8`, row-major, 1 = first player, -1 = second player, 0 = empty    |
+| board          | where there is one: `int8`, row-major, 1 = first player, -1 = second  |
+|                | player, 0 = empty                                                     |
 | player         | `int8`, 0 or 1: who is to move; player 0 (X) moves first              |
 | value          | expected outcome in [-1, 1] for the player **to move**                |
 | reward         | to the player who **just moved**: +1 win, -1 loss, 0 otherwise        |
@@ -20,25 +21,28 @@ the value of a state obeys `value(s) = max_a [reward + discount * value(next)]`,
 game of any turn order.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.drawing import Drawing
+
 State = Any  # A pytree of arrays, one type per game.
-Encoding = Literal["absolute", "relative"]
-ENCODINGS: tuple[Encoding, ...] = ("absolute", "relative")
+ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
 
 
-class Symmetries(NamedTuple):
-    """The symmetries of a game as permutations of its cells and of its actions.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Symmetries:
+    """The symmetries of a game as permutations; those of row 0 are the identity.
 
     Attributes:
       cells: `int32 [G, H * W]`. Cell `i` of the transformed board is cell `cells[g, i]`
-        of the original one. Row 0 is the identity.
+        of the original one.
       actions: `int32 [G, A]`, the same for actions.
     """
 
@@ -49,22 +53,30 @@ class Symmetries(NamedTuple):
 class Game(NamedTuple):
     """A two-player, zero-sum game of perfect information, as a record of pure functions.
 
+    Anybody can fill one. Its functions take one state, whose fields nobody else knows, and
+    `testing.check_game` tells whether they keep the conventions. Records can be hashed: two
+    games are the same if all their functions are.
+
     Attributes:
-      name: the name in the registry.
+      name: what it is called in configurations and on pages.
       num_actions: `A`.
       board_shape: `(H, W)` of the observed planes.
       max_plies: the length of the longest game.
       enumerable: whether all reachable states fit in memory, so that `oracle.solve` works.
+      encodings: the names that `observe` knows, at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is the mover's.
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
-      observe: `(state, encoding) -> bool [H, W, C]`, the network's input. `"absolute"`
-        has three planes: first player's stones, second player's stones, and whether the
-        first player is to move. `"relative"` has two: the mover's, the opponent's.
-      symmetries: the `Symmetries` of the board.
+      observe: `(state, encoding) -> bool [H, W, C]`, the network's input; every encoding
+        has as many planes as it likes. See `observation_planes` for two of them.
       render: `state -> str`, a drawing for a terminal; runs on the host.
+      symmetries: the `Symmetries` of the board; None for the identity alone.
+      draw: `(state, values=None, labels=None, last=None, size=120) -> drawing.Drawing`, a
+        picture; runs on the host. `values [A]` in [0, 1] are shown as a heat map, `labels [A]`
+        as text, both where their actions would lead; `last` is the last action, which is
+        marked, and `size` the width in pixels. If None, pictures show the text of `render`.
     """
 
     name: str
@@ -72,19 +84,21 @@ class Game(NamedTuple):
     board_shape: tuple[int, int]
     max_plies: int
     enumerable: bool
+    encodings: tuple[str, ...]
     init: Callable[[], State]
     step: Callable[[State, jax.Array], tuple[State, jax.Array]]
     legal_actions: Callable[[State], jax.Array]
     is_over: Callable[[State], jax.Array]
     player: Callable[[State], jax.Array]
-    observe: Callable[[State, Encoding], jax.Array]
-    symmetries: Symmetries
+    observe: Callable[[State, str], jax.Array]
     render: Callable[[State], str]
+    symmetries: Symmetries | None = None
+    draw: Callable[..., Drawing] | None = None
 
     @property
     def num_symmetries(self) -> int:
         """`G`, the order of the symmetry group."""
-        return len(self.symmetries.actions)
+        return 1 if self.symmetries is None else len(self.symmetries.actions)
 
 
 class Step(NamedTuple):
@@ -102,17 +116,7 @@ class Step(NamedTuple):
 
 
 def play(game: Game, state: State, action: jax.Array) -> Step:
-    """Plays `action` and derives the discount from who moves before and after it.
-
-    Args:
-      game: the rules.
-      state: one state.
-      action: `int32 []`.
-
-    Returns:
-      A `Step`; its discount is 0 if the game is over, +1 if the same player is to move
-      again, -1 otherwise.
-    """
+    """Plays an action in one state, and derives the discount from who moves before and after."""
     next_state, reward = game.step(state, action)
     same_player = game.player(next_state) == game.player(state)
     discount = jnp.where(same_player, 1.0, -1.0)
@@ -124,35 +128,27 @@ def init_batch(game: Game, batch_size: int) -> State:
     return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))
 
 
+@functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state with shapes and types in the place of arrays, without computing it."""
-    return _shapes(game.init)
-
-
-@functools.lru_cache(maxsize=64)
-def _shapes(init: Callable[[], State]) -> State:
-    return jax.eval_shape(init)
+    return jax.eval_shape(game.init)
 
 
 def check_batch(game: Game, states: State) -> int:
-    """Returns `B` of a batch of states; works while tracing.
-
-    Args:
-      game: whose states they should be.
-      states: `[B, ...]`.
+    """Returns `B` of a batch of states `[B, ...]`; works while tracing.
 
     Raises:
       ValueError: if they are a single state, none at all, or no states of this game.
     """
     one = state_shapes(game)
-    wanted, given = _describe(one, "B"), _describe(states)
-    if given == _describe(one):
+    wanted, given = describe(one, "B"), describe(states)
+    if given == describe(one):
         raise ValueError(
             "states must be a batch, with one axis in front: give a single state one by "
             "jax.tree.map(lambda leaf: leaf[None], state)"
         )
     size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
-    if given != _describe(one, size):
+    if given != describe(one, size):
         raise ValueError(
             f"a batch of {game.name} is {wanted}, and this is {given}: use states of that game"
         )
@@ -161,25 +157,22 @@ def check_batch(game: Game, states: State) -> int:
     return size
 
 
-def _describe(states: State, *axes: int | str | None) -> str:
-    """Structure, types and shapes of states, after further axes in front."""
+def describe(states: Any, *axes: int | str | None) -> str:
+    """Writes out structure, types and shapes of states, after further axes in front."""
 
-    def describe(leaf):
+    def write(leaf):
         shape = ", ".join(map(str, (*axes, *jnp.shape(leaf))))
         return f"{getattr(leaf, 'dtype', type(leaf).__name__)}[{shape}]"
 
-    return str(jax.tree.map(describe, states)).replace("'", "")
+    return str(jax.tree.map(write, states)).replace("'", "")
 
 
 def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
-    """Returns one key for each position of a batch; works while tracing.
+    """Returns keys `[B]`, one for each position of a batch; works while tracing.
 
     Args:
       keys: one key, to be split, or `[B]`, used as they are.
       size: `B`; as many as there are keys if None.
-
-    Returns:
-      `[B]`.
 
     Raises:
       ValueError: if there is another number of keys, or none, or they are not typed keys.
@@ -199,15 +192,12 @@ def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
 
 
 def where(condition: jax.Array, on_true: State, on_false: State) -> State:
-    """Chooses between two states (or any two pytrees) of the same structure.
+    """Chooses between two states, or any two pytrees of the same structure.
 
     Args:
       condition: `bool []`, or `bool [B]` for batched states.
-      on_true: the state where `condition` holds.
+      on_true: the state where it holds.
       on_false: the state elsewhere.
-
-    Returns:
-      A state of the same structure.
     """
 
     def choose(x, y):
@@ -223,14 +213,11 @@ def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
 
 
 def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Turns a uniform number into a uniformly drawn legal action.
+    """Turns uniform numbers into uniformly drawn legal actions `int32 [...]`; 0 if there is none.
 
     Args:
       legal: `bool [..., A]`.
       uniform: `float32 [...]`, in [0, 1).
-
-    Returns:
-      `int32 [...]`; 0 where nothing is legal.
     """
     count = jnp.cumsum(legal, axis=-1)
     chosen = jnp.floor(uniform * count[..., -1])
@@ -238,28 +225,25 @@ def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def observation_planes(
-    board: jax.Array, player: jax.Array, board_shape: tuple[int, int], encoding: Encoding
+    board: jax.Array, player: jax.Array, board_shape: tuple[int, int], encoding: str
 ) -> jax.Array:
-    """Encodes a board of stones as binary planes.
+    """Encodes a board of stones as planes `bool [H, W, C]`, in one of the `ENCODINGS`.
 
     Args:
       board: `int8 [H * W]`, 1 and -1 for the stones of players 0 and 1.
       player: `int8 []`, who is to move.
       board_shape: `(H, W)`.
-      encoding: `"absolute"` (three planes) or `"relative"` (two planes).
-
-    Returns:
-      `bool [H, W, C]`.
+      encoding: `"absolute"`: first player's stones, second player's stones, and whether the
+        first player is to move. `"relative"`: the mover's stones, the opponent's.
 
     Raises:
       ValueError: if the encoding has another name.
     """
-    if encoding == "absolute":
-        planes = (board == 1, board == -1, jnp.full(board.shape, player == 0))
-    elif encoding == "relative":
-        mover = 1 - 2 * player
-        planes = (board == mover, board == -mover)
-    else:
-        known = " or ".join(repr(name) for name in ENCODINGS)
+    if encoding not in ENCODINGS:
+        known = " or ".join(map(repr, ENCODINGS))
         raise ValueError(f"unknown encoding {encoding!r}: use {known}")
+    mover = 1 - 2 * player if encoding == "relative" else 1
+    planes = [board == mover, board == -mover]
+    if encoding == "absolute":
+        planes.append(jnp.full(board.shape, player == 0))
     return jnp.stack(planes, axis=-1).reshape(*board_shape, len(planes))

@@ -1,9 +1,11 @@
 """The loss and the optimiser step (Silver et al. 2017, Eq. 1)."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -18,9 +20,9 @@ from azjax.targets import Sample
 class LearnerConfig:
     """How the network learns."""
 
-    batch_size: int = 1024
+    batch_size: int = 512
     """Samples per optimiser step, over all devices. AlphaZero: 4,096."""
-    steps: int = 32
+    steps: int = 128
     """Optimiser steps per iteration."""
     optimizer: Literal["adam", "sgd"] = "adam"
     """`adam`: AdamW; `sgd`: with momentum 0.9. AlphaZero: sgd."""
@@ -40,7 +42,7 @@ class LearnerConfig:
     """Largest global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: float = 1.0
     """Weight of the value loss against the policy loss. AlphaZero: 1."""
-    average_decay: float = 0.99
+    ema_decay: float = 0.99
     """Decay of the running average of the parameters, which plays and is verified; 0: the
     parameters themselves. AlphaZero: 0."""
 
@@ -50,9 +52,9 @@ class LearnerConfig:
         check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
         check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
         check_range("learner", self, "learning_rate", 0, above=True)
-        if not 0 <= self.average_decay < 1:
-            given = self.average_decay
-            raise ValueError(f"learner.average_decay is {given}: use 0 up to, not including, 1")
+        if not 0 <= self.ema_decay < 1:
+            given = self.ema_decay
+            raise ValueError(f"learner.ema_decay is {given}: use 0 up to, not including, 1")
 
 
 class LearnerState(NamedTuple):
@@ -60,35 +62,19 @@ class LearnerState(NamedTuple):
 
     Attributes:
       variables: the network's Flax variables.
-      average: their running average, which plays and is verified.
-      opt_state: the optimiser's, over all parameters as one vector.
+      ema_params: their running average, which plays and is verified; statistics included.
+      opt_state: the optimiser's.
       step: `int32 []`, optimiser steps made.
     """
 
     variables: Variables
-    average: Variables
+    ema_params: Variables
     opt_state: optax.OptState
     step: jax.Array
 
 
-class Losses(NamedTuple):
-    """Means over a batch; all `float32 []`.
-
-    Attributes:
-      total: what is minimised.
-      value: `(z - v)^2`.
-      policy: cross-entropy of the policy to its target, over legal actions.
-      policy_kl: the same less the target's own entropy: 0 when the policy is the target.
-      l2: `c * ||theta||^2`.
-      grad_norm: global norm of the gradient, before clipping.
-    """
-
-    total: jax.Array
-    value: jax.Array
-    policy: jax.Array
-    policy_kl: jax.Array
-    l2: jax.Array
-    grad_norm: jax.Array
+Losses = dict[str, jax.Array]  # By name; each `float32 []`.
+Loss = Callable[[Any, Any, Sample], tuple[jax.Array, Losses]]
 
 
 class Learner(NamedTuple):
@@ -96,59 +82,69 @@ class Learner(NamedTuple):
 
     Attributes:
       init: `variables -> LearnerState`.
-      update: `(LearnerState, Sample [B, ...]) -> (LearnerState, Losses)`, one step.
+      update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
+        gradients and losses are averaged over a mesh axis of that name, if it is not None.
+      steps: optimiser steps in each iteration.
     """
 
     init: Callable[[Variables], LearnerState]
-    update: Callable[[LearnerState, Sample], tuple[LearnerState, Losses]]
+    update: Callable[[LearnerState, Sample, str | None], tuple[LearnerState, Losses]]
+    steps: int
 
 
 def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
-    """Cross-entropy `-sum pi log p`, with `p` normalised over the legal actions only.
+    """Cross-entropy `-sum pi log p` of each row, with `p` normalised over its legal actions.
 
     Args:
       logits: `float32 [B, A]`.
       policy: `float32 [B, A]`, the target.
       legal: `bool [B, A]`.
-
-    Returns:
-      `float32 [B]`.
     """
     log_p = jax.nn.log_softmax(jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
     return -jnp.sum(jnp.where(legal, policy * log_p, 0.0), axis=-1)
 
 
-def make_loss(config: LearnerConfig, network: Network):
-    """Builds `loss(params, batch_stats, Sample) -> (total, (Losses, batch_stats))`."""
+def alphazero_loss(
+    outputs: Any, params: Any, samples: Sample, value_weight: float = 1.0, l2: float = 0.0
+) -> tuple[jax.Array, Losses]:
+    """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
-    def loss(params, batch_stats, samples: Sample):
-        variables = {"params": params, "batch_stats": batch_stats}
-        logits, value, batch_stats = network.apply(variables, samples.planes, True)
-        policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
-        entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
-        squared = jnp.mean(jnp.square(samples.value - value))
-        l2 = config.l2 * _squared_norm(params) if config.l2 else jnp.zeros(())
-        total = policy + config.value_weight * squared + l2
-        losses = Losses(total, squared, policy, policy - entropy, l2, jnp.zeros(()))
-        return total, (losses, batch_stats)
+    Args:
+      outputs: the network's; logits `[B, A]` and value `[B]` come first.
+      params: the network's.
+      samples: `[B, ...]`.
+      value_weight: of the value loss.
+      l2: c of the term `c * ||theta||^2`.
 
-    return loss
-
-
-def _squared_norm(tree) -> jax.Array:
-    """`||theta||^2`, as one operation on one vector."""
-    return jnp.sum(jnp.square(ravel_pytree(tree)[0]))
+    Returns:
+      What is minimised, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
+      `policy_loss`, over legal actions; `policy_kl`, the same less the target's own entropy, 0
+      when the policy is the target; `l2`.
+    """
+    logits, value, *_ = outputs
+    chex.assert_equal_shape([logits, samples.policy, samples.legal])
+    chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
+    policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
+    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
+    squared = jnp.mean(jnp.square(samples.value - value))
+    penalty = l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros(())
+    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - entropy}
+    return policy + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimiser: clipping, then AdamW or SGD on the schedule."""
-    rate = optax.schedules.join_schedules(
-        [
-            optax.schedules.linear_schedule(0.0, config.learning_rate, config.warmup_steps),
-            _decay(config),
-        ],
-        [config.warmup_steps],
-    )
+    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
+
+    It sees all parameters as one vector, so that no operation is compiled for each of them.
+    """
+    rate = optax.schedules.constant_schedule(config.learning_rate)
+    if config.decay_steps:
+        floor = config.final_learning_rate / config.learning_rate
+        rate = optax.schedules.cosine_decay_schedule(
+            config.learning_rate, config.decay_steps, floor
+        )
+    warmup = optax.schedules.linear_schedule(0.0, config.learning_rate, config.warmup_steps)
+    rate = optax.schedules.join_schedules([warmup, rate], [config.warmup_steps])
     if config.optimizer == "adam":
         optimizer = optax.adamw(rate, weight_decay=config.weight_decay)
     else:
@@ -156,52 +152,58 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
         optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    return optimizer
+    return optax.flatten(optimizer)
 
 
-def _decay(config: LearnerConfig) -> optax.Schedule:
-    if not config.decay_steps:
-        return optax.schedules.constant_schedule(config.learning_rate)
-    floor = config.final_learning_rate / config.learning_rate
-    return optax.schedules.cosine_decay_schedule(config.learning_rate, config.decay_steps, floor)
-
-
-def make_learner(config: LearnerConfig, network: Network, axis_name: str | None = None) -> Learner:
+def make_learner(
+    network: Network,
+    optimizer: optax.GradientTransformation,
+    loss: Loss = alphazero_loss,
+    steps: int = 32,
+    ema_decay: float = 0.99,
+) -> Learner:
     """Builds the learner.
 
-    Gradients are averaged, measured and clipped as one vector, so that all parameters cost one
-    reduction over the devices, and no operation for each of them.
-
     Args:
-      config: the settings.
       network: what is trained.
-      axis_name: the mesh axis over which gradients and losses are averaged.
+      optimizer: any, over the tree of the network's parameters.
+      loss: `(outputs, params, samples) -> (total, terms)`; the terms are reported by their names.
+      steps: optimiser steps in each iteration.
+      ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
     """
-    optimizer = make_optimizer(config)
-    gradient = jax.grad(make_loss(config, network), has_aux=True)
 
-    def mean(tree):
-        return tree if axis_name is None else jax.lax.pmean(tree, axis_name)
+    def objective(params, statistics, samples: Sample, axis_name):
+        variables = {"params": params, **statistics}
+        outputs, statistics = network.train(variables, samples.planes, axis_name)
+        total, terms = loss(outputs, params, samples)
+        return total, ({"loss": total, **terms}, statistics)
 
     def init(variables):
-        opt_state = optimizer.init(ravel_pytree(variables["params"])[0])
         copy = jax.tree.map(jnp.copy, variables)
+        opt_state = optimizer.init(variables["params"])
         return LearnerState(variables, copy, opt_state, jnp.zeros((), jnp.int32))
 
-    def update(state: LearnerState, samples: Sample):
-        params, stats = state.variables["params"], state.variables.get("batch_stats", {})
-        grads, (losses, stats) = gradient(params, stats, samples)
-        grads, losses = mean((ravel_pytree(grads)[0], losses))
-        vector, unravel = ravel_pytree(params)
-        updates, opt_state = optimizer.update(grads, state.opt_state, vector)
-        vector = optax.apply_updates(vector, updates)
-        variables = dict(state.variables, params=unravel(jnp.asarray(vector)))
-        if "batch_stats" in variables:
-            variables["batch_stats"] = stats
-        decay = jnp.minimum(config.average_decay, (1 + state.step) / (10 + state.step))
-        decay = jnp.where(config.average_decay > 0, decay, 0.0)
-        average = optax.incremental_update(variables, state.average, 1 - decay)
-        losses = losses._replace(grad_norm=optax.tree.norm(grads))
-        return LearnerState(variables, average, opt_state, state.step + 1), losses
+    def update(state: LearnerState, samples: Sample, axis_name: str | None = None):
+        statistics = dict(state.variables)
+        params = statistics.pop("params")
+        grads, (losses, statistics) = jax.grad(objective, has_aux=True)(
+            params, statistics, samples, axis_name
+        )
+        vector, unravel = ravel_pytree(grads)  # One reduction over the devices, not one a leaf.
+        if axis_name is not None:
+            vector, losses = jax.lax.pmean((vector, losses), axis_name)
+        updates, opt_state = optimizer.update(unravel(vector), state.opt_state, params)
+        variables = {"params": optax.apply_updates(params, updates), **statistics}
+        decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
+        decay = jnp.where(ema_decay > 0, decay, 0.0)
+        ema_params = optax.incremental_update(variables, state.ema_params, 1 - decay)
+        losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
+        return LearnerState(variables, ema_params, opt_state, state.step + 1), losses
 
-    return Learner(init, update)
+    return Learner(init, update, steps)
+
+
+def configured_learner(config: LearnerConfig, network: Network) -> Learner:
+    """Builds the learner that settings describe."""
+    loss: Any = functools.partial(alphazero_loss, value_weight=config.value_weight, l2=config.l2)
+    return make_learner(network, make_optimizer(config), loss, config.steps, config.ema_decay)

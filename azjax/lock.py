@@ -1,9 +1,8 @@
 """The lock of a run directory: one program at a time trains there.
 
-The operating system holds it, and lets go of it however the program ends; what a killed one
-leaves behind is a file that nobody holds. The file names the program, for the sentence that
-another one gets, and its host: a disk that hosts share need not tell one what another holds,
-so the file of another host counts as held until somebody deletes it.
+The operating system holds it, and lets go of it however the program ends. The file names the
+program and its host: a disk that hosts share need not tell one what another holds, so the file
+of another host counts as held until somebody deletes it.
 """
 
 import contextlib
@@ -14,7 +13,8 @@ import pathlib
 import socket
 from collections.abc import Iterator
 
-from azjax.checkpoint import CheckpointError, Path
+from azjax.files import Path
+from azjax.runs import CheckpointError
 
 NAME = "train.lock"
 

@@ -1,13 +1,8 @@
-"""Where numbers go on the host: the terminal and a JSON-lines file.
-
-Training returns arrays; the program turns each iteration into one `Record` and hands it to
-sinks, functions of a record that return nothing.
-"""
+"""Where numbers go on the host: an iteration becomes a `Record`, and sinks are functions of it."""
 
 import dataclasses
 import json
 import math
-import os
 import pathlib
 from typing import Any, TextIO
 
@@ -15,6 +10,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from azjax.files import write_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +23,7 @@ class Record:
       seconds: since the run began, earlier sittings of a resumed run included.
       games: games finished in this iteration.
       games_per_second: over this iteration.
-      loss, value_loss, policy_loss, policy_kl, l2, grad_norm: see `learner.Losses`.
+      losses: by name, see `learner.alphazero_loss`; `loss` is what was minimised.
       blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
         the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
     """
@@ -35,24 +32,24 @@ class Record:
     seconds: float
     games: int
     games_per_second: float
-    loss: float
-    value_loss: float
-    policy_loss: float
-    policy_kl: float
-    l2: float
-    grad_norm: float
+    losses: dict[str, float]
     blunders: int | None = None
     losing_lines_first: int | None = None
     losing_lines_second: int | None = None
     value_sign_errors: int | None = None
     value_error: float | None = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the names and numbers of a line in the file, losses in their place."""
+        found = {}
+        for name, value in dataclasses.asdict(self).items():
+            found |= value if name == "losses" else {name: value}
+        return found
+
     def non_finite(self) -> str | None:
         """Returns the name of a metric that is NaN or infinite, or None."""
-        for name, value in dataclasses.asdict(self).items():
-            if value is not None and not math.isfinite(value):
-                return name
-        return None
+        found = self.as_dict().items()
+        return next((name for name, x in found if x is not None and not math.isfinite(x)), None)
 
 
 class JsonLines:
@@ -61,22 +58,16 @@ class JsonLines:
     def __init__(self, path: pathlib.Path, after: int = 0):
         """Opens the file, dropping what iterations beyond `after` left in it.
 
-        Args:
-          path: the file.
-          after: the iteration that the run resumes from; 0 for a new run.
-
         Raises:
           ValueError: as `read_records` does.
         """
         kept = [record for record in read_records(path) if record["iteration"] <= after]
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text("".join(json.dumps(record) + "\n" for record in kept))
-        os.replace(temporary, path)
+        write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = path.open("a")
 
     def __call__(self, record: Record) -> None:
         """Writes one record."""
-        self._file.write(json.dumps(dataclasses.asdict(record)) + "\n")
+        self._file.write(json.dumps(record.as_dict()) + "\n")
         self._file.flush()
 
     def close(self) -> None:
@@ -113,17 +104,17 @@ def _parse(line: str) -> dict | None:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+    def is_number(value):
+        return type(value) in (int, float) and abs(value) < 1e300  # Not NaN.
+
     is_record = (
         isinstance(record, dict)
         and type(record.get("iteration")) is int
-        and _is_number(record.get("seconds"))
-        and all(value is None or _is_number(value) for value in record.values())
+        and is_number(record.get("seconds"))
+        and all(value is None or is_number(value) for value in record.values())
     )
     return record if is_record else None
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300  # Not NaN.
 
 
 def last_seconds(records: list[dict], iteration: int) -> float:
@@ -133,18 +124,26 @@ def last_seconds(records: list[dict], iteration: int) -> float:
 
 def format_line(record: Record) -> str:
     """Returns a record as one line of text, as it is printed when output is piped."""
+    terms = ", ".join(f"{word} {value:.3f}" for word, value in _terms(record).items())
     parts = [
         f"iteration {record.iteration:4d}",
         f"{record.seconds:6.1f} s",
         f"{record.games_per_second:6.0f} games/s",
-        f"loss {record.loss:.3f} (value {record.value_loss:.3f}, "
-        f"policy {record.policy_loss:.3f}, KL {record.policy_kl:.3f})",
+        f"loss {record.losses['loss']:.3f} ({terms})",
     ]
     if record.blunders is not None:
-        parts.append(f"blunders {record.blunders:4d}")
-        lines = (record.losing_lines_first or 0, record.losing_lines_second or 0)
-        parts.append(f"losing lines {lines[0]:3d} + {lines[1]:3d}")
+        first, second = record.losing_lines_first, record.losing_lines_second
+        parts += [f"blunders {record.blunders:4d}", f"losing lines {first:3d} + {second:3d}"]
     return "  ".join(parts)
+
+
+_UNSHOWN = {"loss", "l2", "grad_norm"}
+_WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}
+
+
+def _terms(record: Record) -> dict[str, float]:
+    """The terms of the loss that are shown, by their words."""
+    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _UNSHOWN}
 
 
 class Plain:
@@ -166,15 +165,9 @@ class Display:
     """A live table of the last iterations on a terminal."""
 
     def __init__(self, console: Console, max_iterations: int, target: str, rows: int = 8):
-        """Opens the display.
-
-        Args:
-          console: a rich console on a terminal.
-          max_iterations: where the run ends at the latest; for the time left.
-          target: what the run is after, in words.
-          rows: iterations shown.
-        """
-        self._rows, self._records = rows, []
+        """Opens the display of the last `rows` iterations, and of the time left."""
+        self._rows = rows
+        self._records: list[Record] = []
         self._max_iterations, self._target = max_iterations, target
         self._live = Live(console=console, refresh_per_second=8)
         self._live.start()
@@ -190,18 +183,17 @@ class Display:
 
     def _render(self) -> Group:
         proof = self._records[-1].blunders is not None
-        titles = ["iteration", "seconds", "games/s", "loss", "value", "policy", "KL"]
+        titles = ["iteration", "seconds", "games/s", "loss", *_terms(self._records[-1])]
         titles += ["blunders left", "losing lines", "wrong signs"] if proof else []
         table = Table(box=None, padding=(0, 1))
         for title in titles:
             table.add_column(title, justify="right")
         for r in self._records[-self._rows :]:
             row = [f"{r.iteration}", f"{r.seconds:.1f}", f"{r.games_per_second:,.0f}"]
-            row += [f"{x:.3f}" for x in (r.loss, r.value_loss, r.policy_loss, r.policy_kl)]
+            row += [f"{value:.3f}" for value in (r.losses["loss"], *_terms(r).values())]
             if proof:
-                row.append(f"{r.blunders:,}")
-                row.append(f"{r.losing_lines_first} + {r.losing_lines_second}")
-                row.append(f"{r.value_sign_errors:,}")
+                lines = f"{r.losing_lines_first} + {r.losing_lines_second}"
+                row += [f"{r.blunders:,}", lines, f"{r.value_sign_errors:,}"]
             table.add_row(*row)
         return Group(table, Text(self._footer(), style="dim"))
 

@@ -1,10 +1,8 @@
 """Policy-value networks in Flax, and the form of their parameters that the search uses.
 
-Two kinds: the residual tower of AlphaGo Zero (Silver et al. 2017, Methods, "Neural network
-architecture") and a plain multilayer perceptron. Training works on Flax variables; before
-each search `Network.fold` turns them, once, into the arrays that inference needs: BatchNorm
-disappears into the convolutions, and these become the matrix products that are fastest for the
-board (see `convolution.py`).
+`from_module` makes a `Network` of any Flax module, `make_network` one of the two in
+`modules.py`. Training works on Flax variables; before each search `Network.fold` turns them,
+once, into the arrays that inference needs.
 """
 
 import dataclasses
@@ -16,57 +14,68 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.convolution import (
-    Form,
-    arrange,
-    choose_form,
-    convolve,
-    from_layout,
-    per_channel,
-    position_axes,
-    to_layout,
-)
-from azjax.game import Encoding, Game
+from azjax.convolution import Choice, choose_form
+from azjax.game import Game, describe
+from azjax.modules import MLP, Folded, Tower, Variables, fold_tower, infer_tower
 from azjax.settings import check_range, check_types
 
-Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
-Folded = Any  # The inference form of the variables.
+Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
 
 
 @dataclasses.dataclass(frozen=True)
-class NetworkConfig:
-    """Which network, and how large."""
+class TowerConfig:
+    """A residual tower of convolutions, as in the papers."""
 
-    kind: Literal["tower", "mlp"] = "tower"
-    """`tower`: residual convolutions (the papers); `mlp`: fully connected layers."""
-    encoding: Encoding = "relative"
+    kind: Literal["tower"] = "tower"
+    """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
+    layers. Settings of the other one: --network.kind mlp --help."""
+    encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
     channels: int = 64
-    """Tower: channels of each convolution. AlphaZero: 256."""
+    """Channels of each convolution. AlphaZero: 256."""
     blocks: int = 2
-    """Tower: residual blocks. AlphaZero: 19."""
+    """Residual blocks. AlphaZero: 19."""
     norm: Literal["batch", "layer", "none"] = "batch"
-    """Tower: normalisation after each convolution. AlphaZero: batch."""
+    """Normalisation after each convolution. AlphaZero: batch."""
     value_hidden: int = 64
-    """Tower: width of the value head's hidden layer. AlphaZero: 256."""
-    hidden: tuple[int, ...] = (128, 128, 64)
-    """MLP: widths of the shared layers."""
-    head_hidden: int = 32
-    """MLP: width of the hidden layer in each head."""
+    """Width of the value head's hidden layer. AlphaZero: 256."""
     evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
     and faster where the hardware has it."""
-    convolution: Form = "auto"
-    """Tower: how 3x3 convolutions are computed. `fourier`: as products of spectra, on boards
-    of 3 by 3; `dense`: one product over the whole board; `gather`: nine-cell patches times a
-    matrix; `xla`: XLA's convolution; `auto`: the fastest measured for the board."""
+    convolution: Choice = "auto"
+    """How 3x3 convolutions are computed. `fourier`: as products of spectra, on boards of 3 by
+    3; `dense`: one product over the whole board; `xla`: XLA's convolution; `auto`: the fastest
+    measured for the board."""
 
     def __post_init__(self):
         check_types("network", self)
-        check_range("network", self, "channels value_hidden head_hidden", 1, WIDEST)
+        check_range("network", self, "channels value_hidden", 1, WIDEST)
         check_range("network", self, "blocks", 0, DEEPEST)
+
+
+@dataclasses.dataclass(frozen=True)
+class MLPConfig:
+    """A multilayer perceptron: fully connected layers."""
+
+    kind: Literal["mlp"] = "mlp"
+    """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
+    layers. Settings of the other one: --network.kind tower --help."""
+    encoding: str = "relative"
+    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
+    the opponent's. AlphaZero: relative, with history."""
+    hidden: tuple[int, ...] = (256, 256, 256)
+    """Widths of the shared layers."""
+    head_hidden: int = 64
+    """Width of the hidden layer in each head."""
+    evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
+    and faster where the hardware has it."""
+
+    def __post_init__(self):
+        check_types("network", self)
+        check_range("network", self, "head_hidden", 1, WIDEST)
         widths = self.hidden
         if not 1 <= len(widths) <= DEEPEST or not 1 <= min(widths) <= max(widths) <= WIDEST:
             raise ValueError(
@@ -77,193 +86,120 @@ class NetworkConfig:
 class Network(NamedTuple):
     """A policy-value network as pure functions.
 
+    Its outputs start with `logits [B, A]` and `value [B]`, in [-1, 1] and for the player to move;
+    a network of one's own may return more after these.
+
     Attributes:
+      encoding: which of the game's encodings it reads.
       init: `key -> variables`.
-      apply: `(variables, planes [B, H, W, C], train) -> (logits [B, A], value [B],
-        batch_stats)`; values are tanh outputs for the player to move. With `train` set,
-        normalisation uses the batch and the returned `batch_stats` are the updated ones.
+      apply: `(variables, planes [B, H, W, C]) -> outputs`, in evaluation mode.
+      train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode:
+        normalisation uses the batch, and `updated` has the variables' collections other than
+        `params` as they are after it, averaged over the mesh axis of that name if there is one.
       fold: `variables -> folded`, the inference form.
-      infer: `(folded, planes) -> (logits [B, A], value [B])`, equal to `apply` without
-        `train`.
+      infer: `(folded, planes) -> outputs`, equal to `apply`.
     """
 
+    encoding: str
     init: Callable[[jax.Array], Variables]
-    apply: Callable[[Variables, jax.Array, bool], tuple[jax.Array, jax.Array, Any]]
+    apply: Callable[[Variables, jax.Array], Outputs]
+    train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]]
     fold: Callable[[Variables], Folded]
-    infer: Callable[[Folded, jax.Array], tuple[jax.Array, jax.Array]]
+    infer: Callable[[Folded, jax.Array], Outputs]
 
 
-def make_network(config: NetworkConfig, game: Game, axis_name: str | None = None) -> Network:
-    """Builds the network for a game.
+def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
+    """Makes a network of any Flax module. Its variables are their own inference form.
+
+    The statistics that it updates in training are averaged over the devices afterwards. To
+    normalise by the batches of all devices, give it a field `axis_name` and hand that to its
+    `nn.BatchNorm`: in training it is the name of the mesh's axis.
 
     Args:
-      config: kind and sizes.
       game: gives the planes' shape and the number of actions.
-      axis_name: the mesh axis over which BatchNorm statistics are averaged in training.
+      module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
+        `planes [B, H, W, C]`, with values in [-1, 1], and draws nothing at random.
+      encoding: which of the game's encodings it reads.
+
+    Raises:
+      ValueError: if the game has no such encoding, or the outputs have other shapes.
     """
-    planes = jax.eval_shape(lambda: game.observe(game.init(), config.encoding))
+    network = _wrap(game, module, encoding)
+    _check_outputs(game, network)
+
+    def train(variables, planes, axis_name):
+        outputs, updated = network.train(variables, planes, axis_name)
+        return outputs, updated if axis_name is None else jax.lax.pmean(updated, axis_name)
+
+    return network._replace(train=train)
+
+
+def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
+    """Builds the tower or the MLP for a game.
+
+    Raises:
+      ValueError: if the game has no such encoding, or the form of convolution is not for it.
+    """
     dtype = jnp.dtype(config.evaluation_dtype)
-    if config.kind == "mlp":
-        module: Any = MLP(config.hidden, config.head_hidden, game.num_actions)
-        rearrange, infer = _keep, module.clone(dtype=dtype).apply
-    else:
+    if is_tower := isinstance(config, TowerConfig):
         form = choose_form(config.convolution, game.board_shape, dtype)
-        module = Tower(config, game.num_actions, form, axis_name)
-        rearrange = functools.partial(_fold_tower, config, game.board_shape, form)
-        infer = functools.partial(_infer_tower, form)
+        sizes = (config.channels, config.blocks, config.norm, config.value_hidden)
+        module: Any = Tower(*sizes, game.num_actions, form)
+        infer = functools.partial(infer_tower, form, config.blocks)
+    else:
+        module = MLP(config.hidden, config.head_hidden, game.num_actions)
+        infer = module.clone(dtype=dtype).apply
+
+    @jax.jit
+    def fold(variables):
+        folded = fold_tower(module, game.board_shape, variables) if is_tower else variables
+        return jax.tree.map(lambda weights: weights.astype(dtype), folded)
+
+    return _wrap(game, module, config.encoding)._replace(fold=fold, infer=infer)
+
+
+def _wrap(game: Game, module: nn.Module, encoding: str) -> Network:
+    """A module as a network, unchecked; what it does not average itself is not averaged.
+
+    The variables are their own inference form.
+    """
+    one = _planes(game, encoding)
+    has_axis = any(field.name == "axis_name" for field in dataclasses.fields(module))
 
     def init(key):
-        return module.init(key, jnp.zeros((1, *planes.shape), planes.dtype))
+        return module.init(key, jnp.zeros((1, *one.shape), one.dtype))
 
-    def apply(variables, x, train):
-        if not train:
-            logits, value = module.apply(variables, x)
-            return logits, value, variables.get("batch_stats", {})
-        (logits, value), updated = module.apply(variables, x, train=True, mutable=["batch_stats"])
-        return logits, value, updated.get("batch_stats", {})
+    def apply(variables, planes) -> Any:
+        return module.apply(variables, planes)
 
-    def fold(variables):
-        return jax.tree.map(lambda weights: weights.astype(dtype), rearrange(variables))
+    def train(variables, planes, axis_name) -> Any:
+        on_mesh = module.clone(axis_name=axis_name) if has_axis else module
+        others = [name for name in variables if name != "params"]
+        return on_mesh.apply(variables, planes, train=True, mutable=others)
 
-    return Network(init, apply, jax.jit(fold), infer)
+    return Network(encoding, init, apply, train, fold=lambda variables: variables, infer=apply)
 
 
-def _keep(variables: Variables) -> Folded:
-    """The MLP's variables are their own inference form."""
-    return variables
+def _planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
+    """The shape and type of a position's planes, if the game has them."""
+    if encoding not in game.encodings:
+        known = " or ".join(map(repr, game.encodings))
+        raise ValueError(f"network.encoding is {encoding!r}: use {known}, which {game.name} has")
+    return jax.eval_shape(lambda: game.observe(game.init(), encoding))
 
 
-class MLP(nn.Module):
-    """Shared layers with ReLU, then one hidden layer in each head."""
+def _check_outputs(game: Game, network: Network) -> None:
+    """Refuses outputs of other shapes, for a batch of 3, in evaluation and in training."""
+    one = _planes(game, network.encoding)
 
-    hidden: tuple[int, ...]
-    head_hidden: int
-    num_actions: int
-    dtype: Any = jnp.float32
+    def compute(planes):
+        variables = network.init(jax.random.key(0))
+        return network.apply(variables, planes), network.train(variables, planes, None)[0]
 
-    @nn.compact
-    def __call__(self, planes, train: bool = False):
-        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        del train
-        dense = functools.partial(nn.Dense, dtype=self.dtype)
-        x = planes.reshape(len(planes), -1)
-        for width in self.hidden:
-            x = nn.relu(dense(width)(x))
-        policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))
-        value = nn.relu(dense(self.head_hidden, name="value_hidden")(x))
-        logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
-        value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
-        return logits, jnp.tanh(value)
-
-
-class Tower(nn.Module):
-    """Stem, residual blocks, and the two heads of the AlphaGo Zero paper."""
-
-    config: NetworkConfig
-    num_actions: int
-    form: Form
-    axis_name: str | None = None
-
-    @nn.compact
-    def __call__(self, planes, train: bool = False):
-        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        channels = self.config.channels
-
-        def layer(x, name, features=channels, size=3):
-            use_bias = self.config.norm == "none"
-            x = BoardConv(features, size, use_bias, self.form, name=name)(x)
-            return self._norm(x, f"{name}_norm", train)
-
-        x = to_layout(self.form, planes.astype(jnp.float32))
-        x = nn.relu(layer(x, "stem"))
-        for i in range(self.config.blocks):
-            y = nn.relu(layer(x, f"block{i}_a"))
-            x = nn.relu(x + layer(y, f"block{i}_b"))
-        policy = nn.relu(layer(x, "policy_conv", features=2, size=1))
-        value = nn.relu(layer(x, "value_conv", features=1, size=1))
-        policy, value = (_flatten(self.form, head) for head in (policy, value))
-        logits = nn.Dense(self.num_actions, name="policy")(policy)
-        hidden = nn.Dense(self.config.value_hidden, name="value_hidden")
-        value = nn.relu(hidden(value))
-        return logits, jnp.tanh(nn.Dense(1, name="value")(value)[:, 0])
-
-    def _norm(self, x, name, train):
-        if self.config.norm == "batch":
-            axis = self.axis_name if train else None
-            channels = position_axes(self.form)[-1]
-            norm = nn.BatchNorm(not train, channels, momentum=0.9, axis_name=axis, name=name)
-            return norm(x)
-        return _layer_norm(self.form, name)(x) if self.config.norm == "layer" else x
-
-
-def _layer_norm(form: Form, name=None) -> Any:
-    """Normalisation over the whole board and all channels of one position."""
-    axes = position_axes(form)
-    return nn.LayerNorm(reduction_axes=axes, feature_axes=axes[-1], name=name)
-
-
-def _flatten(form: Form, x: jax.Array) -> jax.Array:
-    """Returns `[B, HWC]` for what is in the form's layout."""
-    x = from_layout(form, x)
-    return x.reshape(len(x), -1)
-
-
-class BoardConv(nn.Module):
-    """A 1x1 or 3x3 convolution with zero padding, computed in the chosen form."""
-
-    features: int
-    size: int
-    use_bias: bool
-    form: Form
-
-    @nn.compact
-    def __call__(self, x):
-        """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
-        *board_shape, inputs = (x.shape[axis] for axis in position_axes(self.form))
-        shape = (self.size, self.size, inputs, self.features)
-        kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        y = convolve(self.form, x, arrange(self.form, kernel, tuple(board_shape)))
-        if not self.use_bias:
-            return y
-        return y + per_channel(self.form, self.param("bias", nn.initializers.zeros, shape[-1:]))
-
-
-def _fold_tower(config: NetworkConfig, board_shape, form: Form, variables: Variables):
-    """Folds BatchNorm into the convolutions and arranges the kernels, once per search."""
-    params = variables["params"]
-
-    def fold(name):
-        kernel, norm = params[name]["kernel"], params.get(f"{name}_norm", {})
-        bias = params[name].get("bias", jnp.zeros(kernel.shape[-1]))
-        if config.norm == "batch":
-            stats = variables["batch_stats"][f"{name}_norm"]
-            scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
-            kernel, bias, norm = kernel * scale, norm["bias"] - stats["mean"] * scale, {}
-        return {"kernel": arrange(form, kernel, board_shape), "bias": bias, "norm": norm}
-
-    blocks = [(fold(f"block{i}_a"), fold(f"block{i}_b")) for i in range(config.blocks)]
-    convolutions = {name: fold(name) for name in ("stem", "policy_conv", "value_conv")}
-    dense = {name: params[name] for name in ("policy", "value_hidden", "value")}
-    return {"blocks": blocks, **convolutions, **dense}
-
-
-def _infer_tower(form: Form, folded: Folded, planes: jax.Array):
-    """The tower's forward pass on folded parameters."""
-
-    def layer(x, weights):
-        x = convolve(form, x, weights["kernel"]) + per_channel(form, weights["bias"])
-        norm = weights["norm"]
-        return _layer_norm(form).apply({"params": norm}, x) if norm else x
-
-    def dense(x, weights):
-        return x @ weights["kernel"] + weights["bias"]
-
-    x = to_layout(form, planes.astype(folded["stem"]["bias"].dtype))
-    x = nn.relu(layer(x, folded["stem"]))
-    for first, second in folded["blocks"]:
-        x = nn.relu(x + layer(nn.relu(layer(x, first)), second))
-    policy = _flatten(form, nn.relu(layer(x, folded["policy_conv"])))
-    value = _flatten(form, nn.relu(layer(x, folded["value_conv"])))
-    value = dense(nn.relu(dense(value, folded["value_hidden"])), folded["value"])
-    logits = dense(policy, folded["policy"]).astype(jnp.float32)
-    return logits, jnp.tanh(value[:, 0].astype(jnp.float32))
+    for outputs in jax.eval_shape(compute, jax.ShapeDtypeStruct((3, *one.shape), one.dtype)):
+        heads = outputs if isinstance(outputs, tuple) else ()
+        if [getattr(head, "shape", None) for head in heads[:2]] != [(3, game.num_actions), (3,)]:
+            raise ValueError(
+                f"for 3 positions of {game.name} the module returns {describe(outputs)}: make it a "
+                f"tuple that starts with logits [3, {game.num_actions}] and value [3]"
+            )

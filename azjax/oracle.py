@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax import hashing
 from azjax.game import Game, State, play
 
 _HASHES = 16  # Tried until one tells all positions apart.
@@ -63,11 +64,8 @@ class Solution(NamedTuple):
 def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
-    Args:
-      game: a game with `enumerable` set.
-
     Raises:
-      ValueError: if the game has too many states to enumerate.
+      ValueError: if the game is not `enumerable`.
     """
     if not game.enumerable:
         raise ValueError(
@@ -129,7 +127,7 @@ def _expand(game: Game, state: State):
 
 
 def _in_chunks(function, states: State):
-    """Applies a compiled function to any number of states at one fixed batch size."""
+    """Applies a compiled function to states, so many at a time."""
     size = len(jax.tree.leaves(states)[0])
     results = []
     for start in range(0, size, _CHUNK):
@@ -139,10 +137,7 @@ def _in_chunks(function, states: State):
 
 
 def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
-    """Finds equal states.
-
-    Args:
-      states: every leaf is `[N, ...]`.
+    """Finds equal ones among states `[N, ...]`.
 
     Returns:
       The `D` indices at which the different states stand first, and `[N]`, which of these
@@ -151,14 +146,9 @@ def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
     if not len(leaves[0]):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return _unique_rows(*leaves)
-
-
-def _unique_rows(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`np.unique` over the rows' bytes: first occurrences, and the inverse."""
-    columns = [np.ascontiguousarray(a.reshape(len(a), -1)).view(np.uint8) for a in arrays]
+    columns = [np.ascontiguousarray(a.reshape(len(a), -1)).view(np.uint8) for a in leaves]
     rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
-    keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
+    keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()  # One for each row's bytes.
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first, inverse.ravel()
 
@@ -169,14 +159,14 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
     Positions that are not in the solution get the number of some other one.
 
     Raises:
-      ValueError: if two positions cannot be told apart by their hash.
+      ValueError: if two positions cannot be told apart by their hash, or states hold other than
+        whole numbers.
     """
-    columns = [np.asarray(leaf) for leaf in jax.tree.leaves(solution.states)]
-    flat = np.concatenate([c.reshape(len(c), -1).astype(np.int32) for c in columns], axis=1)
+    flat = np.asarray(hashing.contents(solution.states, axes=1))
     flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
     for seed in range(_HASHES):
         weights = np.random.default_rng(seed).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
-        hashes = (flat.astype(np.uint32) * weights).sum(axis=1, dtype=np.uint32)
+        hashes = hashing.weigh(flat, weights)
         if len(np.unique(hashes)) == len(hashes):
             break
     else:
@@ -187,20 +177,17 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
     order, hashes = first[np.argsort(hashes)].astype(np.int32), np.sort(hashes)
 
     def index(states):
-        leaves = jax.tree.leaves(states)
-        cells = jnp.concatenate([x.reshape(len(x), -1).astype(jnp.int32) for x in leaves], axis=1)
-        hashed = jnp.sum(cells.astype(jnp.uint32) * weights, axis=1, dtype=jnp.uint32)
+        hashed = hashing.weigh(hashing.contents(states, axes=1), weights)
         return jnp.asarray(order)[jnp.searchsorted(hashes, hashed)]
 
     return index
 
 
 def count_games(solution: Solution) -> np.ndarray:
-    """Counts the complete games that go on from each state, by who wins.
+    """Counts the complete games that go on from each state.
 
     Returns:
-      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole
-      game; row `children[0, a]` the games that open with action `a`.
+      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole game.
     """
     counts = np.zeros((solution.num_states, 3), np.int64)
     for t in reversed(range(len(solution.layers) - 1)):
@@ -214,11 +201,7 @@ def count_games(solution: Solution) -> np.ndarray:
 
 
 def true_values(solution: Solution) -> np.ndarray:
-    """Returns `float32 [S]`, the value of every state for the player to move.
-
-    Where the game is over it is the outcome, which `Solution.values` counts as the reward of
-    the last move.
-    """
+    """Returns `Solution.values`, but the outcome where the game is over."""
     truth = solution.values.copy()
     parents, actions = np.nonzero(solution.legal)
     children = solution.children[parents, actions]
@@ -230,14 +213,18 @@ def true_values(solution: Solution) -> np.ndarray:
 
 
 def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
-    """Numbers the positions so that those equal up to symmetry share a number.
+    """Returns `int64 [S]`, numbers from 0 that positions equal up to symmetry share.
 
-    Returns:
-      `int64 [S]`, each in `[0, number of classes)`.
+    A symmetry takes the start to itself, and the position after a move to that after the
+    transformed move.
     """
-    observe = jax.jit(jax.vmap(lambda state: game.observe(state, "absolute")))
-    planes = np.asarray(observe(solution.states))
-    cells = planes.reshape(len(planes), -1, planes.shape[-1])[:, game.symmetries.cells]
-    packed = np.packbits(cells.reshape(*cells.shape[:2], -1), axis=-1)  # [S, G, bytes]
-    canonical = np.array([min(rows, key=bytes) for rows in packed])
-    return _unique_rows(canonical)[1]
+    _, numbers = distinct(solution.states)
+    identity = np.arange(game.num_actions)[None]
+    actions = identity if game.symmetries is None else game.symmetries.actions
+    images = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
+    for rows in map(slice, solution.layers[:-1], solution.layers[1:]):
+        parents, moves = np.nonzero(solution.legal[rows])
+        parents += rows.start
+        moved = solution.children[images[:, parents], np.argsort(actions)[:, moves]]
+        images[:, solution.children[parents, moves]] = moved
+    return np.unique(numbers[images].min(axis=0), return_inverse=True)[1]

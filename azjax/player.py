@@ -2,17 +2,20 @@
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
-from azjax import checkpoint, memory
+from azjax import checkpoint, runs
+from azjax.agents import Agent, search_agent
+from azjax.config import make_parts
+from azjax.files import Path
+from azjax.footprint import check_trees
 from azjax.game import Game, State, check_batch
-from azjax.search import SearchConfig, SearchResult, make_search
-from azjax.settings import from_dict
-from azjax.train import Config, make_mesh, make_parts
+from azjax.network import Network
+from azjax.search import Algorithm, SearchResult, make_search
+from azjax.train import Parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,18 +23,29 @@ class Player:
     """A trained player, as `load` returns it.
 
     Attributes:
-      game: the rules.
-      config: the run's configuration.
+      parts: what was trained.
       params: the trained network in its inference form.
       iteration: the iteration that it was saved after.
       skipped: one sentence for each newer checkpoint that was damaged.
     """
 
-    game: Game
-    config: Config
+    parts: Parts
     params: Any
-    iteration: int
+    iteration: int = 0
     skipped: tuple[str, ...] = ()
+
+    @property
+    def game(self) -> Game:
+        """The rules."""
+        return self.parts.game
+
+    @functools.cached_property
+    def agent(self) -> Agent:
+        """The network with the search that it was trained with."""
+        name = f"alphazero({self.parts.search.num_simulations}) #{self.iteration}"
+        return search_agent(
+            self.game, self.parts.search, self.parts.evaluate, self.params, name=name
+        )
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
@@ -41,62 +55,74 @@ class Player:
         Raises:
           ValueError: if the states are not a batch of this game.
         """
-        return _compiled_evaluate(self.config)(self.params, states)
+        check_batch(self.game, states)
+        logits, value, *_ = _compiled_evaluate(self.parts)(self.params, states)
+        return logits, value
 
-    def search(self, keys: jax.Array, states: State, **settings: Any) -> SearchResult:
+    def search(
+        self, keys: jax.Array, states: State, search: Algorithm | None = None, **settings: Any
+    ) -> SearchResult:
         """Searches from states `[B, ...]`.
 
         Args:
           keys: one key for the whole batch, or `[B]`, one per position.
           states: the positions.
-          **settings: fields of `SearchConfig` to change, such as `num_simulations=64` or
-            `algorithm="puct"`.
+          search: the algorithm, such as `PUCT()`; that of the training if None.
+          **settings: settings of the algorithm to change, such as `num_simulations=64`.
 
         Raises:
           ValueError: if the states are not a batch of this game, the keys do not go with it, or a
             setting is unknown or out of range, or the trees do not fit in memory.
         """
-        search = from_dict(SearchConfig, dataclasses.asdict(self.config.search) | settings)
-        memory.check_trees(search, self.game, check_batch(self.game, states))
-        return _compiled_search(self.config, search)(self.params, keys, states)
+        algorithm = changed(self.parts.search if search is None else search, **settings)
+        check_trees(algorithm, self.game, check_batch(self.game, states))
+        return _compiled_search(self.parts, algorithm)(self.params, keys, states)
+
+
+def changed(search: Any, **settings: Any) -> Algorithm:
+    """Returns an algorithm with other settings.
+
+    Raises:
+      ValueError: if it has no such setting, or the value is out of range.
+    """
+    known = [field.name for field in dataclasses.fields(search)]
+    for name in settings:
+        if name not in known:
+            raise ValueError(
+                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(known)}"
+            )
+    return dataclasses.replace(search, **settings)
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_evaluate(config: Config) -> Callable:
-    parts = make_parts(config)
-
-    def evaluate(params, states):
-        check_batch(parts.game, states)
-        return parts.evaluate(params, None, states)
-
-    return jax.jit(evaluate)
+def _compiled_evaluate(parts: Parts) -> Callable:
+    evaluate = parts.evaluate
+    return jax.jit(lambda params, states: evaluate(params, None, states))
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_search(config: Config, settings: SearchConfig) -> Callable:
-    parts = make_parts(config)
-    return jax.jit(make_search(settings, parts.game, parts.evaluate))
+def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
+    return jax.jit(make_search(search, parts.game, parts.evaluate))
 
 
-def load(run_dir: str | os.PathLike[str], iteration: int | None = None) -> Player:
+def load(
+    run_dir: Path,
+    iteration: int | None = None,
+    game: Game | None = None,
+    network: Network | None = None,
+) -> Player:
     """Loads the newest sound checkpoint of a run as a player, on one device.
 
     Args:
       run_dir: the run directory.
       iteration: load the checkpoint of this iteration and no other.
+      game: the rules, if the run is of a game of one's own.
+      network: the network, if the run trained one of one's own.
 
     Raises:
       checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
         asked for.
     """
-    config = checkpoint.read_config(run_dir)
-    parts = make_parts(config)
-    mesh = make_mesh(jax.devices()[:1])
-    state, skipped = checkpoint.restore(run_dir, config, mesh, step=iteration)
-    return Player(
-        game=parts.game,
-        config=config,
-        params=parts.network.fold(state.learner.average),
-        iteration=int(state.iteration),
-        skipped=tuple(skipped),
-    )
+    parts = make_parts(runs.read_config(run_dir), game, network)
+    ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
+    return Player(parts, parts.network.fold(ema_params), iteration, tuple(skipped))

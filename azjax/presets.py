@@ -2,31 +2,16 @@
 
 import dataclasses
 
+from azjax.config import Config
 from azjax.learner import LearnerConfig
-from azjax.network import NetworkConfig
+from azjax.network import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
-from azjax.search import SearchConfig
+from azjax.search import PUCT
 from azjax.selfplay import SelfPlayConfig
-from azjax.targets import TargetConfig
-from azjax.train import Config
 
 PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
-    "default": Config(
-        network=NetworkConfig(kind="mlp", hidden=(256, 256, 256), head_hidden=64),
-        search=SearchConfig(algorithm="gumbel", num_simulations=16),
-        selfplay=SelfPlayConfig(games=1024, plies=8, opening_share=0.9, opening_plies=8),
-        targets=TargetConfig(outcome_weight=1.0),
-        replay=ReplayConfig(capacity=16_384),
-        learner=LearnerConfig(
-            batch_size=512,
-            steps=128,
-            learning_rate=2e-3,
-            final_learning_rate=2e-4,
-            decay_steps=2000,
-            average_decay=0.99,
-        ),
-    ),
+    "default": Config(),
     # AlphaZero as published, scaled to the board: a convolutional tower with BatchNorm, PUCT
     # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.
     # c_puct is the published 1.25, which went with Q in [0, 1]; with ours in [-1, 1] it explores
@@ -34,12 +19,11 @@ PRESETS = {
     # One departure: most games start from random moves. Self-play from the empty board alone
     # never sees most of the positions that the proof asks about.
     "paper": Config(
-        network=NetworkConfig(kind="tower", encoding="absolute", channels=64, blocks=2),
-        search=SearchConfig(algorithm="puct", num_simulations=50, dirichlet_alpha=1.0),
+        network=TowerConfig(encoding="absolute", channels=64, blocks=2),
+        search=PUCT(num_simulations=50, dirichlet_alpha=1.0),
         selfplay=SelfPlayConfig(
-            games=512, plies=9, opening_share=0.8, opening_plies=8, temperature_plies=3
+            games=512, unroll_length=9, opening_share=0.8, opening_plies=8, temperature_plies=3
         ),
-        targets=TargetConfig(outcome_weight=1.0),
         replay=ReplayConfig(capacity=32_768),
         learner=LearnerConfig(
             optimizer="sgd",
@@ -50,15 +34,14 @@ PRESETS = {
             final_learning_rate=0.0005,
             l2=1e-4,
             clip_norm=0.0,
-            average_decay=0.0,
+            ema_decay=0.0,
         ),
     ),
     # A small multilayer perceptron and few games with deep searches, Adam at 1e-3.
     "mlp": Config(
-        network=NetworkConfig(kind="mlp", hidden=(128, 128, 64), head_hidden=32),
-        search=SearchConfig(algorithm="puct", num_simulations=200, c_puct=1.0),
-        selfplay=SelfPlayConfig(games=50, plies=9, opening_share=0.0, temperature_plies=9),
-        targets=TargetConfig(outcome_weight=1.0),
+        network=MLPConfig(hidden=(128, 128, 64), head_hidden=32),
+        search=PUCT(num_simulations=200, c_puct=1.0),
+        selfplay=SelfPlayConfig(games=50, unroll_length=9, opening_share=0.0, temperature_plies=9),
         replay=ReplayConfig(capacity=8_000, shards=2),
         learner=LearnerConfig(
             batch_size=64,
@@ -67,9 +50,15 @@ PRESETS = {
             warmup_steps=0,
             decay_steps=0,
             clip_norm=0.0,
-            average_decay=0.0,
+            ema_decay=0.0,
         ),
     ),
+}
+
+
+_SMALL: dict[str, dict] = {  # What `smoke` makes of each kind of network.
+    "tower": {"channels": 8, "blocks": 1, "value_hidden": 16},
+    "mlp": {"hidden": (32,), "head_hidden": 16},
 }
 
 
@@ -86,14 +75,11 @@ def get(name: str) -> Config:
 
 def smoke(config: Config) -> Config:
     """Shrinks a configuration so that a few iterations finish in seconds."""
-    network = dataclasses.replace(
-        config.network, channels=8, blocks=1, value_hidden=16, hidden=(32,), head_hidden=16
-    )
     return dataclasses.replace(
         config,
-        network=network,
+        network=dataclasses.replace(config.network, **_SMALL.get(config.network.kind, {})),
         search=dataclasses.replace(config.search, num_simulations=4),
-        selfplay=dataclasses.replace(config.selfplay, games=16, plies=4),
+        selfplay=dataclasses.replace(config.selfplay, games=16, unroll_length=4),
         replay=dataclasses.replace(config.replay, capacity=1024, shards=8),
         learner=dataclasses.replace(config.learner, batch_size=32, steps=2),
     )

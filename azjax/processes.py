@@ -24,7 +24,7 @@ class OtherProcessError(Exception):
 def in_all(action: Callable[[], Result]) -> Result:
     """Does something in every process; what fails in one fails in all.
 
-    None goes on before all have finished.
+    Each waits until all have finished.
 
     Raises:
       OtherProcessError: with the message of the process that failed, in those that did not.
@@ -32,15 +32,13 @@ def in_all(action: Callable[[], Result]) -> Result:
     if jax.process_count() == 1:
         return action()
     try:
-        result, error = action(), None
-    except Exception as failure:  # Raised below, once the others know.
-        result, error = None, failure
-    said = _tell(error)
-    if error is not None:
-        raise error
-    if said:
+        result = action()
+    except Exception as error:
+        _tell(str(error) or type(error).__name__)
+        raise
+    if said := _tell(""):
         raise OtherProcessError(said)
-    return result  # type: ignore[return-value]
+    return result
 
 
 def in_first(action: Callable[[], Any]) -> None:
@@ -48,10 +46,10 @@ def in_first(action: Callable[[], Any]) -> None:
     in_all(action if jax.process_index() == 0 else lambda: None)
 
 
-def _tell(error: Exception | None) -> str:
+def _tell(error: str) -> str:
     """Tells all processes of an error here; returns the first that any of them told of."""
-    said = b"" if error is None else (str(error) or type(error).__name__).encode()
-    message = np.frombuffer(said[:_ERROR_BYTES].ljust(_ERROR_BYTES, b"\0"), np.uint8)
+    said = error.encode()[:_ERROR_BYTES]
+    message = np.frombuffer(said.ljust(_ERROR_BYTES, b"\0"), np.uint8)
     heard = multihost_utils.process_allgather(message)
     texts = (bytes(row).rstrip(b"\0").decode(errors="ignore") for row in heard)
     return next((text for text in texts if text), "")

@@ -60,8 +60,7 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     Each end of the interval is the mean at which a total score as far out as the observed
     one has probability (1 - confidence) / 2: the test inverted by Clopper and Pearson (1934),
     whose interval this is where nothing was drawn. The rate of draws is the most likely one
-    given the mean (the estimated p-value of Lloyd 2008); the distribution of the total is
-    exact. Hence the ends stay within [0, 1], and coverage errs to the safe side. Beyond
+    given the mean (the estimated p-value of Lloyd 2008). Coverage errs to the safe side. Beyond
     10,000 games with two outcomes or more that are not rare, the normal distribution serves.
 
     Raises:
@@ -108,11 +107,10 @@ def _score_distribution(rates: tuple[float, float, float], games: int) -> np.nda
 
 
 def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
-    """Tests whether a small count of games is compatible with a large one.
+    """Tests whether a count of some hundred games is compatible with a larger one.
 
     With Jeffreys' prior, `reference` predicts the triples of as many games as `observed` by
-    the Dirichlet-multinomial distribution of parameters `reference + 1/2`. For `n` games all
-    `(n + 1)(n + 2) / 2` triples are enumerated: a method for hundreds, not for many thousands.
+    the Dirichlet-multinomial distribution of parameters `reference + 1/2`.
 
     Returns:
       The total probability of the triples that are no more probable than the observed one.
@@ -145,8 +143,7 @@ def fit(
     mover's advantage added, win : draw : loss = exp(x / 2) : nu : exp(-x / 2). The fit is the
     most probable one under independent Gaussian priors of mean 0 and standard deviation
     `PRIOR_ELO` on each rating, the advantage and log nu (in the same unit), so that who never
-    won is finite. The intervals are Laplace's: the inverse Hessian there. They are wide where
-    only the priors tell an advantage from a rating, as when one player always moves first.
+    won is finite. The intervals are Laplace's: the inverse Hessian there.
 
     Args:
       names: of the `P` players.

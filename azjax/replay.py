@@ -5,6 +5,7 @@ draws, so that what is sampled does not depend on how many devices the shards li
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ _MOST_SHARDS = 65_536
 class ReplayConfig:
     """How many positions are remembered."""
 
-    capacity: int = 65_536
+    capacity: int = 16_384
     """Positions kept, the newest ones, over all devices. AlphaZero: those of the last
     million games."""
     shards: int = 8
@@ -42,27 +43,48 @@ class Replay(NamedTuple):
       init: `(example, D) -> state`; the example is one `Sample`; leaves are `[D, ...]`.
       add: `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
       sample: `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
+      shards: rings over all devices.
+      capacity: positions kept, over all shards.
+      batch_size: samples drawn at a time, over all shards.
     """
 
     init: Callable[[Sample, int], ReplayState]
     add: Callable[[ReplayState, Sample], ReplayState]
     sample: Callable[[ReplayState, jax.Array], Sample]
+    shards: int
+    capacity: int
+    batch_size: int
 
 
 def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
-    """Builds the buffer; `batch_size` samples are drawn at a time, over all shards."""
-    ring = flashbax.make_item_buffer(
-        max_length=config.capacity // config.shards,
-        min_length=1,
-        sample_batch_size=batch_size // config.shards,
-        add_batches=True,
-    )
+    """Builds the buffer; `batch_size` samples are drawn at a time, over all shards.
+
+    Raises:
+      ValueError: if it holds less than one batch.
+    """
+    if config.capacity < batch_size:
+        raise ValueError(
+            f"replay.capacity is {config.capacity}, less than a batch of {batch_size}: use at "
+            f"least {batch_size}"
+        )
+
+    @functools.cache
+    def ring():  # Made when it is used: `train.check_parts` knows better what too many shards are.
+        return flashbax.make_item_buffer(
+            max_length=config.capacity // config.shards,
+            min_length=1,
+            sample_batch_size=batch_size // config.shards,
+            add_batches=True,
+        )
 
     def init(example, shards):
-        state = ring.init(example)
+        state = ring().init(example)
         return jax.tree.map(lambda x: jnp.full((shards, *x.shape), x, x.dtype), state)
 
-    def sample(state, key):
-        return ring.sample(state, key).experience
+    def add(state, samples):
+        return jax.vmap(ring().add)(state, samples)
 
-    return Replay(init, jax.vmap(ring.add), jax.vmap(sample))
+    def sample(state, keys):
+        return jax.vmap(ring().sample)(state, keys).experience
+
+    return Replay(init, add, sample, config.shards, config.capacity, batch_size)

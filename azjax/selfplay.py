@@ -1,14 +1,16 @@
 """Self-play on the device: every game of a batch searches, moves and restarts in one scan."""
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Encoding, Game, State, batch_keys, check_batch, play, where
-from azjax.search import Search
+from azjax.game import Game, State, batch_keys, check_batch, play, where
+from azjax.search import Search, SearchResult
 from azjax.settings import check_range, check_types
 
 _CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
@@ -24,7 +26,7 @@ class SelfPlayConfig:
     games_at_once: int = 0
     """Games that a device plays together, the others wait their turn: less memory, and data
     that stay in the cache. 0: 256 on CPUs, all elsewhere."""
-    plies: int = 8
+    unroll_length: int = 8
     """Moves that every game makes in one iteration; games go on in the next one."""
     opening_share: float = 0.9
     """Share of games that start with random moves. AlphaZero: 0."""
@@ -38,7 +40,7 @@ class SelfPlayConfig:
     def __post_init__(self):
         check_types("selfplay", self)
         check_range("selfplay", self, "games", 1)
-        check_range("selfplay", self, "plies", 1, _MOST_PLIES)
+        check_range("selfplay", self, "unroll_length", 1, _MOST_PLIES)
         check_range("selfplay", self, "opening_plies", 0, _MOST_PLIES)
         check_range("selfplay", self, "games_at_once temperature_plies temperature", 0)
         check_range("selfplay", self, "opening_share", 0, 1)
@@ -67,6 +69,7 @@ class Transition(NamedTuple):
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
       discount: `float32 []`, see `game.Step`; 0 where the game ended with this move.
+      extra: what `note` of `unroll` kept of the search; nothing by default.
     """
 
     planes: jax.Array
@@ -76,6 +79,13 @@ class Transition(NamedTuple):
     action: jax.Array
     reward: jax.Array
     discount: jax.Array
+    extra: Any = ()
+
+
+def note_nothing(result: SearchResult) -> Any:
+    """Keeps nothing of a search beside its policy and value."""
+    del result
+    return ()
 
 
 def start_games(config: SelfPlayConfig, game: Game, keys: jax.Array) -> Games:
@@ -105,13 +115,14 @@ def _start(config: SelfPlayConfig, game: Game, key: jax.Array) -> Games:
 def unroll(
     config: SelfPlayConfig,
     game: Game,
-    encoding: Encoding,
+    encoding: str,
     search: Search,
     params: Any,
     keys: jax.Array,
     games: Games,
+    note: Callable[[SearchResult], Any] = note_nothing,
 ) -> tuple[Games, Transition]:
-    """Plays `config.plies` moves in every game; finished games restart in place.
+    """Plays `config.unroll_length` moves in every game; finished games restart in place.
 
     Games are played in groups of `config.games_at_once`, one group after the other.
 
@@ -121,32 +132,23 @@ def unroll(
       encoding: of the recorded planes.
       search: from `search.make_search`.
       params: for the search's evaluator.
-      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it
-        (unless the search's evaluator is random: it draws for the whole batch at once).
+      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it,
+        unless the search's evaluator is random.
       games: the games in flight.
+      note: `SearchResult -> extra`, what else to keep of each search; leaves `[B, ...]`.
 
     Returns:
       The games in flight afterwards, and the moves, `[T, B, ...]`.
     """
     keys = batch_keys(keys, check_batch(game, games.states))
     size = group_size(config, len(keys))
-
-    def play_group(group):
-        return _unroll_group(config, game, encoding, search, params, *group)
-
-    def split(leaf):
-        return leaf.reshape(-1, size, *leaf.shape[1:])
-
-    def join(leaf, axis):
-        """`[G, ...]` to what the groups' games make along one axis."""
-        leaf = jnp.moveaxis(leaf, 0, axis)
-        return leaf.reshape(*leaf.shape[:axis], -1, *leaf.shape[axis + 2 :])
-
+    play_group = functools.partial(_unroll_group, config, game, encoding, search, note, params)
     if size == len(keys):
         return play_group((keys, games))
-    games, transitions = jax.lax.map(play_group, jax.tree.map(split, (keys, games)))
-    games = jax.tree.map(lambda leaf: join(leaf, 0), games)
-    return games, jax.tree.map(lambda leaf: join(leaf, 1), transitions)
+    groups = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), (keys, games))
+    games, transitions = jax.lax.map(play_group, groups)
+    games = jax.tree.map(jnp.concatenate, games)
+    return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
 
 
 def group_size(config: SelfPlayConfig, games: int) -> int:
@@ -161,12 +163,13 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     return size if 4 * size >= limit else games
 
 
-def _unroll_group(config, game, encoding, search, params, keys, games) -> tuple[Games, Transition]:
-    """`unroll` for games that are played together."""
-    keys = jax.vmap(lambda key: jax.random.split(key, (config.plies, 2)))(keys)
+def _unroll_group(config, game, encoding, search, note, params, group) -> tuple[Games, Transition]:
+    """`unroll` for games that are played together, `(keys, games)`."""
+    keys = jax.vmap(lambda key: jax.random.split(key, (config.unroll_length, 2)))(group[0])
 
     def move(games, key):
-        result = search(params, key[:, 0], games.states, _temperature(config, games), True)
+        temperature = jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
+        result = search(params, key[:, 0], games.states, temperature, True)
         step = jax.vmap(lambda s, a: play(game, s, a))(games.states, result.action)
         transition = Transition(
             planes=jax.vmap(lambda s: game.observe(s, encoding))(games.states),
@@ -176,13 +179,10 @@ def _unroll_group(config, game, encoding, search, params, keys, games) -> tuple[
             action=result.action,
             reward=step.reward,
             discount=step.discount,
+            extra=note(result),
         )
         over = jax.vmap(game.is_over)(step.state)
         moved = Games(step.state, games.ply + 1)
         return where(over, start_games(config, game, key[:, 1]), moved), transition
 
-    return jax.lax.scan(move, games, jnp.swapaxes(keys, 0, 1))
-
-
-def _temperature(config: SelfPlayConfig, games: Games) -> jax.Array:
-    return jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
+    return jax.lax.scan(move, group[1], jnp.swapaxes(keys, 0, 1))

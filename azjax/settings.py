@@ -1,8 +1,15 @@
-"""Checks of settings, in the words of the command line, and their way back from JSON."""
+"""Checks of settings, in the words of the command line, and their way back from JSON.
+
+A setting may be one of several kinds, each a dataclass with what it reads and nothing else: its
+type is then their union, its default of the first kind, and the first field of each, the tag, is
+a `Literal` with the kind's name as its only choice and default.
+"""
 
 import dataclasses
+import types
 import typing
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -16,13 +23,11 @@ MOST_SIMULATIONS = 1_000_000  # Of a search; its tree has room for all of them.
 def check_types(section: str, config: Any) -> None:
     """Refuses values that are not of their fields' types, or none of their `Literal` choices.
 
-    Numbers of NumPy become Python's, and whole ones fractions where those are wanted, so that a
-    configuration can be hashed and written as JSON. A JAX array in the place of a number goes
-    unchecked, so that a setting may be traced, to be swept under `vmap`.
+    Numbers of NumPy become Python's, and whole ones fractions where those are wanted. A JAX
+    array goes unchecked, so that a setting may be traced, to be swept under `vmap`.
 
     Args:
-      section: the configuration's name on the command line, such as `search`; `--` for options
-        without a section, and nothing for what stands above all sections.
+      section: its name on the command line, such as `search`; `--` for options without one.
       config: a dataclass instance.
 
     Raises:
@@ -34,38 +39,30 @@ def check_types(section: str, config: Any) -> None:
 
 
 def check_range(
-    section: str,
-    config: Any,
-    names: str,
-    low: float,
-    high: float | None = None,
-    above: bool = False,
+    section: str, config: Any, names: str, low: float, high: float = MOST, above: bool = False
 ) -> None:
-    """Refuses a number below `low` or above `high`.
-
-    A JAX array goes unchecked, as in `check_types`.
+    """Refuses numbers below `low` or above `high`; JAX arrays go unchecked.
 
     Args:
       section: as for `check_types`.
       config: a dataclass instance.
       names: the fields to check, separated by spaces.
       low: the smallest number that will do.
-      high: the largest; `MOST` if None.
+      high: the largest.
       above: whether `low` itself is too small.
 
     Raises:
       ValueError: naming the setting, its value and the range.
     """
-    most = MOST if high is None else high
     for name in names.split():
         value = getattr(config, name)
-        if isinstance(value, jax.Array) or low < value <= most or (value == low and not above):
+        if isinstance(value, jax.Array) or low < value <= high or (value == low and not above):
             continue
         wanted = f"above {low}" if above else f"{low} or more"
-        if high is not None:
+        if high != MOST:
             wanted = f"{low} to {high}"
-        elif value > most:
-            wanted = f"at most {most}"
+        elif value > MOST:
+            wanted = f"at most {MOST}"
         raise ValueError(f"{_full_name(section, name)} is {value}: use {wanted}")
 
 
@@ -75,26 +72,81 @@ def _full_name(section: str, name: str) -> str:
     return f"{section}.{name}" if section else name
 
 
+class Kinds(NamedTuple):
+    """What a setting may be one of.
+
+    Attributes:
+      tag: the name of the field that tells them apart.
+      classes: the dataclasses by the value of that field.
+    """
+
+    tag: str
+    classes: dict[str, type]
+
+
+def find_kinds(hint: Any) -> Kinds | None:
+    """Returns the kinds that a type is the union of; None if it is another type."""
+    classes = typing.get_args(hint)
+    if typing.get_origin(hint) not in (types.UnionType, typing.Union):
+        return None
+    if not all(dataclasses.is_dataclass(cls) for cls in classes):
+        return None
+    tag = dataclasses.fields(classes[0])[0].name
+    return Kinds(tag, {getattr(cls, tag): cls for cls in classes})
+
+
+def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
+    """Refuses an unknown kind, and settings that other kinds have and the chosen one has not.
+
+    Args:
+      kinds: what there is.
+      chosen: the tag of one of them.
+      names: fields that were set.
+      prefix: stands before their names, such as `network.` or `--network.`.
+
+    Raises:
+      ValueError: naming the setting and the kinds that read it.
+    """
+
+    def say(name):
+        return prefix + (name.replace("_", "-") if prefix.startswith("--") else name)
+
+    if not isinstance(chosen, str) or chosen not in kinds.classes:
+        known = " or ".join(map(repr, kinds.classes))
+        raise ValueError(f"{say(kinds.tag)} is {chosen!r}: use {known}")
+    for name in names:
+        readers = [k for k, cls in kinds.classes.items() if name in cls.__dataclass_fields__]
+        if readers and chosen not in readers:
+            raise ValueError(
+                f"{say(name)} is a setting of {' and '.join(readers)}, and {say(kinds.tag)} is "
+                f"{chosen}: leave it out, or choose {say(kinds.tag)} {' or '.join(readers)}"
+            )
+
+
 def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
     """Builds a (nested) dataclass of settings from a JSON object.
 
     Args:
       cls: the dataclass, which checks the types of its fields; entries left out have their
-        defaults.
+        defaults. Of a union of kinds, the one that the object's tag names, or the first.
       content: the object.
       prefix: what error messages put before the entries' names.
 
     Raises:
-      ValueError: if an entry is unknown, of a wrong type or out of range.
+      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
+    if kinds := find_kinds(cls):
+        chosen = content.get(kinds.tag, next(iter(kinds.classes)))
+        check_kind(kinds, chosen, content, prefix)
+        cls = kinds.classes[chosen]
     hints = typing.get_type_hints(cls)
     found = {}
     for name, value in content.items():
         if name not in hints:
             raise ValueError(f"unknown setting {prefix + name!r}: use one of {', '.join(hints)}")
-        nested = dataclasses.is_dataclass(hints[name])
+        nested = dataclasses.is_dataclass(hints[name]) or find_kinds(hints[name])
         found[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
     return cls(**found)
 
@@ -114,8 +166,9 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         return tuple(_checked(name, item, choices[0]) for item in value)
     if hint is float and type(value) is int:  # The largest have no fraction equal to them.
         return float(value) if abs(value) <= MOST else value
-    if type(value) is not hint:
-        wanted = hint.__name__ if isinstance(hint, type) else str(hint)
+    allowed = choices if find_kinds(hint) else (hint,)
+    if type(value) not in allowed:
+        wanted = " or ".join(c.__name__ if isinstance(c, type) else str(c) for c in allowed)
         raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
     return value
 
@@ -128,3 +181,17 @@ def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
         nested = dataclasses.is_dataclass(value)
         found += flatten(value, f"{name}.") if nested else [(name, value)]
     return found
+
+
+def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
+    """Lists the settings of one configuration that another does not have, or not so.
+
+    Returns:
+      Their dotted names, old values, and new ones or None. A tag comes before its kind's settings.
+    """
+    found = dict(flatten(new))
+    return [
+        (name, value, found.get(name))
+        for name, value in flatten(old)
+        if name not in found or found[name] != value
+    ]

@@ -1,8 +1,8 @@
 """What a checkpoint says of itself, and the digests that find out whether it was changed.
 
-Beside its arrays, in `state/`, a checkpoint has a `summary.json` with the fields of `Summary`
-and one SHA-256 over all of them. So a checkpoint in the folder of another iteration, or beside
-settings that are not its own, is found out like a damaged file.
+Beside its arrays, in `player/` and `state/`, a checkpoint has a `summary.json` with the fields
+of `Summary` and one SHA-256 over all of them. So a checkpoint in the folder of another iteration,
+or beside settings that are not its own, is found out like a damaged file.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Summary:
     Attributes:
       iteration: that it was saved after.
       score: that it was saved with; higher is better.
-      arrays: from `describe`.
+      arrays: from `describe`, for each folder.
       settings: of its run, as `config.json` has them.
       files: from `digest_files`.
     """
@@ -44,9 +44,9 @@ def describe(state: Any) -> dict[str, str]:
     return {jax.tree_util.keystr(path): f"{x.dtype}{list(x.shape)}" for path, x in leaves}
 
 
-def digest_files(folder: pathlib.Path) -> dict[str, str]:
-    """Returns the SHA-256 of every file in a folder, by its path."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+def digest_files(folder: pathlib.Path, part: str = ".") -> dict[str, str]:
+    """Returns the SHA-256 of every file in a folder, or in one of its folders, by its path."""
+    paths = sorted(path for path in (folder / part).rglob("*") if path.is_file())
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in paths
@@ -68,12 +68,9 @@ def read_summary(folder: pathlib.Path) -> Summary:
     try:
         content = json.loads((folder / "summary.json").read_text())
         sealed = content.pop("sha256")
-        is_sound, names = sealed == _digest(content), set(content)
-        summary = from_dict(Summary, content) if is_sound else None
+        summary = from_dict(Summary, content) if sealed == _digest(content) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError("its summary.json is missing or damaged") from error
-    if names == {"score", "arrays"}:
-        raise ValueError("an earlier version of azjax wrote it, which kept no settings with it")
     if summary is None:
         raise ValueError("its summary.json was changed")
     if summary.iteration != int(folder.name):

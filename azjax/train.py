@@ -1,6 +1,10 @@
-"""Training: one iteration, self-play to updated parameters, as one compiled program."""
+"""Training: one iteration, self-play to updated parameters, as one pure function.
 
-import dataclasses
+`init(parts, key)` is the first `TrainState`, and `iteration(parts, state)` the next one with its
+metrics: both are pure, to be jitted, or vmapped over keys for many trainings at once.
+`make_iteration` compiles the same for a mesh of devices.
+"""
+
 import functools
 import math
 from collections.abc import Callable
@@ -13,38 +17,44 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from azjax import games as game_registry
 from azjax.evaluators import Evaluator, network_evaluator
-from azjax.game import Game
-from azjax.learner import Learner, LearnerConfig, LearnerState, Losses, make_learner
-from azjax.network import Network, NetworkConfig, make_network
-from azjax.replay import Replay, ReplayConfig, ReplayState, make_replay
-from azjax.search import Search, SearchConfig, make_search
-from azjax.selfplay import Games, SelfPlayConfig, Transition, start_games, unroll
-from azjax.settings import MOST, check_range, check_types
-from azjax.targets import Sample, TargetConfig, augment, make_samples
+from azjax.game import Game, init_batch
+from azjax.learner import Learner, LearnerState, Losses
+from azjax.network import Network
+from azjax.replay import Replay, ReplayState
+from azjax.search import Algorithm, make_search
+from azjax.selfplay import Games, SelfPlayConfig, Transition, note_nothing, start_games, unroll
+from azjax.settings import MOST
+from azjax.targets import Sample, Targets
 
 AXIS = "data"  # The mesh's one axis: games and replay shards are spread over it.
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """Everything that determines a training run."""
+class Parts(NamedTuple):
+    """What is trained, and how; everything but the numbers that change.
 
-    game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe or connect_four."""
-    seed: int = 0
-    """Seed of every random draw."""
-    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
-    search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
-    selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
-    targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)
-    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
-    learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
+    Attributes:
+      game: the rules.
+      network: see `network.make_network` and `network.from_module`.
+      search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
+      selfplay: how games are generated.
+      targets: what is learned of them, see `targets.make_targets`.
+      replay: the buffer, see `replay.make_replay`.
+      learner: loss and optimiser, see `learner.make_learner`.
+    """
 
-    def __post_init__(self):
-        check_types("", self)
-        check_range("", self, "seed", 0, 2**31 - 1)  # JAX would cut down a larger one unasked.
+    game: Game
+    network: Network
+    search: Algorithm
+    selfplay: SelfPlayConfig
+    targets: Targets
+    replay: Replay
+    learner: Learner
+
+    @property
+    def evaluate(self) -> Evaluator:
+        """The network as an evaluator; its `params` are `network.fold(variables)`."""
+        return network_evaluator(self.game, self.network)
 
 
 @flax.struct.dataclass
@@ -67,10 +77,10 @@ class TrainState:
 
 
 class Metrics(NamedTuple):
-    """What one iteration reports; all `float32 []`.
+    """What one iteration reports; each `float32 []`.
 
     Attributes:
-      losses: means over the iteration's optimiser steps.
+      losses: by name, means over the iteration's optimiser steps.
       games: games finished.
       moves: moves made.
     """
@@ -80,40 +90,14 @@ class Metrics(NamedTuple):
     moves: jax.Array
 
 
-class Parts(NamedTuple):
-    """The pieces that a configuration names, each usable alone."""
-
-    game: Game
-    network: Network
-    evaluate: Evaluator
-    search: Search
-    replay: Replay
-    learner: Learner
-
-
-def make_parts(config: Config, axis_name: str | None = None) -> Parts:
-    """Builds the pieces of a run."""
-    game = game_registry.make(config.game)
-    network = make_network(config.network, game, axis_name)
-    evaluate = network_evaluator(game, network, config.network.encoding)
-    return Parts(
-        game=game,
-        network=network,
-        evaluate=evaluate,
-        search=make_search(config.search, game, evaluate),
-        replay=make_replay(config.replay, config.learner.batch_size),
-        learner=make_learner(config.learner, network, axis_name),
-    )
-
-
-def check(config: Config, num_devices: int) -> None:
-    """Refuses settings that contradict each other or the number of devices.
+def check_parts(parts: Parts, num_devices: int = 1) -> None:
+    """Refuses parts that contradict each other or the number of devices.
 
     Raises:
       ValueError: naming the setting, its value and what would work.
     """
-    shards, games = config.replay.shards, config.selfplay.games
-    batch, capacity = config.learner.batch_size, config.replay.capacity
+    shards, games = parts.replay.shards, parts.selfplay.games
+    batch, capacity = parts.replay.batch_size, parts.replay.capacity
     if shards % num_devices:
         raise ValueError(
             f"replay.shards is {shards}, which {num_devices} devices do not divide: use "
@@ -131,66 +115,149 @@ def check(config: Config, num_devices: int) -> None:
                 f"{name} is {value}, which the {shards} shards of the buffer do not divide: "
                 f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
             )
-    needed = max(games * config.selfplay.plies, batch)
+    needed = games * parts.selfplay.unroll_length
     if needed > MOST:
         raise ValueError(
-            f"selfplay.plies is {config.selfplay.plies}, and {games} games of so many moves are "
-            f"more than any replay.capacity: use at most {MOST // games}"
+            f"selfplay.unroll_length is {parts.selfplay.unroll_length}, and {games} games of so "
+            f"many moves are more than any replay.capacity: use at most {MOST // games}"
         )
     if capacity < needed:
         raise ValueError(
-            f"replay.capacity is {capacity}, less than one iteration's moves or one batch: "
-            f"use at least {needed}"
+            f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
         )
 
 
-def init_state(config: Config) -> TrainState:
-    """Returns the state before the first iteration; a pure function of `config`."""
-    parts = make_parts(config)
-    key = jax.random.key(config.seed)
+def init(parts: Parts, key: jax.Array) -> TrainState:
+    """Returns the state before the first iteration; the key is for all that the run draws."""
     key_network, key_games, key_run = jax.random.split(key, 3)
-    game_keys = jax.random.split(key_games, config.selfplay.games)
+    game_keys = jax.random.split(key_games, parts.selfplay.games)
     return TrainState(
         learner=parts.learner.init(parts.network.init(key_network)),
-        replay=parts.replay.init(example_sample(config, parts.game), config.replay.shards),
-        games=start_games(config.selfplay, parts.game, game_keys),
+        replay=parts.replay.init(example(parts), parts.replay.shards),
+        games=start_games(parts.selfplay, parts.game, game_keys),
         key=key_run,
         iteration=jnp.zeros((), jnp.int32),
     )
 
 
-def example_sample(config: Config, game: Game) -> Sample:
-    """A sample of the right shapes and types."""
-    state = game.init()
-    legal = game.legal_actions(state)
-    policy = legal.astype(jnp.float32)
-    return Sample(game.observe(state, config.network.encoding), legal, policy, jnp.zeros(()))
+def example(parts: Parts) -> Sample:
+    """Returns a sample of the right shapes and types."""
+    state = parts.game.init()
+    legal = parts.game.legal_actions(state)
+    transition = Transition(
+        planes=parts.game.observe(state, parts.network.encoding),
+        legal=legal,
+        action_weights=legal.astype(jnp.float32),
+        root_value=jnp.zeros(()),
+        action=jnp.zeros((), jnp.int32),
+        reward=jnp.zeros(()),
+        discount=jnp.zeros(()),
+        extra=_example_note(parts),
+    )
+    one = jax.tree.map(lambda leaf: leaf[None, None], transition)
+    return jax.tree.map(lambda leaf: leaf[0, 0], parts.targets.make(one))
 
 
-def make_iteration(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple]:
-    """Compiles `iteration: TrainState -> (TrainState, Metrics)` for a mesh of devices.
+def _example_note(parts: Parts) -> Any:
+    """What self-play keeps of the search of one position; zeros."""
+    if parts.targets.note is note_nothing:  # So that no search is traced in vain.
+        return ()
 
-    Each device plays and searches its own games; gradients, BatchNorm statistics and
-    metrics are averaged. The state handed in is donated.
+    def search():
+        params = parts.network.fold(parts.network.init(jax.random.key(0)))
+        find = make_search(parts.search, parts.game, parts.evaluate)
+        return parts.targets.note(find(params, jax.random.key(0), init_batch(parts.game, 1)))
+
+    shapes = jax.eval_shape(search)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), shapes)
+
+
+def iteration(
+    parts: Parts, state: TrainState, axis_name: str | None = None
+) -> tuple[TrainState, Metrics]:
+    """Makes one iteration, plays, remembers, learns; pure.
+
+    Args:
+      parts: what is trained.
+      state: from `init`, or from the iteration before; of several devices, the share of one.
+      axis_name: the mesh axis that games, buffer and gradients are shared over; None for one
+        device.
     """
-    parts = make_parts(config, AXIS)
+    key = jax.random.fold_in(state.key, state.iteration)
+    key_play, key_learn = jax.random.split(key)
+    games, transitions = _play(parts, key_play, state, axis_name)
+    samples = _into_shards(state.replay, parts.targets.make(transitions))
+    replay = parts.replay.add(state.replay, samples)
+    learner, losses = _learn(parts, key_learn, state.learner, replay, axis_name)
+    finished = jnp.sum(transitions.discount == 0, dtype=jnp.float32)
+    metrics = Metrics(
+        losses=jax.tree.map(jnp.mean, losses),
+        games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
+        moves=jnp.float32(parts.selfplay.games * parts.selfplay.unroll_length),
+    )
+    return TrainState(learner, replay, games, state.key, state.iteration + 1), metrics
+
+
+def _play(parts: Parts, key, state: TrainState, axis_name) -> tuple[Games, Transition]:
+    """Self-play by the averaged network, in its inference form."""
+    folded = parts.network.fold(state.learner.ema_params)
+    keys = _local_keys(key, state.games.ply.shape[0], axis_name)
+    search, encoding = make_search(parts.search, parts.game, parts.evaluate), parts.network.encoding
+    rules = parts.selfplay, parts.game, encoding, search
+    return unroll(*rules, folded, keys, state.games, parts.targets.note)
+
+
+def _local_keys(key, count: int, axis_name: str | None):
+    """This device's share of the keys for all games, or all shards: one each."""
+    first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
+
+
+def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
+    """Deals samples `[T, B, ...]` out to this device's shards, `[D, K, ...]`, by game."""
+    shards = jax.tree.leaves(replay)[0].shape[0]
+
+    return jax.tree.map(
+        lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]), samples
+    )
+
+
+def _learn(parts: Parts, key, learner: LearnerState, replay: ReplayState, axis_name):
+    """Draws batches from the buffer and makes the iteration's optimiser steps."""
+    shards, steps = jax.tree.leaves(replay)[0].shape[0], parts.learner.steps
+    keys = _local_keys(key, shards, axis_name)
+    keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(keys)
+
+    def step(learner, keys):
+        samples = parts.replay.sample(replay, keys[:, 0])
+        samples = jax.vmap(parts.targets.augment)(keys[:, 1], samples)
+        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
+        return parts.learner.update(learner, batch, axis_name)
+
+    return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
+
+
+# The same on a mesh of devices.
+
+
+def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
+    """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
+
+    Each device plays its own games; gradients, BatchNorm statistics and metrics are averaged.
+    """
     specs = state_specs()
-    step = _on_mesh(mesh, lambda state: _iteration(config, parts, state), (specs, P()))
+    step = _on_mesh(mesh, lambda state: iteration(parts, state, AXIS), (specs, P()))
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
     return jax.jit(
         step, donate_argnums=0, in_shardings=(shardings,), out_shardings=(shardings, None)
     )
 
 
-def make_play(config: Config, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
-    """Compiles the self-play of an iteration alone, `TrainState -> (Games, Transition)`.
-
-    The state is not donated. Transitions are `[T, B, ...]`, spread over the mesh by game.
-    """
-    parts = make_parts(config, AXIS)
+def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
+    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`."""
 
     def play(state):
-        return _play(config, parts, jax.random.fold_in(state.key, state.iteration), state)
+        return _play(parts, jax.random.fold_in(state.key, state.iteration), state, AXIS)
 
     return jax.jit(_on_mesh(mesh, play, (P(AXIS), P(None, AXIS))))
 
@@ -206,89 +273,26 @@ def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
     )
 
 
-def one_copy(replicated: Any) -> Any:
-    """Returns a tree that every device holds as this process's first device holds it."""
-    return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
+def make_state(
+    parts: Parts, key: jax.Array, mesh: Mesh, check: Callable[[Any], None] | None = None
+) -> TrainState:
+    """Computes `init` on the devices of a mesh, each part in its place.
 
-
-def compiler_options(often: bool = True) -> dict[str, Any]:
-    """Options for `lower(...).compile(...)` that make programs start soonest.
-
-    On CPUs most time goes to matrix products, which are compiled already. Optimising the rest
-    to the end takes half as long again, and makes no iteration measurably shorter.
-
-    Args:
-      often: whether the program runs so much that its own speed counts.
+    The compiled program is handed to `check` before it runs, to raise if it is too large.
     """
-    on_cpu = jax.default_backend() == "cpu"
-    return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}
+    data = np.asarray(jax.random.key_data(key))
+    make = _initial(parts, str(jax.random.key_impl(key)))
+    placed = jax.jit(make, out_shardings=_shardings(mesh, make.eval_shape(data)))
+    compiled = placed.lower(data).compile(compiler_options(often=False))
+    if check is not None:
+        check(compiled)
+    return compiled(data)
 
 
-def state_specs() -> TrainState:
-    """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
-    specs: Any = (P(), P(AXIS), P(AXIS), P(), P())
-    return TrainState(*specs)
-
-
-def _iteration(config: Config, parts: Parts, state: TrainState):
-    """One iteration on one device: play, remember, learn."""
-    key = jax.random.fold_in(state.key, state.iteration)
-    key_play, key_learn = jax.random.split(key)
-    games, transitions = _play(config, parts, key_play, state)
-    samples = _into_shards(state.replay, make_samples(config.targets, transitions))
-    replay = parts.replay.add(state.replay, samples)
-    learner, losses = _learn(config, parts, key_learn, state.learner, replay)
-    finished = jnp.sum(transitions.discount == 0, dtype=jnp.float32)
-    metrics = Metrics(
-        losses=jax.tree.map(jnp.mean, losses),
-        games=jax.lax.psum(finished, AXIS),
-        moves=jnp.float32(config.selfplay.games * config.selfplay.plies),
-    )
-    return TrainState(learner, replay, games, state.key, state.iteration + 1), metrics
-
-
-def _play(config: Config, parts: Parts, key, state: TrainState) -> tuple[Games, Transition]:
-    """Self-play by the averaged network, in its inference form."""
-    folded = parts.network.fold(state.learner.average)
-    keys = _local_keys(key, state.games.ply.shape[0])
-    encoding = config.network.encoding
-    return unroll(config.selfplay, parts.game, encoding, parts.search, folded, keys, state.games)
-
-
-def _local_keys(key, count: int):
-    """This device's share of the keys for all games, or all shards: one each."""
-    first = jax.lax.axis_index(AXIS) * count
-    return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
-
-
-def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
-    """Deals samples `[T, B, ...]` out to this device's shards, `[D, K, ...]`, by game."""
-    shards = jax.tree.leaves(replay)[0].shape[0]
-
-    def deal(leaf):
-        by_game = jnp.swapaxes(leaf, 0, 1)
-        return by_game.reshape(shards, -1, *leaf.shape[2:])
-
-    return jax.tree.map(deal, samples)
-
-
-def _learn(config: Config, parts: Parts, key, learner: LearnerState, replay: ReplayState):
-    """Draws batches from the buffer and makes the iteration's optimiser steps."""
-    shards, steps = jax.tree.leaves(replay)[0].shape[0], config.learner.steps
-    keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(_local_keys(key, shards))
-
-    def step(learner, keys):
-        samples = parts.replay.sample(replay, keys[:, 0])
-        samples = jax.vmap(functools.partial(augment, parts.game))(keys[:, 1], samples)
-        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
-        return parts.learner.update(learner, batch)
-
-    return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))
-
-
-def abstract_state(config: Config, mesh: Mesh) -> TrainState:
+def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
     """Returns the shapes, types and places of a run's state, without computing it."""
-    shapes = _init(config).eval_shape()
+    key = jax.random.key(0)
+    shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
         shapes,
@@ -296,22 +300,10 @@ def abstract_state(config: Config, mesh: Mesh) -> TrainState:
     )
 
 
-def make_state(config: Config, mesh: Mesh) -> TrainState:
-    """Computes `init_state` on the devices of a mesh, each part in its place."""
-    shardings = _shardings(mesh, _init(config).eval_shape())
-    init = jax.jit(lambda: _init(config)(), out_shardings=shardings)
-    return init.lower().compile(compiler_options(often=False))()
-
-
-def trace_state(config: Config) -> Any:
-    """Traces `init_state` without computing it."""
-    return _init(config).trace()
-
-
-@functools.cache
-def _init(config: Config) -> Any:
-    """`init_state`, to be traced once for its shapes and its values."""
-    return jax.jit(lambda: init_state(config))
+@functools.lru_cache(maxsize=8)
+def _initial(parts: Parts, key_impl: str) -> Any:
+    """`init` of a key's data, to be traced once for its shapes and its values."""
+    return jax.jit(lambda data: init(parts, jax.random.wrap_key_data(data, impl=key_impl)))
 
 
 def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
@@ -323,7 +315,28 @@ def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
     return jax.tree.map(place, state_specs(), state, is_leaf=lambda x: isinstance(x, P))
 
 
+def state_specs() -> TrainState:
+    """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
+    specs: Any = (P(), P(AXIS), P(AXIS), P(), P())
+    return TrainState(*specs)
+
+
 def make_mesh(devices=None) -> Mesh:
     """Returns a mesh of one axis over the given devices, all local ones by default."""
     devices = jax.devices() if devices is None else devices
     return Mesh(np.asarray(devices), (AXIS,))
+
+
+def one_copy(replicated: Any) -> Any:
+    """Returns a tree that every device holds as this process's first device holds it."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
+
+
+def compiler_options(often: bool = True) -> dict[str, Any]:
+    """Options for `lower(...).compile(...)` that make programs start soonest.
+
+    On CPUs most time goes to matrix products, which are compiled already: optimising the rest
+    makes no iteration measurably shorter. A program that does not run `often` needs even less.
+    """
+    on_cpu = jax.default_backend() == "cpu"
+    return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

@@ -74,12 +74,8 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     """Counts the games lost by a deterministic player, over every reply of the opponent.
 
-    Args:
-      solution: from `oracle.solve`.
-      actions: `int32 [D]`, the player's choice in each decision state.
-
     Returns:
-      `int32 [2]`, for the player in seat 0 and in seat 1.
+      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`.
     """
     num_actions = solution.legal.shape[1]
     chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)

@@ -6,9 +6,6 @@ if __name__ == "__main__":
     interrupts.listen()
 
 import dataclasses
-import importlib.util
-import json
-import os
 import pathlib
 import sys
 from typing import Annotated
@@ -17,14 +14,16 @@ import jax
 import numpy as np
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-from rich.table import Table
 
-from azjax import games, ratings
+from azjax import ratings
 from azjax.agents import Agent
-from azjax.arena import MOST_OPENINGS, Match, Tally, random_openings, round_robin
+from azjax.arena import Match, Tally, round_robin
+from azjax.drawing import check_folder
+from azjax.files import write_json
 from azjax.game import Game
+from azjax.openings import MOST_OPENINGS, random_openings
 from azjax.settings import check_range
-from experiments import console, players, specs
+from experiments import console, own, players, specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,32 +41,29 @@ class Options:
     """Random moves before each of those positions."""
     run_dir: pathlib.Path | None = None
     """The run whose network plays where a player names none."""
-    game: str = "tic_tac_toe"
-    """The game."""
     seed: int = 0
     """Of all randomness: the same seed gives the same games."""
     plot: pathlib.Path | None = None
     """Draw the ratings and all scores into this PNG."""
     json: pathlib.Path | None = None
     """Write the results there as JSON, too."""
+    typed: own.Option = own.NOTHING
 
     def __post_init__(self):
-        games.make(self.game)
         check_range("--", self, "games", 1)
         check_range("--", self, "openings", 0, MOST_OPENINGS)
         check_range("--", self, "opening_plies", 0)
         check_range("--", self, "seed", 0, 2**32 - 1)
-        for path in (self.plot, self.json):
-            if path and not path.parent.is_dir():
-                raise ValueError(f"{path.parent} is not a folder: make it, or write elsewhere")
-        if self.plot and importlib.util.find_spec("matplotlib") is None:
-            raise ValueError("--plot needs matplotlib: pip install 'azjax[plots]'")
+        if self.json:
+            check_folder(self.json)
+        if self.plot:
+            console.check_plot(self.plot)
 
 
 def run(options: Options) -> int:
     """Plays everything, prints the tables and writes what was asked for."""
-    game = games.make(options.game)
-    agents = players.make_agents(list(options.players), game, options.run_dir)
+    typed, game = own.choose_game(options.typed, options.run_dir)
+    agents = players.make_agents(list(options.players), game, options.run_dir, typed)
     if len(agents) < 2:
         raise ValueError("one player has nobody to play against: name 2 players or more")
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
@@ -86,9 +82,7 @@ def run(options: Options) -> int:
         _draw(options.plot, fitted, matches)
     if options.json:
         content = {"matches": [_as_json(match) for match in matches], "ratings": _table(fitted)}
-        temporary = options.json.with_name(f"{options.json.name}.tmp")
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
-        os.replace(temporary, options.json)
+        write_json(options.json, content)
     return 0
 
 
@@ -119,21 +113,17 @@ def _rate(names: list[str], matches: list[Match]) -> ratings.Ratings:
 
 def _show_matches(matches: list[Match]) -> None:
     """Prints won, drawn and lost by seat, and the scores."""
-    table = Table(box=None, padding=(0, 1), caption_justify="left")
-    table.add_column("player", no_wrap=True)
-    table.add_column("against", no_wrap=True)
+    rows = [
+        (
+            *(match.first, match.second, moves),
+            *(f"{count:,}" for count in (tally.wins, tally.draws, tally.losses)),
+            *(_score(match, tally), f"{tally.games:,}", f"{tally.distinct:,}"),
+        )
+        for match in matches
+        for moves, tally in (("first", match.moving_first), ("second", match.moving_second))
+    ]
     titles = ("moves", "won", "drawn", "lost", "score [95%]", "games", "different")
-    for title in titles:
-        table.add_column(title, justify="right")
-    for match in matches:
-        for moves, tally in (("first", match.moving_first), ("second", match.moving_second)):
-            score = _score(match, tally)
-            counts = (tally.wins, tally.draws, tally.losses)
-            table.add_row(
-                match.first, match.second, moves, *(f"{n:,}" for n in counts), score,
-                f"{tally.games:,}", f"{tally.distinct:,}",
-            )  # fmt: skip
-    console.print_rich(table)
+    console.print_table(("player", "against", *titles), rows, names=2)
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
     if repeated:
         print(
@@ -150,15 +140,11 @@ def _score(match: Match, tally: Tally) -> str:
 
 
 def _show_ratings(fitted: ratings.Ratings) -> None:
-    table = Table(box=None, padding=(0, 1), title="ratings", title_justify="left")
-    table.add_column("player", no_wrap=True)
-    for title in ("Elo", "95%"):
-        table.add_column(title, justify="right")
-    for row in _table(fitted):
-        table.add_row(
-            row["player"], f"{row['elo']:+.0f}", f"{row['low']:+.0f} … {row['high']:+.0f}"
-        )
-    console.print_rich(table)
+    rows = [
+        (row["player"], f"{row['elo']:+.0f}", f"{row['low']:+.0f} … {row['high']:+.0f}")
+        for row in _table(fitted)
+    ]
+    console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
     print(
         f"moving first is worth {advantage.estimate:+.0f} Elo "
@@ -168,30 +154,27 @@ def _show_ratings(fitted: ratings.Ratings) -> None:
 
 def _table(fitted: ratings.Ratings) -> list[dict]:
     """The ratings, best first."""
-    rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
+    columns = (fitted.ratings.tolist(), fitted.low.tolist(), fitted.high.tolist())
     found = [
-        {"player": name, "elo": float(elo), "low": float(low), "high": float(high)}
-        for name, elo, low, high in rows
+        {"player": name, "elo": elo, "low": low, "high": high}
+        for name, elo, low, high in zip(fitted.names, *columns, strict=True)
     ]
     return sorted(found, key=lambda row: -row["elo"])
 
 
 def _as_json(match: Match) -> dict:
+    """A match, with the 95% interval of every rate if anything was drawn at random."""
+
+    def interval(tally: Tally, name: str):
+        count = getattr(tally, name)
+        return None if match.deterministic else ratings.proportion(count, tally.games)[1:]
+
     seats = {
-        name: _rates(getattr(match, name), match.deterministic)
-        for name in ("moving_first", "moving_second")
+        name: tally._asdict()
+        | {"intervals": {rate: interval(tally, rate) for rate in ("wins", "draws", "losses")}}
+        for name, tally in zip(match._fields[2:4], match[2:4], strict=True)
     }
     return match._asdict() | seats
-
-
-def _rates(tally: Tally, deterministic: bool) -> dict:
-    """The counts, and the 95% interval of each of their rates, if anything was drawn at random."""
-    counts = {name: getattr(tally, name) for name in ("wins", "draws", "losses")}
-    intervals = {
-        name: None if deterministic else ratings.proportion(count, tally.games)[1:]
-        for name, count in counts.items()
-    }
-    return tally._asdict() | {"intervals": intervals}
 
 
 def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> None:
@@ -211,10 +194,7 @@ def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> 
     scores = np.full((len(names), len(names)), np.nan)
     for match in matches:
         i, j = names.index(match.first), names.index(match.second)
-        wins, draws, losses = (
-            getattr(match.moving_first, name) + getattr(match.moving_second, name)
-            for name in ("wins", "draws", "losses")
-        )
+        wins, draws, losses, *_ = np.add(match.moving_first, match.moving_second)
         scores[i, j] = (wins + draws / 2) / (wins + draws + losses)
         scores[j, i] = 1 - scores[i, j]
     right.imshow(scores, cmap="RdBu", vmin=0, vmax=1)
@@ -228,15 +208,7 @@ def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> 
     figure.savefig(path)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
-    return console.run(lambda: run(_parse(arguments)), interrupted="nothing was written")
-
-
-def _parse(arguments: list[str] | None) -> Options:
-    description = f"{Options.__doc__}\n\n{specs.HELP}"
-    return console.parse(Options, arguments, "experiments.arena", description=description)
-
+main = console.make_main(run, Options, "experiments.arena", "nothing was written", specs.HELP)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -38,17 +38,11 @@ def read_move(text: str, legal: np.ndarray) -> int:
     Raises:
       ValueError: with one sentence for the person who typed it.
     """
-    free = ", ".join(str(action) for action in np.flatnonzero(legal))
-    if not text:
-        raise ValueError(f"Nothing was typed: type one of {free}, or help.")
+    if re.fullmatch("[0-9]{1,9}", text) and int(text) < len(legal) and legal[int(text)]:
+        return int(text)
     typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
-    if not re.fullmatch("[0-9]+", text):
-        raise ValueError(f"{typed} is no move or command: type one of {free}, or help.")
-    if len(text) > 9 or int(text) >= len(legal):
-        raise ValueError(f"There is no move {typed}: type one of {free}.")
-    if not legal[int(text)]:
-        raise ValueError(f"Move {int(text)} is taken or blocked: type one of {free}.")
-    return int(text)
+    free = ", ".join(str(action) for action in np.flatnonzero(legal))
+    raise ValueError(f"{typed} is no move here: type one of {free}, or help.")
 
 
 def announce(seat: int, name: str, decision: Decision, time: str) -> str:
@@ -104,15 +98,12 @@ def show_view(game: Game, name: str, decision: Decision, state: State) -> None:
 def policy_grid(game: Game, state: State, weights: np.ndarray) -> list[str]:
     """Lays a policy out like the board; one line of moves where they are not its cells."""
     legal = np.asarray(game.legal_actions(state))
-    shares = [f"{weight:.0%}" if ok else "" for weight, ok in zip(weights, legal, strict=True)]
+    shares = [f"{weight:.0%}" if ok else "-" for weight, ok in zip(weights, legal, strict=True)]
     height, width = game.board_shape
     if game.num_actions == height * width:
-        planes = np.asarray(game.observe(state, "absolute")).reshape(-1, 3)
-        marks = [MARKS[0] * bool(x) + MARKS[1] * bool(o) for x, o, _ in planes]
-        cells = [share or mark for share, mark in zip(shares, marks, strict=True)]
-        rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        rows = [shares[i : i + width] for i in range(0, len(shares), width)]
     else:
-        rows = [[str(action) for action in range(len(shares))], [s or "-" for s in shares]]
+        rows = [[str(action) for action in range(len(shares))], shares]
     return ["".join(f"{cell:>6}" for cell in row) for row in rows]
 
 

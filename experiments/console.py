@@ -1,11 +1,12 @@
 """What the programs say: notes, errors, certificates and blunders."""
 
 import contextlib
-import dataclasses
+import importlib.util
 import io
+import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import checkpoint
-from azjax.certificate import Certificate
+from azjax.certificate import Certificate, describe
+from azjax.drawing import check_folder
 from azjax.game import Game
 from azjax.oracle import Solution
 from azjax.verify import Verdict
@@ -29,14 +31,6 @@ MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
 def note(sentence: str) -> None:
     """Prints one sentence beside the program's output."""
     print(sentence, file=sys.stderr, flush=True)
-
-
-def fail(error: object) -> int:
-    """Prints an error in one sentence and returns the exit status of bad input."""
-    if isinstance(error, OSError) and error.strerror:
-        error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    note(f"error: {error}")
-    return 2
 
 
 def run(
@@ -76,9 +70,34 @@ def _run(program: Callable[[], int], mistakes: tuple[type[Exception], ...]) -> i
     except Exception as error:
         if interrupts.now.raised:  # JAX makes another error of one that reaches a callback.
             raise KeyboardInterrupt from error
-        if isinstance(error, mistakes):
-            return fail(error)
-        raise
+        if not isinstance(error, mistakes):
+            raise
+        if isinstance(error, OSError) and error.strerror:
+            error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        note(f"error: {error}")
+        return 2
+
+
+def make_main(
+    program: Callable[[Any], int], cls: Any, prog: str, interrupted: str, description: str = ""
+) -> Callable[..., int]:
+    """Makes `main(arguments=None) -> exit status`, the whole of a program.
+
+    Args:
+      program: what it does with its options; returns the exit status.
+      cls: the dataclass of the options.
+      prog: the program's name.
+      interrupted: what to say came of it after Ctrl-C.
+      description: the rest of the help.
+    """
+    description = f"{cls.__doc__}\n\n{description}"
+
+    def main(arguments: list[str] | None = None) -> int:
+        return run(
+            lambda: program(parse(cls, arguments, prog, description=description)), interrupted
+        )
+
+    return main
 
 
 @contextlib.contextmanager
@@ -101,7 +120,13 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(cls, args=arguments, prog=prog, **settings)
+            return tyro.cli(
+                cls,
+                args=arguments,
+                prog=prog,
+                config=(tyro.conf.AvoidSubcommands,),  # See `options._choose_kinds`.
+                **settings,
+            )
     except SystemExit as stop:
         if not stop.code:  # --help
             raise
@@ -115,14 +140,10 @@ def refuse_empty(arguments: list[str] | None, prog: str) -> None:
       ValueError: naming the option.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    before = ["the program's name", *arguments]
-    for previous, argument in zip(before, arguments, strict=False):
-        name, _, value = argument.partition("=")
-        if argument and not (name.startswith("--") and "=" in argument and not value):
-            continue
-        what = name or f"the argument after {previous}"
-        give = "a folder, such as runs/NAME" if (name or previous).endswith("dir") else "a value"
-        raise ValueError(f"{what} is empty: give {give}, as python -m {prog} --help explains")
+    for before, argument in zip(["the program's name", *arguments], arguments, strict=False):
+        if not argument or re.fullmatch("--[^=]+=", argument):
+            what = argument.rstrip("=") or f"the argument after {before}"
+            raise ValueError(f"{what} is empty: give a value, as python -m {prog} --help explains")
 
 
 def _unbox(box: str, prog: str) -> str:
@@ -149,37 +170,42 @@ def progress(*columns: ProgressColumn) -> Progress:
     return Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
 
 
+def check_plot(path: pathlib.Path) -> None:
+    """Refuses, before the work, a picture that could not be drawn.
+
+    Raises:
+      ValueError: if matplotlib or the picture's folder is missing.
+    """
+    check_folder(path)
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install 'azjax[plots]'")
+
+
 def show_certificate(certificate: Certificate) -> None:
     """Prints a certificate as a table, under a title that says what it proves."""
-    c = certificate
-    if c.perfect:
-        title = "PERFECT: optimal in every reachable position"
-    elif c.unbeatable:
-        title = "UNBEATABLE: no losing line from either seat"
-    else:
-        title = "NOT PROVED: this player can be beaten"
-    rows = [
-        ("decision states checked", f"{c.decision_states:,}"),
-        ("blunders, raw network", f"{c.blunders:,}"),
-        (f"blunders, network + PUCT, {c.num_simulations} simulations", f"{c.puct_blunders:,}"),
-        (f"blunders, network + Gumbel, {c.num_simulations} simulations", f"{c.gumbel_blunders:,}"),
-        ("losing lines, raw network as first player", f"{c.losing_lines_first:,}"),
-        ("losing lines, raw network as second player", f"{c.losing_lines_second:,}"),
-        ("wrong value signs", f"{c.value_sign_errors:,}"),
-        ("iterations", f"{c.iterations:,}"),
-        ("self-play moves", f"{c.moves:,}"),
-        ("seconds, whole process", f"{c.seconds:.1f}"),
-        ("seed", f"{c.seed}"),
-        ("device", c.device),
-        ("versions", ", ".join(f"{name} {version}" for name, version in c.versions.items())),
-    ]
+    title, rows = describe(certificate.as_json())
+    verdict, colon, meaning = title.partition(":")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*row)
-    style = "green" if c.perfect else "yellow" if c.unbeatable else "red"
+    style = "green" if certificate.perfect else "yellow" if certificate.unbeatable else "red"
+    title = verdict.upper() + colon + meaning
     print_rich(Panel(table, title=title, border_style=style, expand=False))
+
+
+def print_table(
+    titles: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, title: str | None = None
+) -> None:
+    """Prints a table, the first columns of which are names, and the others numbers."""
+    table = Table(box=None, padding=(0, 1), title=title, title_justify="left")
+    for column, heading in enumerate(titles):
+        is_name = column < names
+        table.add_column(heading, justify="left" if is_name else "right", no_wrap=is_name)
+    for row in rows:
+        table.add_row(*row)
+    print_rich(table)
 
 
 def print_rich(content) -> None:
@@ -205,9 +231,3 @@ def show_blunders(game: Game, solution: Solution, verdict: Verdict, limit: int) 
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")
-
-
-def as_json(certificate: Certificate) -> dict:
-    """Returns a certificate as a JSON object, its verdict included."""
-    verdict = {"perfect": certificate.perfect, "unbeatable": certificate.unbeatable}
-    return verdict | dataclasses.asdict(certificate)

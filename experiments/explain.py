@@ -13,11 +13,11 @@ from typing import Any
 from azjax import oracle
 from azjax.drawing import check_folder
 from azjax.games import tic_tac_toe
-from azjax.player import Player, load
+from azjax.player import Player
 from azjax.viz import atlas, page
 from azjax.viz.positions import position_table
 from azjax.viz.searches import Request, Searcher
-from experiments import console
+from experiments import console, own
 
 _POSITIONS = {
     "Empty board": "... ... ...",
@@ -38,14 +38,13 @@ class Options:
     """The folder of a training run."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
+    typed: own.Option = own.NOTHING
 
 
 def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
-    player = load(options.run_dir)
-    for sentence in player.skipped:
-        console.note(f"{sentence}; showing an older one")
+    player = own.load_player(options.run_dir, options.typed)
     searcher = Searcher(player)
     solution = searcher.solution
     name = f"{options.run_dir.resolve().name}, iteration {player.iteration}"
@@ -118,13 +117,7 @@ def _atlas(options: Options, player: Player, solution: oracle.Solution) -> list[
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
-    return console.run(
-        lambda: explain(console.parse(Options, arguments, "experiments.explain")),
-        interrupted="the page was not written",
-    )
-
+main = console.make_main(explain, Options, "experiments.explain", "the page was not written")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -151,6 +151,36 @@ def running(outcome: str) -> Iterator[None]:
         now.running = False
 
 
+class Request:
+    """Turns the first Ctrl-C or SIGTERM in its `with` block into a request to stop.
+
+    Attributes:
+      made: whether somebody made it.
+    """
+
+    made = False
+
+    def __enter__(self):
+        """Listens to both signals."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        self._previous = {number: signal.signal(number, self._handle) for number in signals}
+        now.patient = True
+        return self
+
+    def _handle(self, number, frame):
+        self.made = True
+        self._restore()
+
+    def __exit__(self, *exception):
+        """Leaves the signals to whom they were before."""
+        now.patient = False
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+
 def discard_output() -> None:
     """Sends to the null device what the streams that nobody reads still hold."""
     for stream in (sys.stdout, sys.stderr):

@@ -10,7 +10,12 @@ from jax._src import distributed  # Nothing public tells the number of processes
 # Variables of the environment, and what they hold if they tell JAX a number of CPU devices.
 _TELL = {"XLA_FLAGS": "xla_force_host_platform_device_count", "JAX_NUM_CPU_DEVICES": ""}
 MOST_DEVICES = 256  # CPU devices of a process.
-VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+_FORMS = {
+    "JAX_COORDINATOR_ADDRESS": (".+:[0-9]+", "HOST:PORT of process 0"),
+    "JAX_NUM_PROCESSES": ("[1-9][0-9]*", "a whole number from 1 on"),
+    "JAX_PROCESS_ID": ("[0-9]+", "a whole number from 0 on"),
+}
+VARIABLES = tuple(_FORMS)
 
 
 def join(environment: Mapping[str, str] = os.environ) -> None:
@@ -45,25 +50,16 @@ def join(environment: Mapping[str, str] = os.environ) -> None:
 
 def _read(environment: Mapping[str, str]) -> dict:
     """Reads what the variables say; None for what they leave open."""
-    address, number, index = map(environment.get, VARIABLES)
-    if address is not None and not re.fullmatch(r".+:\d+", address):
-        raise ValueError(f"JAX_COORDINATOR_ADDRESS is {address!r}: use HOST:PORT of process 0")
-    number = _whole("JAX_NUM_PROCESSES", number, first=1)
-    index = _whole("JAX_PROCESS_ID", index, first=0)
+    for name, (form, wanted) in _FORMS.items():
+        if name in environment and not re.fullmatch(form, environment[name]):
+            raise ValueError(f"{name} is {environment[name]!r}: use {wanted}")
+    address, *numbers = map(environment.get, VARIABLES)
+    number, index = (None if text is None else int(text) for text in numbers)
     if number is not None and index is not None and index >= number:
         raise ValueError(
             f"JAX_PROCESS_ID is {index}, but JAX_NUM_PROCESSES is {number}: use 0 to {number - 1}"
         )
     return {"coordinator_address": address, "num_processes": number, "process_id": index}
-
-
-def _whole(name: str, text: str | None, first: int) -> int | None:
-    """Reads a whole number that is not below `first`."""
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < first:
-        raise ValueError(f"{name} is {text!r}: use a whole number from {first} on")
-    return int(text)
 
 
 def leave() -> None:

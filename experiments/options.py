@@ -3,13 +3,16 @@
 import argparse
 import dataclasses
 import pathlib
+import re
+import typing
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from azjax import checkpoint, presets, train
-from azjax.settings import check_range, check_types, flatten
-from experiments import console, launch
+from azjax import presets, runs
+from azjax.config import Config, OwnNetworkConfig, is_own
+from azjax.settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
+from experiments import console, launch, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Plan:
 class Options:
     """Trains AlphaZero by self-play, proving at every iteration how good the network is."""
 
-    config: Annotated[train.Config, tyro.conf.arg(name="")]
+    config: Annotated[Config, tyro.conf.arg(name="")]
     plan: Annotated[Plan, tyro.conf.arg(name="")]
     run_dir: pathlib.Path | None = None
     """Folder for checkpoints, metrics, certificate and report. Left out: a new one in runs/."""
@@ -55,6 +58,8 @@ class Options:
     """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
     distributed: bool = False
     """Be one of several processes that train together, all started with the same options."""
+    typed: tyro.conf.Suppress[own.Typed] = own.NOTHING
+    """The game and the network of one's own that the command line names."""
 
     def __post_init__(self):
         if self.distributed and self.run_dir is None:
@@ -66,51 +71,107 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Reads the command line; presets and resumed runs give the defaults of the rest."""
+    """Reads the command line; presets, kinds and resumed runs give the defaults of the rest."""
     console.refuse_empty(arguments, "experiments.train")  # The default of one depends on another.
-    known = _peek(arguments)
-    if known.resume and known.run_dir:
-        config = checkpoint.read_config(known.run_dir)
-        plan = checkpoint.read_settings(known.run_dir / "plan.json", Plan)
-        # A run from before this was a setting had one.
-        plan = dataclasses.replace(plan, cpu_devices=plan.cpu_devices or 1)
-        default = Options(config, plan, known.run_dir, resume=True)
-    elif known.smoke:
-        config = presets.smoke(presets.get(known.preset))
-        default = Options(config, Plan(until="never", max_iterations=3))
+    arguments = [_dashed(argument) for argument in arguments]
+    typed = own.Typed(_read(arguments, "--game")[0], _read(arguments, "--network")[0])
+    folder, saved = _read(arguments, "--run-dir")[0], None
+    if folder and _read(arguments, "--resume", action="store_true")[0]:
+        run_dir = pathlib.Path(folder)
+        config = own.check_run(run_dir, typed)
+        arguments = _leave_out_own(config, arguments)
+        saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+        default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
     else:
-        default = Options(presets.get(known.preset), Plan())
+        arguments = _identify_own(typed, arguments)
+        preset = presets.get(_read(arguments, "--preset", default="default")[0])
+        default = Options(_choose_kinds(preset, arguments), Plan())
+        if _read(arguments, "--smoke", action="store_true")[0]:
+            plan = Plan(until="never", max_iterations=3)
+            default = Options(presets.smoke(default.config), plan)
     options = console.parse(Options, arguments, "experiments.train", default=default)
-    if options.resume:
-        _refuse_changes(default, options)
-    return options
+    if saved and options.resume:
+        _refuse_changes(saved, options)
+    return dataclasses.replace(options, typed=typed)
 
 
-def _peek(arguments: list[str]) -> argparse.Namespace:
-    """Reads only those options that the defaults of the others depend on."""
+def _dashed(argument: str) -> str:
+    """Spells an option with dashes, as its help does; tyro understands both."""
+    option, equals, value = argument.partition("=")
+    return option.replace("_", "-") + equals + value if option.startswith("--") else argument
+
+
+def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]]:
+    """Reads one option that the defaults of others depend on; returns the other arguments, too."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--preset", default="default")
-    parser.add_argument("--run-dir", "--run_dir", type=pathlib.Path)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument(option, dest="found", **how)
     try:
-        return parser.parse_known_args(arguments)[0]
+        known, others = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
         raise ValueError(error) from error
+    return known.found, others
+
+
+def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
+    """Puts what a run's settings keep in the place of files that are named."""
+    if typed.game and is_own(typed.game):
+        arguments = [*_read(arguments, "--game")[1], "--game", own.identify(typed.game)]
+    if typed.network:
+        source = own.identify(typed.network)
+        arguments = _read(arguments, "--network")[1]
+        arguments += ["--network.kind", "own", "--network.source", source]
+    return arguments
+
+
+def _leave_out_own(config: Config, arguments: list[str]) -> list[str]:
+    """Leaves out the files that a resumed run's settings have, as `own.check_run` found."""
+    if is_own(config.game):
+        arguments = _read(arguments, "--game")[1]
+    if isinstance(config.network, OwnNetworkConfig):
+        arguments = _read(arguments, "--network")[1]
+    return arguments
+
+
+def _choose_kinds(config: Any, arguments: list[str], prefix: str = "--") -> Any:
+    """Puts the defaults of the kinds that options such as `--network.kind` name into place.
+
+    Settings of the kind that is there already are kept.
+
+    Args:
+      config: a (nested) dataclass of settings.
+      arguments: the command line.
+      prefix: what stands before the names of its settings.
+
+    Raises:
+      ValueError: if there is no such kind, or a setting of another kind is given.
+    """
+    for name, hint in typing.get_type_hints(type(config)).items():
+        value, inner = getattr(config, name), f"{prefix}{name.replace('_', '-')}."
+        if not dataclasses.is_dataclass(value):
+            continue
+        if kinds := find_kinds(hint):
+            value = _choose_kind(kinds, value, arguments, inner)
+        value = _choose_kinds(value, arguments, inner)
+        config = dataclasses.replace(config, **{name: value})
+    return config
+
+
+def _choose_kind(kinds: Kinds, value: Any, arguments: list[str], prefix: str) -> Any:
+    """Returns the settings given if they are of the kind chosen, or else that one's defaults."""
+    current = getattr(value, kinds.tag)
+    chosen, _ = _read(arguments, f"{prefix}{kinds.tag}".replace("_", "-"), default=current)
+    given = [argument.removeprefix(prefix) for argument in arguments if argument.startswith(prefix)]
+    names = [re.split("[.=]", name)[0].removeprefix("no-").replace("-", "_") for name in given]
+    check_kind(kinds, chosen, names, prefix)
+    return value if chosen == current else kinds.classes[chosen]()
 
 
 def _refuse_changes(saved: Options, given: Options) -> None:
     """Refuses to resume a run with settings that would change its numbers."""
-    for (name, old), (_, new) in zip(_fixed(saved), _fixed(given), strict=True):
-        if old != new:
-            raise ValueError(
-                f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
-                f"not {new!r}: leave it out, or start a new run in another --run-dir"
-            )
-
-
-def _fixed(options: Options) -> list[tuple[str, Any]]:
-    """Lists the settings that no resumed run may change, with their dotted names."""
-    plan = options.plan
-    own = [(name, getattr(plan, name)) for name in ("preset", "smoke", "cpu_devices")]
-    return [*own, *flatten(options.config)]
+    fixed = ("preset", "smoke", "cpu_devices")
+    changes = [change for change in list_changes(saved.plan, given.plan) if change[0] in fixed]
+    for name, old, new in changes + list_changes(saved.config, given.config):
+        raise ValueError(
+            f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
+            f"not {new!r}: leave it out, or start a new run in another --run-dir"
+        )

@@ -12,10 +12,10 @@ import sys
 
 import jax
 
-from azjax import checkpoint, games
+from azjax import runs
 from azjax.game import Game
 from azjax.settings import check_range
-from experiments import console
+from experiments import console, own
 from experiments.players import make_agent
 from experiments.specs import HELP
 from experiments.table import Leave, Machine, Table, at_terminal, read_line
@@ -37,12 +37,11 @@ class Options:
     """Who gives hints. Left out: your opponent."""
     run_dir: pathlib.Path | None = None
     """The run whose network plays, where no other is named."""
-    game: str | None = None
-    """Which game: tic_tac_toe or connect_four. Left out: that of --run-dir, or tic_tac_toe."""
     seed: int = 0
     """Seed of every random draw."""
     pause: float = 0.0
     """Seconds between the moves of two machines."""
+    typed: own.Option = own.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "seed", 0, 2**31 - 1)
@@ -50,32 +49,28 @@ class Options:
             raise ValueError(f"--pause is {self.pause}: use 0 to 60 seconds")
 
 
-def find_opponent(game: Game, run_dir: pathlib.Path | None) -> tuple[str, str]:
+def find_opponent(game: Game, typed: own.Typed, run_dir: pathlib.Path | None) -> tuple[str, str]:
     """Chooses the opponent of a person who named none; returns its description, and why."""
     if run_dir is not None:
         return "alphazero", "with the network of --run-dir"
-    configs = pathlib.Path("runs").glob("*/config.json")
-    for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True):
+    found = pathlib.Path("runs").glob("*/config.json")
+    for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
         try:
-            is_trained = checkpoint.iterations(path.parent)
-            if is_trained and checkpoint.read_config(path.parent).game == game.name:
-                return f"alphazero@{path.parent}", "the newest run"
-        except checkpoint.CheckpointError:  # Not a run that could be used.
+            own.check_run(path.parent, typed)
+        except (ValueError, runs.CheckpointError):  # Not a run that could be used.
             continue
-    why = f"no run of {game.name} in runs/"
-    return "perfect" if game.enumerable else "uct:100", why
+        if runs.iterations(path.parent):
+            return f"alphazero@{path.parent}", "the newest run"
+    return "perfect" if game.enumerable else "uct:100", f"no run of {game.name} in runs/"
 
 
-def choose_seats(options: Options, game: Game) -> tuple[str, str]:
+def choose_seats(options: Options, game: Game, typed: own.Typed) -> tuple[str, str]:
     """Says who plays X and O; announces an opponent that was not named."""
-    x, o = options.x, options.o
-    if x is None:
-        x = HUMAN if o != HUMAN else options.agent
-    if o is None:
-        o = options.agent if options.agent or x in (None, HUMAN) else HUMAN
-    if x is not None and o is not None:
+    x = options.x or (options.agent if options.o == HUMAN else HUMAN)
+    o = options.o or (HUMAN if x not in (None, HUMAN) and not options.agent else options.agent)
+    if x and o:
         return x, o
-    found, why = find_opponent(game, options.run_dir)
+    found, why = find_opponent(game, typed, options.run_dir)
     print(f"opponent: {found} ({why}; --agent PLAYER names another)")
     return x or found, o or found
 
@@ -87,20 +82,16 @@ def set_table(options: Options) -> Table:
       ValueError: if an option is not possible.
       CheckpointError: if `run_dir` is no run.
     """
-    name = options.game or "tic_tac_toe"
-    if options.run_dir is not None and options.game is None:
-        name = checkpoint.read_config(options.run_dir).game
-    game = games.make(name)
-    keys = jax.random.split(jax.random.key(options.seed), 3)
-    specs = choose_seats(options, game)
-    x, o = (
-        None if spec == HUMAN else Machine(game, make_agent(spec, game, options.run_dir), key)
-        for spec, key in zip(specs, keys[:2], strict=True)
-    )
+    typed, game = own.choose_game(options.typed, options.run_dir)
+    keys = iter(jax.random.split(jax.random.key(options.seed), 3))
+
+    def seat(spec: str) -> Machine:
+        return Machine(game, make_agent(spec, game, options.run_dir, typed), next(keys))
+
+    x, o = (None if spec == HUMAN else seat(spec) for spec in choose_seats(options, game, typed))
     hint = o or x
     if options.hint or hint is None:
-        spec = options.hint or ("perfect" if game.enumerable else "uct:100")
-        hint = Machine(game, make_agent(spec, game, options.run_dir), keys[2])
+        hint = seat(options.hint or ("perfect" if game.enumerable else "uct:100"))
     return Table(game, (x, o), hint, options.pause)
 
 
@@ -124,21 +115,18 @@ def _wants_another() -> bool:
         print("Type y to play again, or n to leave.")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
+def play(options: Options) -> int:
+    """Plays until somebody leaves; returns the exit status."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # Typing any bytes is allowed.
         sys.stdin.reconfigure(errors="replace")
-    return console.run(lambda: _sit_down(arguments), interrupted="the game was not finished")
-
-
-def _sit_down(arguments: list[str] | None) -> int:
-    options = console.parse(Options, arguments, "experiments.play", description=HELP)
     try:
         run(set_table(options))
     except Leave as last:
         print(last)
     return 0
 
+
+main = console.make_main(play, Options, "experiments.play", "the game was not finished", HELP)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,11 @@
 """Players as they are written on the command line, such as `uct:100` or `network@runs/NAME#20`."""
 
 import dataclasses
+import functools
 import pathlib
+from typing import Any
 
-from azjax import checkpoint, oracle
+from azjax import oracle, runs
 from azjax.agents import (
     Agent,
     PersistentConfig,
@@ -18,36 +20,38 @@ from azjax.agents import (
     search_agent,
 )
 from azjax.evaluators import rollout_evaluator
+from azjax.footprint import check_trees
 from azjax.game import Game
-from azjax.memory import check_trees
-from azjax.player import Player, load
-from azjax.search import SearchConfig
+from azjax.player import Player
+from azjax.search import ALGORITHMS, UCT
 from azjax.settings import MOST_SIMULATIONS
-from azjax.train import make_parts
-from experiments import console
+from experiments import own
 from experiments.specs import KINDS, Spec, parse
 
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
-_solutions: dict[str, oracle.Solution] = {}  # By the game's name.
 
 
-def make_agent(spec: str, game: Game, run_dir: pathlib.Path | None = None) -> Agent:
+def make_agent(
+    spec: str, game: Game, run_dir: pathlib.Path | None = None, typed: own.Typed = own.NOTHING
+) -> Agent:
     """Makes the player that a description such as `puct:50+sampled@runs/NAME#20` stands for.
 
     Args:
       spec: as `specs.HELP` explains.
       game: the rules.
       run_dir: the run whose network plays where the description names none.
+      typed: the game and the network of one's own that the run may have.
 
     Raises:
-      ValueError: with one sentence, if there is no such player, not for this game, or its
-        run or checkpoint is not there.
+      ValueError: with one sentence, if there is no such player, or not for this game.
+      runs.CheckpointError: if its run or checkpoint is not there.
     """
     found = parse(spec)
     if found.checkpoint == "all":
         raise ValueError(f"{spec!r} stands for several players: name one checkpoint, as in #20")
     if KINDS[found.name].trained:
-        player = _load(found, game, run_dir)
+        typed = own.Typed(typed.game or game.name, typed.network)
+        player = own.load_player(_run_of(found, run_dir), typed, found.checkpoint)
         agent = _trained_agent(found, player)
         agent = agent._replace(name=f"{agent.name} #{player.iteration}")
     else:
@@ -55,17 +59,23 @@ def make_agent(spec: str, game: Game, run_dir: pathlib.Path | None = None) -> Ag
     return sampled(agent) if found.is_sampled else agent
 
 
-def make_agents(specs: list[str], game: Game, run_dir: pathlib.Path | None = None) -> list[Agent]:
+def make_agents(
+    specs: list[str],
+    game: Game,
+    run_dir: pathlib.Path | None = None,
+    typed: own.Typed = own.NOTHING,
+) -> list[Agent]:
     """Makes several players, with names that tell them apart.
 
     Raises:
       ValueError: as `make_agent` does, or if two descriptions are the same.
+      runs.CheckpointError: as `make_agent` does.
     """
     specs = [one for spec in specs for one in expand(spec, run_dir)]
     for spec in specs:
         if specs.count(spec) > 1:
             raise ValueError(f"the player {spec!r} is listed twice: list it once")
-    agents = [make_agent(spec, game, run_dir) for spec in specs]
+    agents = [make_agent(spec, game, run_dir, typed) for spec in specs]
     names = [agent.name for agent in agents]
     return [
         agent if names.count(agent.name) == 1 else agent._replace(name=spec)
@@ -80,16 +90,14 @@ def expand(spec: str, run_dir: pathlib.Path | None = None) -> list[str]:
 
     Raises:
       ValueError: if it cannot be read, or there is no checkpoint.
+      runs.CheckpointError: if there is no run.
     """
     found = parse(spec)
     if found.checkpoint != "all":
         return [spec]
     run_dir = _run_of(found, run_dir)
-    try:
-        checkpoint.read_config(run_dir)
-    except checkpoint.CheckpointError as error:
-        raise ValueError(str(error)) from error
-    known = checkpoint.iterations(run_dir)
+    runs.read_config(run_dir)  # Is it a run?
+    known = runs.iterations(run_dir)
     if not known:
         raise ValueError(f"{run_dir} has no checkpoint yet: train on")
     return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in known]
@@ -120,20 +128,19 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
             config = PersistentConfig(capacity=room)
             return persistent_agent(game, dataclasses.replace(config, num_simulations=spec.number))
         case _:
-            return _searcher(spec, game, SearchConfig("uct"), rollout_evaluator(game))
+            return _searcher(spec, game, UCT(), rollout_evaluator(game))
 
 
 def _trained_agent(spec: Spec, player: Player) -> Agent:
-    evaluate = make_parts(player.config).evaluate
+    evaluate, search = player.parts.evaluate, player.parts.search
     if spec.name == "network":
         return network_agent(player.game, evaluate, player.params)
-    search = player.config.search
-    if spec.name != "alphazero":
-        search = dataclasses.replace(search, algorithm=spec.name)
+    if spec.name not in ("alphazero", search.algorithm):
+        search = ALGORITHMS[spec.name](num_simulations=search.num_simulations)
     return _searcher(spec, player.game, search, evaluate, player.params)
 
 
-def _searcher(spec: Spec, game: Game, search: SearchConfig, evaluate, params=None) -> Agent:
+def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
     """A search with a number of simulations or with a clock, if one tree fits in memory."""
     if spec.seconds is not None:
         room = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
@@ -147,24 +154,6 @@ def _searcher(spec: Spec, game: Game, search: SearchConfig, evaluate, params=Non
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 
-def _load(spec: Spec, game: Game, run_dir: pathlib.Path | None) -> Player:
-    """Loads a run's checkpoint, and says so if newer ones are damaged."""
-    run_dir = _run_of(spec, run_dir)
-    try:
-        played = checkpoint.read_config(run_dir).game
-        if played != game.name:
-            raise ValueError(
-                f"{run_dir} is a run of {played}, not of {game.name}: use a run of {game.name}"
-            )
-        step = spec.checkpoint if isinstance(spec.checkpoint, int) else None
-        player = load(run_dir, step)
-    except checkpoint.CheckpointError as error:
-        raise ValueError(str(error)) from error
-    for sentence in player.skipped:
-        console.note(f"{sentence}; an older one plays")
-    return player
-
-
 def _run_of(spec: Spec, run_dir: pathlib.Path | None) -> pathlib.Path:
     found = spec.run_dir or run_dir
     if found is None:
@@ -175,7 +164,6 @@ def _run_of(spec: Spec, run_dir: pathlib.Path | None) -> pathlib.Path:
     return found
 
 
+@functools.cache
 def _solve(game: Game) -> oracle.Solution:
-    if game.name not in _solutions:
-        _solutions[game.name] = oracle.solve(game)
-    return _solutions[game.name]
+    return oracle.solve(game)

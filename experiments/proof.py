@@ -11,7 +11,7 @@ from azjax import certificate as certificates
 from azjax import oracle, train
 from azjax.verify import Verdict, verify
 from azjax.viz import atlas
-from experiments import console
+from experiments import console, launch
 
 
 class Proof(NamedTuple):
@@ -26,15 +26,14 @@ class Proof(NamedTuple):
 
     solution: oracle.Solution
     judge: Callable[[Any], tuple[Verdict, atlas.Portrait]]
-    certify: Callable[[Any, int, float], certificates.Certificate]
+    certify: Callable[[Any, int, float, int], certificates.Certificate]
 
 
-def make_proof(config: train.Config, parts: train.Parts, mesh: Mesh) -> Proof:
+def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
     """Solves the game and compiles the verification of the averaged network.
 
     Args:
-      config: the run's configuration.
-      parts: from `train.make_parts`.
+      parts: what is trained.
       mesh: the run's devices; the network is verified on the first of this process's.
     """
     solution = oracle.solve(parts.game)
@@ -48,19 +47,19 @@ def make_proof(config: train.Config, parts: train.Parts, mesh: Mesh) -> Proof:
 
     average = jax.tree.map(  # Of any device: without a place, it is this process's first.
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
-        train.abstract_state(config, mesh).learner.average,
+        train.abstract_state(parts, mesh).learner.ema_params,
     )
     lowered = jax.jit(judge).lower(average)
     return Proof(
         solution=solution,
         judge=lowered.compile(train.compiler_options()),
-        certify=certificates.make_certifier(config, parts, solution),
+        certify=certificates.make_certifier(parts, solution),
     )
 
 
 def save_portrait(run_dir: pathlib.Path, iteration: int, portrait: atlas.Portrait | None) -> None:
-    """Writes a portrait if there is one; no run ends for want of it, so failure is a note."""
-    if portrait is None:
+    """Lets process 0 write a portrait; no run ends for want of it, so failure is a note."""
+    if portrait is None or not launch.is_first():
         return
     try:
         atlas.save_portrait(run_dir, iteration, jax.device_get(portrait))

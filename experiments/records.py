@@ -4,8 +4,7 @@ import contextlib
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import jax
 from rich.console import Console
@@ -42,48 +41,47 @@ def make_record(
         seconds=now - started,
         games=int(measured.games),
         games_per_second=float(measured.games) / (now - before),
-        loss=float(losses.total),
-        value_loss=float(losses.value),
-        policy_loss=float(losses.policy),
-        policy_kl=float(losses.policy_kl),
-        l2=float(losses.l2),
-        grad_norm=float(losses.grad_norm),
+        losses={name: float(losses[name]) for name in _in_order(losses)},
         **proof,
     )
 
 
 def score(record: metrics.Record) -> float:
     """Ranks checkpoints; higher is better: fewest blunders, then lowest loss."""
-    return -record.loss if record.blunders is None else -record.blunders - record.loss / 1e3
+    loss = record.losses["loss"]
+    return -loss if record.blunders is None else -record.blunders - loss / 1e3
 
 
-@contextlib.contextmanager
+def _in_order(losses: train.Losses) -> list[str]:
+    """The names of losses; compiled programs return them in the order of the alphabet."""
+    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
+    return [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
+
+
 def open_sinks(
-    run_dir: pathlib.Path, after: int, max_iterations: int, goal: str
-) -> Iterator[list[Callable[[metrics.Record], None]]]:
-    """Where process 0 puts the records; the other processes put them nowhere.
+    stack: contextlib.ExitStack, run_dir: pathlib.Path, after: int, max_iterations: int, goal: str
+) -> list[Callable[[metrics.Record], None]]:
+    """Opens what process 0 puts the records into; in the other processes there is nothing.
+
+    That is the JSON-lines file, and a live table on a terminal or plain lines elsewhere.
 
     Args:
+      stack: closes them.
       run_dir: of the run.
       after: the iteration that the run starts from; later records in its file are dropped.
       max_iterations: of the run.
       goal: of the run, for the screen.
     """
     sinks = []
-    with contextlib.ExitStack() as stack:
 
-        def fill():
-            sinks.extend(_make_sinks(stack, run_dir, after, max_iterations, goal))
+    def open_both():
+        terminal, screen = Console(), metrics.Plain(sys.stdout)
+        sinks.append(metrics.JsonLines(run_dir / "metrics.jsonl", after))
+        if terminal.is_terminal:
+            screen = metrics.Display(terminal, max_iterations, goal)
+        sinks.append(screen)
 
-        processes.in_first(fill)
-        yield sinks
-
-
-def _make_sinks(stack, run_dir, after, max_iterations, goal) -> Iterator[Any]:
-    """The JSON-lines file, and a live table on a terminal or plain lines elsewhere."""
-    lines = metrics.JsonLines(run_dir / "metrics.jsonl", after)
-    yield stack.enter_context(contextlib.closing(lines))
-    terminal, screen = Console(), metrics.Plain(sys.stdout)
-    if terminal.is_terminal:
-        screen = metrics.Display(terminal, max_iterations, goal)
-    yield stack.enter_context(contextlib.closing(screen))
+    processes.in_first(open_both)
+    for sink in sinks:
+        stack.enter_context(contextlib.closing(sink))
+    return sinks

@@ -12,9 +12,8 @@ import sys
 import tyro
 
 from azjax import oracle
-from azjax.player import load
 from azjax.viz import atlas, film, report
-from experiments import console
+from experiments import console, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +25,14 @@ class Options:
     film: pathlib.Path | None = None
     """Draw a film strip of the whole game over the iterations, too: a name that ends in .svg
     or .png."""
+    typed: own.Option = own.NOTHING
 
 
 def write(options: Options) -> int:
     """Writes what was asked for and says where it is."""
     if options.film:
         film.check_film(options.film)
-    player = load(options.run_dir)
-    for sentence in player.skipped:
-        console.note(f"{sentence}; reporting on an older one")
+    player = own.load_player(options.run_dir, options.typed)
     solution = oracle.solve(player.game) if player.game.enumerable or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
@@ -44,13 +42,7 @@ def write(options: Options) -> int:
     return 0
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
-    return console.run(
-        lambda: write(console.parse(Options, arguments, "experiments.report")),
-        interrupted="the report was not written",
-    )
-
+main = console.make_main(write, Options, "experiments.report", "the report was not written")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -18,11 +18,10 @@ import jax
 import tyro
 
 from azjax import certificate as certificates
-from azjax import oracle, train
-from azjax.player import load
+from azjax import oracle, runs, train
 from azjax.settings import MOST_SIMULATIONS, check_range
 from azjax.verify import Verdict, verify
-from experiments import console
+from experiments import console, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Options:
     """How many blunders to draw."""
     json: bool = False
     """Print the certificate as JSON and nothing else."""
+    typed: own.Option = own.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
@@ -47,15 +47,15 @@ class Options:
 
 def examine(options: Options) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
-    player = load(options.run_dir)
-    for sentence in player.skipped:
-        console.note(f"{sentence}; examining an older one")
+    player = own.load_player(options.run_dir, options.typed)
     solution = oracle.solve(player.game)
-    parts = train.make_parts(player.config)
-    certify = certificates.make_certifier(player.config, parts, solution, options.simulations)
-    certificate = certify(player.params, player.iteration, _STARTED)
+    parts = player.parts
+    searches = certificates.searches_to_examine(parts.search, options.simulations)
+    certify = certificates.make_certifier(parts, solution, searches)
+    seed = runs.read_config(options.run_dir).seed
+    certificate = certify(player.params, player.iteration, _STARTED, seed)
     if options.json:
-        print(json.dumps(console.as_json(certificate), indent=2))
+        print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
         verdict = _judge(parts, solution, player.params)
@@ -70,13 +70,7 @@ def _judge(parts: train.Parts, solution: oracle.Solution, params: Any) -> Verdic
     return jax.device_get(judge(params))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status."""
-    return console.run(
-        lambda: examine(console.parse(Options, arguments, "experiments.verify")),
-        interrupted="the examination was not finished",
-    )
-
+main = console.make_main(examine, Options, "experiments.verify", "the examination was not finished")
 
 if __name__ == "__main__":
     sys.exit(main())

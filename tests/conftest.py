@@ -12,6 +12,7 @@ os.environ["XLA_FLAGS"] = " ".join(
         "--xla_force_host_platform_device_count=8",
         "--xla_backend_optimization_level=0",
         "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_parallel_codegen_split_count=1",
         # Newer versions have no such flag.
         "--xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else "",
     ]

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game, Symmetries, observation_planes
+from azjax.game import ENCODINGS, Game, observation_planes
 
 
 class State(NamedTuple):
@@ -46,6 +46,7 @@ def make() -> Game:
         board_shape=(1, 5),
         max_plies=5,
         enumerable=True,
+        encodings=ENCODINGS,
         init=init,
         step=step,
         legal_actions=legal_actions,
@@ -54,6 +55,5 @@ def make() -> Game:
         observe=lambda state, encoding: observation_planes(
             state.board, state.player, (1, 5), encoding
         ),
-        symmetries=Symmetries(np.arange(5)[None], np.arange(2)[None]),
         render=lambda state: "".join(".XO"[mark] for mark in np.asarray(state.board)),
     )

@@ -66,15 +66,15 @@ def bench(name):
 
 
 @functools.cache
-def compiled(name, config, explore):
+def compiled(name, config, add_noise):
     search = make_search(config, bench(name).game, bench(name).evaluate)
-    return jax.jit(functools.partial(search, explore=explore))
+    return jax.jit(functools.partial(search, add_noise=add_noise))
 
 
-def run(config, table, states, *, name="tic_tac_toe", seed=0, temperature=0.0, explore=False):
+def run(config, table, states, *, name="tic_tac_toe", seed=0, temperature=0.0, add_noise=False):
     keys = jax.random.split(jax.random.key(seed), len(states.board))
     temperature = np.broadcast_to(np.float32(temperature), len(keys))
-    result = compiled(name, config, explore)(table, keys, states, temperature)
+    result = compiled(name, config, add_noise)(table, keys, states, temperature)
     return jax.tree.map(np.asarray, result)
 
 

@@ -3,6 +3,8 @@
 from azjax.agents.agent import (
     Agent,
     Decision,
+    HasAgent,
+    as_agent,
     decide,
     network_agent,
     perfect_agent,
@@ -12,31 +14,28 @@ from azjax.agents.agent import (
     tabulated,
 )
 from azjax.agents.anytime import anytime_agent
+from azjax.agents.experience import Experience, load_experience, save_experience
 from azjax.agents.negamax import alpha_beta_agent, minimax_agent
-from azjax.agents.persistent import (
-    Memory,
-    PersistentConfig,
-    load_memory,
-    persistent_agent,
-    save_memory,
-)
+from azjax.agents.persistent import PersistentConfig, persistent_agent
 
 __all__ = [
     "Agent",
     "Decision",
-    "Memory",
+    "Experience",
+    "HasAgent",
     "PersistentConfig",
     "alpha_beta_agent",
     "anytime_agent",
+    "as_agent",
     "decide",
-    "load_memory",
+    "load_experience",
     "minimax_agent",
     "network_agent",
     "perfect_agent",
     "persistent_agent",
     "random_agent",
     "sampled",
-    "save_memory",
+    "save_experience",
     "search_agent",
     "tabulated",
 ]

@@ -2,16 +2,16 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.evaluators import Evaluator
+from azjax.evaluators import Evaluator, is_deterministic
 from azjax.game import Game, State, check_batch, legal_action_at
 from azjax.oracle import Solution, make_index
-from azjax.search import SearchConfig, SearchResult, make_search
+from azjax.search import Algorithm, SearchResult, make_search
 
 
 class Decision(NamedTuple):
@@ -46,12 +46,13 @@ class Agent(NamedTuple):
     Attributes:
       name: for tables and plots.
       act: `(params, key, states [B, ...]) -> Decision`.
-      params: what to hand to `act`.
+      params: what to hand to `act`: a network's parameters or the like. Settings, such as a
+        number of simulations, belong in the function.
       deterministic: whether a position alone determines the action.
       traceable: whether `act` may be jitted; a player with a clock may not.
       nodes: positions that `act` stores per game, for choosing how many games fit.
       init_memory: for players that learn from game to game: `batch_size -> memory`, every
-        leaf `[B, ...]`, one memory for each game of a batch; None for all others.
+        leaf `[B, ...]`, one for each game of a batch; None for all others.
       learn: `(params, key, states, memory) -> (Decision, memory)`; None without memory.
     """
 
@@ -63,6 +64,30 @@ class Agent(NamedTuple):
     nodes: int = 1
     init_memory: Callable[[int], Any] | None = None
     learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
+
+
+class HasAgent(Protocol):
+    """Whatever has a player of its own, such as a trained one that was loaded."""
+
+    @property
+    def agent(self) -> Agent:
+        """The player."""
+        ...
+
+
+def as_agent(player: Agent | HasAgent) -> Agent:
+    """Returns a player, or that of whatever has one as its attribute `agent`.
+
+    Raises:
+      ValueError: if it is neither.
+    """
+    agent = getattr(player, "agent", player)
+    if not isinstance(agent, Agent):
+        name = type(player).__name__
+        raise ValueError(
+            f"a {name} is no player: use an Agent, or what has one as its attribute agent"
+        )
+    return agent
 
 
 def random_agent(game: Game) -> Agent:
@@ -79,12 +104,7 @@ def random_agent(game: Game) -> Agent:
 
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
-    """Plays the first of the optimal actions; its weights are equal over all of them.
-
-    Args:
-      game: the rules.
-      solution: from `oracle.solve(game)`.
-    """
+    """Plays the first of the optimal actions; its weights are equal over all of them."""
     index = make_index(game, solution)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
@@ -104,85 +124,74 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
-    """Plays an evaluator's most probable legal action, without search.
-
-    Args:
-      game: the rules.
-      evaluate: from `evaluators.network_evaluator`, or any other one.
-      params: for the evaluator.
-      name: the player's.
-    """
+    """Plays the most probable legal action of any evaluator with these `params`, without search."""
 
     def act(params, key, states):
         check_batch(game, states)
         logits, value = evaluate(params, key, states)
         legal = jax.vmap(game.legal_actions)(states)
-        prior = _softmax_over(legal, logits)
+        lowest = jnp.finfo(logits.dtype).min
+        prior = jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, lowest)), 0.0)
         action = jnp.argmax(jnp.where(legal, prior, -1.0), axis=-1)
         return Decision(action.astype(jnp.int32), prior, value=value, prior=prior)
 
-    return Agent(name, act, params, deterministic=True)
+    return Agent(name, act, params, deterministic=is_deterministic(evaluate))
 
 
 def search_agent(
     game: Game,
-    config: SearchConfig,
+    search: Algorithm,
     evaluate: Evaluator,
     params: Any = None,
     name: str | None = None,
-    deterministic: bool = True,
 ) -> Agent:
     """Plays the action that a search without noise and at temperature 0 chooses.
 
-    With a network's evaluator it is AlphaZero by PUCT or Gumbel; with
-    `evaluators.rollout_evaluator` and `SearchConfig("uct")` it is classic MCTS.
+    With a network's evaluator it is AlphaZero, with `evaluators.rollout_evaluator` and `UCT()`
+    classic MCTS. It is deterministic where its evaluator is; UCT never is.
 
     Args:
       game: the rules.
-      config: the algorithm and its simulations.
-      evaluate: any evaluator.
+      search: the algorithm, such as `PUCT(num_simulations=50)`.
+      evaluate: any evaluator; a plain function counts as random.
       params: for the evaluator.
       name: the player's; the algorithm and the number of simulations by default.
-      deterministic: whether the evaluator is. UCT is never deterministic.
     """
-    search = make_search(config, game, evaluate)
+    find = make_search(search, game, evaluate)
 
     def act(params, key, states):
-        return decide(config, search(params, key, states))
+        return decide(find(params, key, states))
 
     return Agent(
-        name=name or f"{config.algorithm}({config.num_simulations})",
+        name=name or f"{search.algorithm}({search.num_simulations})",
         act=act,
         params=params,
-        deterministic=deterministic and config.algorithm != "uct",
-        nodes=config.num_simulations + 1,
+        deterministic=is_deterministic(evaluate) and search.is_deterministic,
+        nodes=search.num_simulations + 1,
     )
 
 
-def decide(config: SearchConfig, result: SearchResult) -> Decision:
-    """Returns what a search found as a decision; UCT has no prior."""
-    tree: Any = result.tree
-    prior = jax.nn.softmax(tree.children_prior_logits[:, tree.ROOT_INDEX])
+def decide(result: SearchResult) -> Decision:
+    """Returns what a search found as a decision."""
     return Decision(
         action=result.action,
         weights=result.action_weights,
         value=result.value,
         q_values=result.q_values,
-        prior=None if config.algorithm == "uct" else prior,
+        prior=result.prior,
         visit_counts=result.visit_counts,
         nodes=jnp.sum(result.visit_counts, axis=-1),
     )
 
 
 def sampled(agent: Agent) -> Agent:
-    """The same player, but its action is drawn from its weights.
+    """Returns the same player, but its action is drawn from its weights.
 
     A perfect player then plays every optimal action, and a search by its visit shares.
     """
 
     def draw(key, decision: Decision) -> Decision:
-        logits = jnp.where(decision.weights > 0, jnp.log(decision.weights), -jnp.inf)
-        action = jax.random.categorical(key, logits)
+        action = jax.random.categorical(key, jnp.log(decision.weights))
         return decision._replace(action=action.astype(jnp.int32))
 
     def act(params, key, states):
@@ -202,22 +211,16 @@ def sampled(agent: Agent) -> Agent:
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
-    """The same player, asked once in every position of the game and looked up ever after.
+    """Makes a table of a player's moves in every position, and plays them from the table.
 
-    It turns a slow deterministic player into the fastest one.
-
-    Args:
-      game: the rules.
-      solution: from `oracle.solve(game)`; only its list of positions is used.
-      agent: a deterministic player.
+    A slow deterministic player becomes the fastest one.
 
     Raises:
       ValueError: if the player draws its moves.
     """
     if not agent.deterministic:
         raise ValueError(
-            f"{agent.name} does not always play the same move, so a table cannot stand for it: "
-            "tabulate a deterministic player"
+            f"{agent.name} does not always play the same move: use a deterministic player"
         )
     index, decide_all = make_index(game, solution), jax.jit(agent.act)
     actions = np.zeros(solution.num_states, np.int32)
@@ -236,7 +239,7 @@ def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
 
 
 def _chunks(solution: Solution) -> Iterator[np.ndarray]:
-    """The decision states in chunks of few sizes, each of one ply, so alike in cost."""
+    """Yields chunks of the decision states, of few sizes, each of one ply and so alike in cost."""
     for start, end in itertools.pairwise(solution.layers):
         rows = np.arange(start, end)[~solution.over[start:end]]
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
@@ -246,8 +249,3 @@ def _chunks(solution: Solution) -> Iterator[np.ndarray]:
 
 def _uniform_over(mask: jax.Array) -> jax.Array:
     return mask / jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
-
-
-def _softmax_over(mask: jax.Array, logits: jax.Array) -> jax.Array:
-    lowest = jnp.finfo(logits.dtype).min
-    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, logits, lowest)), 0.0)

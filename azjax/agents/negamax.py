@@ -1,9 +1,7 @@
 """Minimax and alpha-beta: depth-first search with an explicit stack, jitted and vmapped.
 
-Both are negamax (Knuth and Moore 1975): every value is for the player to move, and the
-discount of a move says how it turns into that of the player before. Nothing recurses: a
-`while_loop` looks at the top of a stack, and either descends, or folds a value into the
-node above.
+Both are negamax (Knuth and Moore 1975): every value is for the player to move. A `while_loop`
+looks at the top of the stack, and either descends, or folds a value into the node above.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.agents.agent import Agent, Decision
-from azjax.evaluators import Evaluator, uniform_evaluator
+from azjax.evaluators import Evaluator, is_deterministic, uniform_evaluator
 from azjax.game import Game, State, check_batch, play
 
 
@@ -41,15 +39,15 @@ def minimax_agent(
 ) -> Agent:
     """Searches every line to a depth; plays the first of the best actions.
 
+    Its decisions hold the value, that of every action, and the positions visited, the root
+    among them. Its weights are equal over the best actions.
+
     Args:
       game: the rules.
       depth: moves to look ahead; the length of the longest game if None.
-      evaluate: its values judge the positions at the horizon; all are even if None.
+      evaluate: its values judge the positions at the horizon; all are even if None. The
+        player is deterministic where it is; a plain function counts as random.
       params: for the evaluator.
-
-    Returns:
-      A player whose decisions hold the value, that of every action, and the positions
-      visited, the root among them. Its weights are equal over the best actions.
 
     Raises:
       ValueError: if the depth is below 1.
@@ -95,13 +93,12 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
             nodes=found.nodes,
         )
 
-    return Agent(label, act, params, deterministic=True)
+    return Agent(label, act, params, deterministic=is_deterministic(evaluate))
 
 
 def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
     """Searches one state; the value is the root's `best`."""
-    infinity = jnp.asarray(jnp.inf, jnp.float32)
-    zero = jnp.zeros((), jnp.float32)
+    infinity, zero = jnp.float32(jnp.inf), jnp.float32(0)
     root = _Node(state, jnp.int32(0), -infinity, -infinity, infinity, zero, zero)
     start = _Progress(
         stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
@@ -179,7 +176,7 @@ def _child(node: _Node, step) -> _Node:
     return _Node(
         state=step.state,
         next_action=jnp.int32(0),
-        best=jnp.asarray(-jnp.inf, jnp.float32),
+        best=jnp.float32(-jnp.inf),
         alpha=jnp.where(same, low, -high),
         beta=jnp.where(same, high, -low),
         reward=step.reward,

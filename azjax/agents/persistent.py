@@ -1,25 +1,21 @@
 """Persistent MCTS: UCT whose statistics, keyed by position, last from game to game.
 
-The memory is an array-valued hash table that is threaded through every call. Positions
+The memory is a table of arrays, `agents.experience`, that goes through every call. Positions
 reached by different moves share one entry, so the tree is in truth a graph.
 """
 
 import dataclasses
 import math
-import os
-import pathlib
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from azjax.agents.agent import Agent, Decision
+from azjax.agents.experience import PROBES, Experience, init_experience, locate
 from azjax.evaluators import rollout
 from azjax.game import Game, State, check_batch
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
-
-_PROBES = 16  # Neighbouring slots in which a position may stand.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,28 +36,12 @@ class PersistentConfig:
         check_types("persistent", self)
         check_range("persistent", self, "num_simulations", 1, MOST_SIMULATIONS)
         check_range("persistent", self, "exploration", 0)
-        check_range("persistent", self, "capacity", _PROBES, 2**30)
+        check_range("persistent", self, "capacity", PROBES, 2**30)
 
     @property
-    def bits(self) -> int:
-        """The binary logarithm of the number of slots."""
-        return math.ceil(math.log2(self.capacity))
-
-
-class Memory(NamedTuple):
-    """What is known about positions; `C` slots, and an axis `B` in front for a batch.
-
-    Attributes:
-      fingerprints: `uint32 [C]`, which position a slot holds; 0 if none.
-      visits: `int32 [C]`, simulations that came through it.
-      totals: `float32 [C]`, the sum of their outcomes, for player 0.
-      children: `int32 [C, A]`, the slot after each action; -1 where untried.
-    """
-
-    fingerprints: jax.Array
-    visits: jax.Array
-    totals: jax.Array
-    children: jax.Array
+    def slots(self) -> int:
+        """The capacity, rounded up to a power of two."""
+        return 2 ** math.ceil(math.log2(self.capacity))
 
 
 class _Walk(NamedTuple):
@@ -75,30 +55,22 @@ class _Walk(NamedTuple):
 
 
 def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
-    """UCT with a memory: each move adds simulations to what earlier moves and games left.
+    """Makes a UCT player with a memory: its simulations add to those of earlier moves and games.
 
     At a node with untried actions one of them is tried, followed by a random game; at
     others UCB1 chooses, with the visits and the mean of the *position* that an action
-    leads to, however it was reached. The most visited action is played.
+    leads to, however it was reached. The most visited action is played. Where the table is full,
+    new positions are not stored, and at one of them the player moves at random.
 
-    Where the table is full, new positions are not stored, and at one of them the player
-    moves at random. Only outcomes at the end of a game count as rewards.
-
-    Returns:
-      A player with `init_memory` and `learn`; its `act` starts from an empty memory. Its
-      `params` are the number of simulations, so that another one compiles nothing anew.
+    Its `act` starts from an empty memory.
     """
-    slots = 2**config.bits
+    slots = config.slots
 
-    def init_memory(batch_size: int) -> Memory:
-        return Memory(
-            fingerprints=jnp.zeros((batch_size, slots), jnp.uint32),
-            visits=jnp.zeros((batch_size, slots), jnp.int32),
-            totals=jnp.zeros((batch_size, slots), jnp.float32),
-            children=jnp.full((batch_size, slots, game.num_actions), -1, jnp.int32),
-        )
+    def init_memory(batch_size: int) -> Experience:
+        return init_experience(batch_size, slots, game.num_actions)
 
     def learn(params, key, states, memory):
+        del params
         key_simulate, key_choose = jax.random.split(key)
         batch = check_batch(game, states)
         if memory.visits.shape != (batch, slots):
@@ -107,16 +79,15 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
                 f"need {(batch, slots)}: use its init_memory, or its capacity"
             )
         goes_on = ~jax.vmap(game.is_over)(states)
-        locate = jax.vmap(lambda *xs: _locate(config, *xs))
-        roots, memory = locate(memory, states, goes_on)
+        roots, memory = jax.vmap(locate)(memory, states, goes_on)
 
         def simulate(i, memory):
             keys = jax.random.split(jax.random.fold_in(key_simulate, i), batch)
             return jax.vmap(lambda *xs: _simulate(game, config, *xs))(keys, memory, roots, states)
 
-        memory = jax.lax.fori_loop(0, params, simulate, memory)
+        memory = jax.lax.fori_loop(0, config.num_simulations, simulate, memory)
         keys = jax.random.split(key_choose, batch)
-        choose = jax.vmap(lambda *xs: _choose(game, config, params, *xs))
+        choose = jax.vmap(lambda *xs: _choose(game, config, *xs))
         return choose(keys, memory, roots, states), memory
 
     def act(params, key, states):
@@ -125,41 +96,19 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     return Agent(
         name=f"learner({config.num_simulations})",
         act=act,
-        params=np.int32(config.num_simulations),
         nodes=slots,
         init_memory=init_memory,
         learn=learn,
     )
 
 
-def _locate(
-    config: PersistentConfig, memory: Memory, state: State, wanted: jax.Array
-) -> tuple[jax.Array, Memory]:
-    """Returns the slot of a position, taking a free one if it is new; -1 if there is none.
-
-    Where it is not `wanted`, nothing is stored, and the slot is -1.
-    """
-    leaves = [jnp.ravel(leaf).astype(jnp.uint32) for leaf in jax.tree.leaves(state)]
-    content = jnp.concatenate(leaves)
-    weights = np.random.default_rng(0).integers(2**32, size=(2, content.size), dtype=np.uint32)
-    place, fingerprint = jnp.sum(content * (weights | 1), axis=1, dtype=jnp.uint32)
-    fingerprint |= jnp.uint32(1)  # 0 says that a slot is free.
-    start = (place >> (32 - config.bits)).astype(jnp.int32)
-    probes = (start + jnp.arange(_PROBES)) % 2**config.bits
-    found = memory.fingerprints[probes]
-    usable = (found == fingerprint) | (found == 0)
-    slot = jnp.where(wanted & jnp.any(usable), probes[jnp.argmax(usable)], -1)
-    target = jnp.where(slot < 0, 2**config.bits, slot)
-    stored = memory.fingerprints.at[target].set(fingerprint, mode="drop")
-    return slot, memory._replace(fingerprints=stored)
-
-
-def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, state) -> Memory:
+def _simulate(
+    game: Game, config: PersistentConfig, key, memory: Experience, root, state
+) -> Experience:
     """Makes one simulation: selection, expansion, a random game, backup."""
     key_order, key_rollout = jax.random.split(key)
     order = _order(game, config, key_order)
-    nowhere = 2**config.bits
-    known = root >= 0
+    nowhere, known = config.slots, root >= 0
     path = jnp.full(game.max_plies + 1, nowhere).at[0].set(jnp.where(known, root, nowhere))
     start = _Walk(state, root, path, jnp.int32(1), jnp.float32(0))
 
@@ -179,14 +128,14 @@ def _simulate(game: Game, config: PersistentConfig, key, memory: Memory, root, s
     untried = _untried(walk)
     action = jnp.argmax(jnp.where(untried, order, -1.0))
     moved, outcome = _move(game, walk.state, action, walk.outcome)
-    slot, memory = _locate(config, memory, moved, known & jnp.any(untried))
+    slot, memory = locate(memory, moved, known & jnp.any(untried))
     expands = slot >= 0
     leaf = jnp.where(expands, slot, nowhere)
     path = walk.path.at[walk.length].set(leaf)
     parent = jnp.where(expands, walk.slot, nowhere)
     value = rollout(game, key_rollout, moved)
     outcome += jnp.where(game.player(moved) == 0, value, -value)
-    return Memory(
+    return Experience(
         fingerprints=memory.fingerprints,
         visits=memory.visits.at[path].add(1, mode="drop"),
         totals=memory.totals.at[path].add(outcome, mode="drop"),
@@ -201,13 +150,13 @@ def _move(game: Game, state: State, action, outcome):
 
 
 def _order(game: Game, config: PersistentConfig, key) -> jax.Array:
-    """`float32 [A]`: of actions that are equal otherwise, the one with the highest comes first."""
+    """Returns `float32 [A]`: of actions that are otherwise equal, the highest comes first."""
     if config.expansion == "random":
         return jax.random.uniform(key, (game.num_actions,))
     return jnp.arange(game.num_actions, dtype=jnp.float32)
 
 
-def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Walk, order):
+def _ucb_action(game: Game, config: PersistentConfig, memory: Experience, walk: _Walk, order):
     """`argmax V + C sqrt(ln(N + 1) / n)` over the positions after each action."""
     children = memory.children[walk.slot]
     visits = jnp.maximum(memory.visits[children], 1)
@@ -219,7 +168,7 @@ def _ucb_action(game: Game, config: PersistentConfig, memory: Memory, walk: _Wal
     return jnp.argmax(jnp.where(score == jnp.max(score), order, -1.0))
 
 
-def _choose(game: Game, config, simulations, key, memory: Memory, root, state) -> Decision:
+def _choose(game: Game, config, key, memory: Experience, root, state) -> Decision:
     """Plays the most visited of one position's tried actions."""
     legal = game.legal_actions(state)
     children = memory.children[root]
@@ -230,50 +179,12 @@ def _choose(game: Game, config, simulations, key, memory: Memory, root, state) -
     order = _order(game, config, key)
     most = legal & (visits == jnp.max(jnp.where(legal, visits, -1)))
     weights = jnp.where(jnp.any(tried), visits, legal)
+    value = sign * memory.totals[root] / jnp.maximum(memory.visits[root], 1)
     return Decision(
         action=jnp.argmax(jnp.where(most, order, -1.0)).astype(jnp.int32),
         weights=weights / jnp.maximum(jnp.sum(weights), 1),
-        value=jnp.where(
-            root >= 0, sign * memory.totals[root] / jnp.maximum(memory.visits[root], 1), 0.0
-        ),
+        value=jnp.where(root >= 0, value, 0.0),
         q_values=sign * mean,
         visit_counts=visits,
-        nodes=jnp.where(root >= 0, simulations, 0),
+        nodes=jnp.where(root >= 0, config.num_simulations, 0),
     )
-
-
-def save_memory(path: str | os.PathLike[str], game: Game, memory: Memory) -> None:
-    """Writes a memory to a `.npz` file, whole or not at all.
-
-    Args:
-      path: the file; replaced if it exists.
-      game: whose positions it knows.
-      memory: of any batch size.
-    """
-    path = pathlib.Path(path)
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        np.savez_compressed(file, game=np.array(game.name), **jax.device_get(memory)._asdict())
-    os.replace(temporary, path)
-
-
-def load_memory(path: str | os.PathLike[str], game: Game) -> Memory:
-    """Reads what `save_memory` wrote.
-
-    Raises:
-      ValueError: if the file is no memory, is damaged, or is of another game.
-      OSError: if it cannot be opened.
-    """
-    with pathlib.Path(path).open("rb") as raw:
-        try:
-            with np.load(raw, allow_pickle=False) as file:
-                found = {name: file[name] for name in ("game", *Memory._fields)}
-        except Exception as error:  # Zip and NumPy have many for a file that is damaged.
-            raise ValueError(
-                f"{path} is not a player's memory: give a file that save_memory wrote"
-            ) from error
-    if str(found["game"]) != game.name:
-        raise ValueError(
-            f"{path} is a memory of {found['game']}, not of {game.name}: use it with that game"
-        )
-    return Memory(*(jnp.asarray(found[name]) for name in Memory._fields))

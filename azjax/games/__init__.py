@@ -1,4 +1,12 @@
-"""The games, by name: `make("tic_tac_toe")`."""
+"""The games, by name: `make("tic_tac_toe")`.
+
+Installed packages add theirs by an entry point of the group `azjax.games`, the name of which is
+the game's, and which is a function that returns a `Game`.
+"""
+
+import functools
+import importlib.metadata
+from importlib.metadata import EntryPoints
 
 from azjax.game import Game
 from azjax.games import connect_four, tic_tac_toe
@@ -10,16 +18,21 @@ _REGISTRY = {
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names that `make` knows."""
-    return tuple(_REGISTRY)
+    """Returns the names that `make` knows, those of installed packages last."""
+    return (*_REGISTRY, *(name for name in _installed().names if name not in _REGISTRY))
 
 
+def _installed() -> EntryPoints:
+    return importlib.metadata.entry_points(group="azjax.games")
+
+
+@functools.cache
 def make(name: str) -> Game:
-    """Returns the game of that name.
+    """Returns the game of that name, every time the same object.
 
     Raises:
       ValueError: if there is none.
     """
-    if name not in _REGISTRY:
+    if name not in available():
         raise ValueError(f"unknown game {name!r}: use one of {', '.join(available())}")
-    return _REGISTRY[name]()
+    return (_REGISTRY.get(name) or _installed()[name].load())()

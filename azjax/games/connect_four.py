@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.game import Encoding, Game, Symmetries, observation_planes
+from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
 
 _ROWS, _COLUMNS = 6, 7
 
@@ -63,10 +63,7 @@ class State(NamedTuple):
         return drawing.board(cells, (_ROWS, _COLUMNS), LINES, **look)
 
     def _repr_svg_(self) -> str | None:
-        def draw(cells):
-            return drawing.board(cells, (_ROWS, _COLUMNS), LINES)
-
-        return drawing.draw_states(draw, self.board, _ROWS * _COLUMNS)
+        return drawing.draw_states(State.draw, self, np.ndim(self.player))
 
 
 def init() -> State:
@@ -97,7 +94,7 @@ def legal_actions(state: State) -> jax.Array:
     return (state.board[:_COLUMNS] == 0) & ~state.over
 
 
-def observe(state: State, encoding: Encoding) -> jax.Array:
+def observe(state: State, encoding: str) -> jax.Array:
     """Returns the planes `bool [6, 7, C]`; see `game.observation_planes`."""
     return observation_planes(state.board, state.player, (_ROWS, _COLUMNS), encoding)
 
@@ -127,12 +124,14 @@ def make() -> Game:
         board_shape=(_ROWS, _COLUMNS),
         max_plies=_ROWS * _COLUMNS,
         enumerable=False,
+        encodings=ENCODINGS,
         init=init,
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        symmetries=symmetries(),
         render=render,
+        symmetries=symmetries(),
+        draw=State.draw,
     )

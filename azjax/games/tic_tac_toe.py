@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax import drawing
-from azjax.game import Encoding, Game, Symmetries, observation_planes
+from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
 
 LINES = np.array(  # The eight ways to win.
     [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
@@ -42,7 +42,7 @@ class State(NamedTuple):
         return drawing.board(np.asarray(self.board), (3, 3), LINES, **look)
 
     def _repr_svg_(self) -> str | None:
-        return drawing.draw_states(lambda cells: drawing.board(cells, (3, 3), LINES), self.board, 9)
+        return drawing.draw_states(State.draw, self, np.ndim(self.player))
 
 
 def init() -> State:
@@ -69,9 +69,14 @@ def legal_actions(state: State) -> jax.Array:
     return (state.board == 0) & ~state.over
 
 
-def observe(state: State, encoding: Encoding) -> jax.Array:
+def observe(state: State, encoding: str) -> jax.Array:
     """Returns the planes `bool [3, 3, C]`; see `game.observation_planes`."""
     return observation_planes(state.board, state.player, (3, 3), encoding)
+
+
+def board_text(states: State) -> str:
+    """Writes the boards of states `[..., 9]`, one after the other, as characters of `.XO`."""
+    return "".join(".XO"[mark] for mark in np.ravel(states.board))
 
 
 def render(state: State) -> str:
@@ -145,12 +150,14 @@ def make() -> Game:
         board_shape=(3, 3),
         max_plies=9,
         enumerable=True,
+        encodings=ENCODINGS,
         init=init,
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        symmetries=symmetries(),
         render=render,
+        symmetries=symmetries(),
+        draw=State.draw,
     )

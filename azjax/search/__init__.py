@@ -1,30 +1,52 @@
 """Batched Monte Carlo tree search over any evaluator, on `mctx`.
 
-PUCT is AlphaZero's search, Gumbel is Gumbel AlphaZero's, UCT is the classic one, which knows
-no priors. All see values in [-1, 1], never an illegal action at any depth, and games that end
-inside the tree. `mctx` holds the tree; the walk through it is written here for games, which
-have no moves after their end (`tree.py`).
+`PUCT` is AlphaZero's search, `Gumbel` is Gumbel AlphaZero's, `UCT` is the classic one, which
+knows no priors; whatever has the members of `Algorithm` is another. All see values in [-1, 1],
+never an illegal action at any depth, and games that end inside the tree. `mctx` gives the tree
+and Gumbel's selection; the walk through the tree is written here for games, which have no moves
+after their end (`simulate.py`).
 """
 
-from azjax.search.gumbel import considered_visits
+from azjax.search.algorithm import (
+    Algorithm,
+    Roots,
+    SearchResult,
+    Selection,
+    make_result,
+    visit_shares,
+)
+from azjax.search.gumbel import Gumbel, considered_visits
 from azjax.search.make import Resumable, Search, make_resumable, make_search
-from azjax.search.plan import SearchConfig, SearchResult
-from azjax.search.puct import Terms, puct_action, puct_terms
+from azjax.search.puct import PUCT, Terms, puct_action, puct_terms
 from azjax.search.retrace import History, retrace
-from azjax.search.uct import uct_action
+from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.search.uct import UCT, uct_action
+
+ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
 __all__ = [
+    "ALGORITHMS",
+    "NEVER",
+    "PUCT",
+    "ROOT",
+    "UCT",
+    "Algorithm",
+    "Gumbel",
     "History",
     "Resumable",
+    "Roots",
     "Search",
-    "SearchConfig",
     "SearchResult",
+    "Selection",
     "Terms",
+    "Tree",
     "considered_visits",
     "make_resumable",
+    "make_result",
     "make_search",
     "puct_action",
     "puct_terms",
     "retrace",
     "uct_action",
+    "visit_shares",
 ]

@@ -1,76 +1,118 @@
-# mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false, reportOperatorIssue=false
 """Gumbel AlphaZero (Danihelka et al. 2022, "Policy improvement by planning with Gumbel")."""
 
+import dataclasses
 import functools
-import math
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import mctx
-import numpy as np
 
-from azjax.search.plan import NEVER, Plan, make_result
+from azjax.search.algorithm import Roots, Selection, make_result
+from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
-def considered_visits(max_considered: int, num_simulations: int) -> np.ndarray:
-    """The order of sequential halving (Karnin et al. 2013), as Gumbel AlphaZero uses it.
+@dataclasses.dataclass(frozen=True)
+class Gumbel:
+    """Gumbel AlphaZero: sequential halving at the root, the improved policy below it.
 
-    Returns:
-      `int32 [max_considered + 1, num_simulations]`: in row `m`, with `m` actions to consider,
-      the number of visits that the action to visit next has had.
+    It is better than PUCT with few simulations.
     """
-    table = np.zeros((max_considered + 1, num_simulations), np.int32)
-    for considered, row in enumerate(table):
-        filled, visits, left = 0, 0, max(considered, 1)
-        halvings = max(math.ceil(math.log2(left)), 1)
-        while filled < num_simulations:
-            more = max(1, num_simulations // (halvings * left))  # For each of those left.
-            phase = np.repeat(np.arange(visits, visits + more), left)
-            row[filled : filled + len(phase)] = phase[: num_simulations - filled]
-            filled, visits = filled + len(phase), visits + more
-            left = max(2, left // 2) if considered > 1 else 1
-    return table
 
+    algorithm: Literal["gumbel"] = "gumbel"
+    """Gumbel AlphaZero's search."""
+    num_simulations: int = 32
+    """Positions evaluated per move, beside the root. Paper: 2 to 200 in Go."""
+    gumbel_scale: float = 1.0
+    """Scale of the noise that chooses among the root's actions. Paper: 1."""
+    max_considered_actions: int = 16
+    """Root actions that sequential halving starts with. Paper: 16."""
+    value_scale: float = 0.1
+    """Weight of Q against the prior's logits. Paper: 0.1, with Q in [0, 1]."""
+    maxvisit_init: float = 50.0
+    """Visits added to the largest count in that weight. Paper: 50."""
 
-def plan_gumbel(config, root, invalid, keys, explore, schedule) -> Plan:
-    """Gumbel AlphaZero: sequential halving at the root, the improved policy below it."""
-    num_actions = invalid.shape[-1]
-    max_considered = min(config.max_considered_actions, num_actions)
-    gumbel = jnp.zeros(invalid.shape)
-    if explore:
-        draw = functools.partial(jax.random.gumbel, shape=(num_actions,))
-        gumbel = config.gumbel_scale * jax.vmap(draw)(keys)
-    if schedule is None:
-        schedule = considered_visits(max_considered, config.num_simulations)
-    considered = jnp.minimum(max_considered, jnp.sum(~invalid, axis=-1))
-    # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value,
-        value_scale=config.value_scale / 2,
-        maxvisit_init=config.maxvisit_init,
-        rescale_values=False,
-    )
+    is_deterministic = True  # Without noise, ties go to the lowest action.
 
-    def select_below(tree, node):
-        return mctx.gumbel_muzero_interior_action_selection(
-            None, tree, node, None, qtransform=qtransform
+    def __post_init__(self):
+        check_types("search", self)
+        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
+        check_range("search", self, "max_considered_actions", 1)
+        check_range("search", self, "gumbel_scale value_scale maxvisit_init", 0)
+
+    def select(self, roots: Roots) -> Selection:
+        """Halves the roots' actions in turns; draws with the Gumbel noise alone."""
+        num_actions = roots.legal.shape[-1]
+        gumbel = jnp.zeros(roots.legal.shape)
+        if roots.add_noise is not False:
+            draw = functools.partial(jax.random.gumbel, shape=(num_actions,))
+            scale = jnp.where(roots.add_noise, self.gumbel_scale, 0.0)
+            gumbel = scale * jax.vmap(draw)(roots.keys)
+        considered = jnp.minimum(
+            self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
+        )
+        visits_wanted = considered_visits(
+            considered,
+            roots.budget,
+            self.num_simulations,
+            min(self.max_considered_actions, num_actions),
+        )
+        # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
+        qtransform: Any = functools.partial(
+            mctx.qtransform_completed_by_mix_value,
+            value_scale=self.value_scale / 2,
+            maxvisit_init=self.maxvisit_init,
+            rescale_values=False,
         )
 
-    def finish(tree):
-        completed = jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
-        improved = jnp.where(invalid, NEVER, root.prior_logits + completed)
-        visits = tree.children_visits[:, tree.ROOT_INDEX]
-        finalist = visits == jnp.max(visits, axis=-1, keepdims=True)
-        action = jnp.argmax(jnp.where(finalist, gumbel + improved, -jnp.inf), axis=-1)
-        return make_result(tree, action.astype(jnp.int32), jax.nn.softmax(improved))
+        select: Any = mctx.gumbel_muzero_interior_action_selection
 
-    extra = (gumbel, jnp.asarray(schedule)[considered])
-    select_root = functools.partial(_halving_action, qtransform)
-    return Plan(root, invalid, select_root, select_below, finish, extra)
+        def below(tree: Tree, node: jax.Array) -> jax.Array:
+            return select(None, tree, node, None, qtransform=qtransform)
+
+        def finish(tree):
+            completed = jax.vmap(qtransform, in_axes=(0, None))(tree, ROOT)
+            improved = jnp.where(roots.legal, roots.logits + completed, NEVER)
+            visits = tree.children_visits[:, ROOT]
+            finalist = visits == jnp.max(visits, axis=-1, keepdims=True)
+            action = jnp.argmax(jnp.where(finalist, gumbel + improved, -jnp.inf), axis=-1)
+            return make_result(tree, action, jax.nn.softmax(improved))
+
+        at_root = functools.partial(_halving_action, qtransform)
+        return Selection(roots.logits, at_root, below, finish, (gumbel, visits_wanted))
 
 
-def _halving_action(qtransform, tree: mctx.Tree, node: jax.Array) -> jax.Array:
+def considered_visits(
+    considered: jax.Array, budget: int | jax.Array, length: int, most: int
+) -> jax.Array:
+    """The order of sequential halving (Karnin et al. 2013), as Gumbel AlphaZero uses it.
+
+    In each phase the actions left are visited equally often, so often that every phase takes an
+    equal share of the budget; then the better half is left. Two stay to the end.
+
+    Args:
+      considered: `int32 [B]`, actions to start with.
+      budget: simulations expected.
+      length: simulations made at most.
+      most: the largest number in `considered`.
+
+    Returns:
+      `int32 [B, length]`: the visits that the action has had that simulation `i` visits.
+    """
+    i = jnp.arange(length)
+    left = jnp.maximum(considered, 1)[:, None]
+    phases = sum(left > 2**k for k in range(1, max(most, 2).bit_length())) + 1
+    start = visits = wanted = jnp.zeros((len(considered), length), jnp.int32)
+    for _ in range(max(most - 1, 1).bit_length()):
+        more = jnp.maximum(1, budget // (phases * left))  # For each of those left.
+        wanted = jnp.where(i >= start, visits + (i - start) // left, wanted)
+        start, visits = start + left * more, visits + more
+        left = jnp.where(left > 1, jnp.maximum(2, left // 2), 1)
+    return wanted
+
+
+def _halving_action(qtransform, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best of those that sequential halving has come to."""
     gumbel, visits_wanted = tree.extra_data
     visits = tree.children_visits[node]

@@ -1,35 +1,66 @@
-# mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
 """PUCT, AlphaZero's search (Silver et al. 2018, Methods, "Search")."""
 
+import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 
-from azjax.search.plan import NEVER, Plan, SearchConfig, draw_by_visits, make_result
+from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
+from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
-def plan_puct(config, root, invalid, keys, temperature, explore) -> Plan:
+@dataclasses.dataclass(frozen=True)
+class PUCT:
     """AlphaZero's search: `argmax Q + c P sqrt(N) / (1 + n)` at every node."""
-    keys = jax.vmap(jax.random.split)(keys)
-    key_noise, key_action = keys[:, 0], keys[:, 1]
-    if explore:
-        root = root.replace(prior_logits=_with_dirichlet(config, key_noise, root, invalid))
 
-    def finish(tree):
-        visits = tree.children_visits[:, tree.ROOT_INDEX]
-        action = jax.vmap(draw_by_visits)(key_action, visits, temperature)
-        return make_result(tree, action, visits / jnp.sum(visits, axis=-1, keepdims=True))
+    algorithm: Literal["puct"] = "puct"
+    """AlphaZero's search."""
+    num_simulations: int = 32
+    """Positions evaluated per move, beside the root. AlphaZero: 800."""
+    c_puct: float = 1.25
+    """Weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with Q in
+    [-1, 1], as here, that is 2.5."""
+    first_play_urgency: Literal["zero", "parent", "loss"] = "zero"
+    """Value assumed for an unvisited action: 0, the node's own, or -1. AlphaZero: loss for an
+    action of value in [0, 1], which is `loss` here."""
+    dirichlet_alpha: float = 0.3
+    """Concentration of the root noise over the legal actions. AlphaZero: 0.3 in chess, about
+    10 / (number of legal actions)."""
+    dirichlet_fraction: float = 0.25
+    """Share of the noise in the root's prior. AlphaZero: 0.25."""
 
-    select = functools.partial(puct_action, config)
-    return Plan(root, invalid, select, select, finish)
+    is_deterministic = True  # Ties go to the lowest action.
+
+    def __post_init__(self):
+        check_types("search", self)
+        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
+        check_range("search", self, "dirichlet_fraction", 0, 1)
+        check_range("search", self, "dirichlet_alpha", 0, above=True)
+        check_range("search", self, "c_puct", 0)
+
+    def select(self, roots: Roots) -> Selection:
+        """Mixes noise into the priors, and draws the action by the visits."""
+        keys = jax.vmap(jax.random.split)(roots.keys)
+        key_noise, key_action = keys[:, 0], keys[:, 1]
+        logits = roots.logits
+        if roots.add_noise is not False:
+            noisy = _with_dirichlet(self, key_noise, logits, roots.legal)
+            logits = jnp.where(roots.add_noise, noisy, logits)
+
+        def finish(tree):
+            visits = tree.children_visits[:, ROOT]
+            action = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
+            return make_result(tree, action, visit_shares(tree))
+
+        select = functools.partial(puct_action, self)
+        return Selection(logits, select, select, finish)
 
 
 class Terms(NamedTuple):
-    """What PUCT sees of the actions of one node; every leaf is `[A]`.
+    """What PUCT sees of a node's actions; each `float32 [A]`.
 
     Attributes:
       q: the mean outcome for the player to move, or the first-play urgency where unvisited.
@@ -44,7 +75,7 @@ class Terms(NamedTuple):
     score: jax.Array
 
 
-def puct_terms(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> Terms:
+def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
     """Scores the actions of one node of one tree.
 
     The score is `Q + c_puct P sqrt(N) / (1 + n)` (Silver et al. 2018), with Q in [-1, 1]
@@ -53,26 +84,26 @@ def puct_terms(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> Terms:
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
     unvisited = {"zero": 0.0, "parent": tree.node_values[node], "loss": -1.0}
-    q = jnp.where(visits > 0, tree.qvalues(node), unvisited[config.first_play_urgency])
+    q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
     exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
-    bonus = config.c_puct * exploration / (1 + visits)
+    bonus = settings.c_puct * exploration / (1 + visits)
     return Terms(q, prior, bonus, jnp.where(logits > NEVER, q + bonus, -jnp.inf))
 
 
-def puct_action(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> jax.Array:
+def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses the action of highest score in one node of one tree; ties go to the lowest."""
-    return jnp.argmax(puct_terms(config, tree, node).score).astype(jnp.int32)
+    return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
-def _with_dirichlet(config: SearchConfig, keys, root, invalid):
-    """Mixes Dirichlet noise over the *legal* actions into the root's prior.
+def _with_dirichlet(settings: PUCT, keys, logits, legal):
+    """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
     A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalised.
     """
-    alpha, fraction = config.dirichlet_alpha, config.dirichlet_fraction
-    num_actions = invalid.shape[-1]
+    alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
+    num_actions = legal.shape[-1]
     gammas = jax.vmap(lambda key: jax.random.loggamma(key, alpha, (num_actions,)))(keys)
-    noise = jax.nn.softmax(jnp.where(invalid, NEVER, gammas))
-    prior = (1 - fraction) * jax.nn.softmax(root.prior_logits) + fraction * noise
-    return jnp.where(invalid, NEVER, jnp.log(jnp.maximum(prior, 1e-30)))
+    noise = jax.nn.softmax(jnp.where(legal, gammas, NEVER))
+    prior = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
+    return jnp.where(legal, jnp.log(jnp.maximum(prior, 1e-30)), NEVER)

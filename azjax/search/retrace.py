@@ -1,6 +1,3 @@
-# mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
-# pyright: reportAttributeAccessIssue=false
 """A finished search grown again from its tree alone, one simulation at a time.
 
 The same code runs as in the search itself, with the finished tree in the place of game and
@@ -12,11 +9,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 
-from azjax.search.plan import Plan, SearchConfig
-from azjax.search.puct import Terms, puct_action, puct_terms
-from azjax.search.tree import simulate
+from azjax.search.algorithm import Selection
+from azjax.search.puct import PUCT, Terms, puct_action, puct_terms
+from azjax.search.simulate import Expansion, simulate
+from azjax.search.tree import ROOT, Tree, new_tree
 
 
 class History(NamedTuple):
@@ -36,74 +33,50 @@ class History(NamedTuple):
     terms: Terms
 
 
-def retrace(config: SearchConfig, tree: mctx.Tree) -> tuple[mctx.Tree, History]:
+def retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
     """Grows the tree of a finished PUCT search again; pure, to be jitted.
 
     Args:
-      config: what the search was made with. Its noise is in the tree already.
-      tree: one tree as `SearchResult.tree` holds it, without the batch axis.
+      settings: what the search was made with. Its noise is in the tree already.
+      tree: one tree of a `SearchResult`, without the batch axis.
 
     Returns:
-      The tree grown anew, with node numbers as embeddings, whose visits and values equal
-      those of `tree` if this is how it grew; and its history.
-
-    Raises:
-      ValueError: if the search was not PUCT.
+      The tree grown anew, with node numbers as embeddings, equal to `tree` if this is how it
+      grew; and its history.
     """
-    if config.algorithm != "puct":
-        raise ValueError(
-            f"a search by {config.algorithm} cannot be traced: search with algorithm='puct'"
-        )
-    select = functools.partial(puct_action, config)
-    plan = Plan(None, None, select, select, lambda tree: None)
+    select = functools.partial(puct_action, settings)
+    selection = Selection(tree.children_prior_logits, select, select, finish=lambda tree: tree)
     remember = functools.partial(_remember, tree)
     num_nodes = len(tree.node_visits)
 
     def grow(grown, k):
-        grown = simulate(plan, remember, num_nodes, None, jax.random.key(0), grown, k)
-        return grown, _snapshot(config, grown)
+        grown = simulate(selection, remember, num_nodes, jax.random.key(0), grown, k)
+        return grown, _snapshot(settings, grown)
 
-    root = _only_root(tree)
+    number, legal = jnp.full(1, ROOT), ~tree.root_invalid_actions[None]
+    logits, value = tree.children_prior_logits[number], tree.raw_values[number]
+    root = new_tree(logits, value, number, legal, num_nodes)
     grown, after = jax.lax.scan(grow, root, jnp.arange(num_nodes - 1))
-    before = _snapshot(config, root)
+    before = _snapshot(settings, root)
     history = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), before, after)
     return jax.tree.map(lambda leaf: leaf[0], grown), history
 
 
-def _only_root(tree: mctx.Tree) -> mctx.Tree:
-    """Forgets everything but the evaluated root; adds a batch axis."""
-    numbers = jnp.arange(len(tree.node_visits))
-    is_root = numbers == tree.ROOT_INDEX
-    tree = tree.replace(
-        node_visits=is_root.astype(tree.node_visits.dtype),
-        node_values=jnp.where(is_root, tree.raw_values, 0.0),
-        parents=jnp.full_like(tree.parents, tree.NO_PARENT),
-        action_from_parent=jnp.full_like(tree.action_from_parent, tree.NO_PARENT),
-        children_index=jnp.full_like(tree.children_index, tree.UNVISITED),
-        children_visits=jnp.zeros_like(tree.children_visits),
-        children_values=jnp.zeros_like(tree.children_values),
-        children_rewards=jnp.zeros_like(tree.children_rewards),
-        children_discounts=jnp.zeros_like(tree.children_discounts),
-        embeddings=numbers,
-    )
-    return jax.tree.map(lambda leaf: leaf[None], tree)
-
-
-def _remember(tree: mctx.Tree, params, key, actions, nodes):
+def _remember(tree: Tree, key, actions, nodes) -> Expansion:
     """Answers what game and evaluator answered, from what they left in the finished tree."""
-    del params, key
+    del key
     children = tree.children_index[nodes, actions]
-    output = mctx.RecurrentFnOutput(
+    return Expansion(
+        states=children,
         reward=tree.children_rewards[nodes, actions],
         discount=tree.children_discounts[nodes, actions],
-        prior_logits=tree.children_prior_logits[children],
+        logits=tree.children_prior_logits[children],
         value=tree.raw_values[children],
     )
-    return output, children
 
 
-def _snapshot(config: SearchConfig, grown: mctx.Tree) -> History:
+def _snapshot(settings: PUCT, grown: Tree) -> History:
     tree = jax.tree.map(lambda leaf: leaf[0], grown)
     nodes = jnp.arange(len(tree.node_visits))
-    terms = jax.vmap(functools.partial(puct_terms, config), in_axes=(None, 0))(tree, nodes)
+    terms = jax.vmap(functools.partial(puct_terms, settings), in_axes=(None, 0))(tree, nodes)
     return History(tree.node_visits, tree.node_values, tree.children_visits, terms)

@@ -1,142 +1,102 @@
-# mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
-# pyright: reportAttributeAccessIssue=false, reportAssignmentType=false
-# pyright: reportGeneralTypeIssues=false
-"""One simulation in a batch of trees: walk down, expand, back up.
+"""The search tree: mctx's, whose fields `Tree` names for type checkers.
 
-It does what `mctx.search` does, on the same tree, but keeps the path of a walk and updates
-the tree along it in place. (`mctx` carries the tree through a vmapped loop, which copies it
-at every step.) And a walk ends where a game ends, so that no tree is deeper than the game.
+A tree has `N` nodes; node 0 is the root.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, Protocol
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.search.plan import NEVER, Plan
+from azjax.game import State
+
+ROOT = 0
+UNVISITED = -1
+NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
 
 
-class _Walk(NamedTuple):
-    """Walks on their way down, one in each tree.
+class Tree(Protocol):
+    """`B` search trees; functions about one tree see the same without the axis `B`.
 
     Attributes:
-      depth: `int32 []`, moves made below the root.
-      node: `int32 [B]`, where each walk is, or ended.
-      action: `int32 [B]`, the action chosen there.
-      nodes: `int32 [D, B]`, the nodes passed; N where a walk had ended.
-      actions: `int32 [D, B]`, the actions chosen there.
+      node_visits: `int32 [B, N]`; a node that does not exist yet has none.
+      raw_values: `float32 [B, N]`, the evaluator's.
+      node_values: `float32 [B, N]`, means over the visits, for the player to move there.
+      parents: `int32 [B, N]`; -1 at the root, and for a node that does not exist yet.
+      action_from_parent: `int32 [B, N]`; -1 there, too.
+      children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
+      children_prior_logits: `float32 [B, N, A]`; `NEVER` where illegal.
+      children_visits: `int32 [B, N, A]`.
+      children_rewards: `float32 [B, N, A]`, to the player to move.
+      children_discounts: `float32 [B, N, A]`, see `game.Step`.
+      children_values: `float32 [B, N, A]`, means of the nodes after each action, for the player
+        to move there.
+      embeddings: the states, leaves `[B, N, ...]`.
+      root_invalid_actions: `bool [B, A]`, True = not allowed.
+      extra_data: what the algorithm noted, leaves `[B, ...]`.
     """
 
-    depth: jax.Array
-    node: jax.Array
-    action: jax.Array
-    nodes: jax.Array
-    actions: jax.Array
+    node_visits: jax.Array
+    raw_values: jax.Array
+    node_values: jax.Array
+    parents: jax.Array
+    action_from_parent: jax.Array
+    children_index: jax.Array
+    children_prior_logits: jax.Array
+    children_visits: jax.Array
+    children_rewards: jax.Array
+    children_discounts: jax.Array
+    children_values: jax.Array
+    embeddings: Any
+    root_invalid_actions: jax.Array
+    extra_data: Any
+
+    def replace(self, **changes: Any) -> "Tree":
+        """Returns the tree with other fields."""
+        ...
+
+    def qvalues(self, indices: Any) -> jax.Array:
+        """Returns `reward + discount * value` of each action in one node of each tree."""
+        ...
 
 
-def simulate(
-    plan: Plan,
-    recurrent: Callable,
-    max_depth: int,
-    params,
-    key: jax.Array,
-    tree: mctx.Tree,
-    simulation: jax.Array,
-) -> mctx.Tree:
-    """Adds one simulation to every tree.
+def new_tree(
+    logits: jax.Array,
+    value: jax.Array,
+    states: State,
+    legal: jax.Array,
+    num_nodes: int,
+    extra: Any = None,
+) -> Tree:
+    """Makes trees with room for `num_nodes` and nothing but their roots, visited once.
 
-    Args:
-      plan: how to choose actions.
-      recurrent: `(params, key, actions, states) -> (mctx.RecurrentFnOutput, states)`.
-      max_depth: the length of the longest game.
-      params: for `recurrent`.
-      key: for `recurrent`.
-      tree: the trees, `[B, ...]`.
-      simulation: `int32 []`, how many there were before; new nodes get the next number.
+    Of the roots, `logits` (the prior) and `legal` are `[B, A]`, `value` is `[B]`.
     """
-    batch = jnp.arange(tree.node_values.shape[0])
-    walk = _descend(plan, max_depth, tree)
-    child = tree.children_index[batch, walk.node, walk.action]
-    child = jnp.where(child == tree.UNVISITED, simulation + 1, child)
-    states = jax.tree.map(lambda leaf: leaf[batch, walk.node], tree.embeddings)
-    output, states = recurrent(params, key, walk.action, states)
-    edge = (batch, walk.node, walk.action)
-    tree = tree.replace(
-        children_index=tree.children_index.at[edge].set(child),
-        children_rewards=tree.children_rewards.at[edge].set(output.reward),
-        children_discounts=tree.children_discounts.at[edge].set(output.discount),
-        parents=tree.parents.at[batch, child].set(walk.node),
-        action_from_parent=tree.action_from_parent.at[batch, child].set(walk.action),
-        children_prior_logits=tree.children_prior_logits.at[batch, child].set(output.prior_logits),
-        raw_values=tree.raw_values.at[batch, child].set(output.value),
-        node_values=tree.node_values.at[batch, child].set(output.value),
-        node_visits=tree.node_visits.at[batch, child].add(1),
-        embeddings=jax.tree.map(
-            lambda leaf, new: leaf.at[batch, child].set(new), tree.embeddings, states
-        ),
+    size, num_actions = logits.shape
+    chex.assert_shape([legal, value], [(size, num_actions), (size,)])
+    chex.assert_tree_shape_prefix((states, extra), (size,))
+    node, edge = (size, num_nodes), (size, num_nodes, num_actions)
+
+    def with_root(root, fill=0):
+        leaf = jnp.full((size, num_nodes, *root.shape[1:]), fill, root.dtype)
+        return leaf.at[:, ROOT].set(root)
+
+    make: Any = mctx.Tree
+    return make(
+        node_visits=with_root(jnp.ones(size, jnp.int32)),
+        raw_values=with_root(value),
+        node_values=with_root(value),
+        parents=jnp.full(node, -1, jnp.int32),
+        action_from_parent=jnp.full(node, -1, jnp.int32),
+        children_index=jnp.full(edge, UNVISITED, jnp.int32),
+        children_prior_logits=with_root(logits),
+        children_visits=jnp.zeros(edge, jnp.int32),
+        children_rewards=jnp.zeros(edge, value.dtype),
+        children_discounts=jnp.zeros(edge, value.dtype),
+        children_values=jnp.zeros(edge, value.dtype),
+        embeddings=jax.tree.map(with_root, states),
+        root_invalid_actions=~legal,
+        extra_data=extra,
     )
-    return _back_up(tree, walk, output.value)
-
-
-def _descend(plan: Plan, max_depth: int, tree: mctx.Tree) -> _Walk:
-    """Follows the selection from every root until an unvisited action or a finished game."""
-    size, num_nodes = tree.node_values.shape
-    batch = jnp.arange(size)
-    root = jnp.full(size, tree.ROOT_INDEX)
-    action = jax.vmap(plan.select_root)(tree, root)
-    nodes = jnp.full((max_depth, size), num_nodes).at[0].set(root)
-    actions = jnp.zeros((max_depth, size), jnp.int32).at[0].set(action)
-
-    def below(walk):
-        """The next node of each walk, and whether it goes on there."""
-        child = tree.children_index[batch, walk.node, walk.action]
-        legal = jnp.any(tree.children_prior_logits[batch, child] > NEVER, axis=-1)
-        return child, (child != tree.UNVISITED) & legal
-
-    def goes_on(walk):
-        return jnp.any(below(walk)[1])
-
-    def step(walk):
-        child, moves = below(walk)
-        node = jnp.where(moves, child, walk.node)
-        chosen = jax.vmap(plan.select_below)(tree, node)
-        depth = walk.depth + 1
-        return _Walk(
-            depth=depth,
-            node=node,
-            action=jnp.where(moves, chosen, walk.action),
-            nodes=walk.nodes.at[depth].set(jnp.where(moves, child, num_nodes)),
-            actions=walk.actions.at[depth].set(chosen),
-        )
-
-    return jax.lax.while_loop(goes_on, step, _Walk(jnp.int32(0), root, action, nodes, actions))
-
-
-def _back_up(tree: mctx.Tree, walk: _Walk, value: jax.Array) -> mctx.Tree:
-    """Adds the leaves' values to all nodes on the way back to the roots."""
-    size, num_nodes = tree.node_values.shape
-    batch = jnp.arange(size)
-
-    def step(i, carry):
-        tree, below, value = carry
-        depth = walk.depth - i
-        node, action = walk.nodes[depth], walk.actions[depth]
-        passed = node < num_nodes  # The others are written to a node that does not exist.
-        reward = tree.children_rewards[batch, node, action]
-        back = reward + tree.children_discounts[batch, node, action] * value
-        value = jnp.where(passed, back, value)
-        # Every write depends on the read of the same array, so that XLA needs no copy.
-        count = tree.node_visits[batch, node]
-        mean = (tree.node_values[batch, node] * count + value) / (count + 1.0)
-        tree = tree.replace(
-            node_values=tree.node_values.at[batch, node].set(mean, mode="drop"),
-            node_visits=tree.node_visits.at[batch, node].set(count + 1, mode="drop"),
-            children_values=tree.children_values.at[batch, node, action].set(below, mode="drop"),
-            children_visits=tree.children_visits.at[batch, node, action].add(1, mode="drop"),
-        )
-        return tree, jnp.where(passed, mean, below), value
-
-    return jax.lax.fori_loop(0, walk.depth + 1, step, (tree, value, value))[0]

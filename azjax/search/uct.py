@@ -1,34 +1,67 @@
-# mctx's dataclasses hide their fields and shapes from type checkers.
-# pyright: reportCallIssue=false, reportIndexIssue=false, reportArgumentType=false
 """UCT, classic Monte Carlo tree search (Kocsis and Szepesvári 2006)."""
 
+import dataclasses
 import functools
+import math
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import mctx
 
-from azjax.search.plan import NEVER, Plan, SearchConfig, draw_by_visits, make_result
+from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
+from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 _UNTRIED = 1e6  # The score of an untried action, above all others.
 
 
-def plan_uct(config, root, invalid, keys, temperature) -> Plan:
-    """Classic search: `argmax Q + C sqrt(ln(N + 1) / n)`, every action once before that."""
+@dataclasses.dataclass(frozen=True)
+class UCT:
+    """Classic search: `argmax Q + C sqrt(ln(N + 1) / n)`, every action once before that.
 
-    def finish(tree):
-        visits = tree.children_visits[:, tree.ROOT_INDEX]
-        first = _earliest(visits, tree.children_index[:, tree.ROOT_INDEX])
-        drawn = jax.vmap(draw_by_visits)(keys, visits, temperature)
-        action = jnp.where(temperature > 0, drawn, first)
-        result = make_result(tree, action, visits / jnp.sum(visits, axis=-1, keepdims=True))
-        return result._replace(value=jnp.sum(result.action_weights * result.q_values, axis=-1))
+    It knows no priors and is at its best with random rollouts.
+    """
 
-    select = functools.partial(uct_action, config)
-    return Plan(root, invalid, select, select, finish)
+    algorithm: Literal["uct"] = "uct"
+    """Classic search, without priors."""
+    num_simulations: int = 32
+    """Positions evaluated per move, beside the root."""
+    exploration: float = math.sqrt(2)
+    """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
+    [0, 1]."""
+
+    is_deterministic = False  # It tries actions in random order.
+
+    def __post_init__(self):
+        check_types("search", self)
+        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
+        check_range("search", self, "exploration", 0)
+
+    def select(self, roots: Roots) -> Selection:
+        """Puts a random order of the actions in the place of the priors."""
+        keys = jax.vmap(jax.random.split)(roots.keys)
+        key_order, key_action = keys[0, 0], keys[:, 1]
+
+        def finish(tree):
+            visits = tree.children_visits[:, ROOT]
+            first = _earliest(visits, tree.children_index[:, ROOT])
+            drawn = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
+            action = jnp.where(roots.temperature > 0, drawn, first)
+            result = make_result(tree, action, visit_shares(tree))
+            value = jnp.sum(result.action_weights * result.q_values, axis=-1)
+            return result._replace(value=value, prior=None)
+
+        select = functools.partial(uct_action, self)
+        logits = random_order(key_order, roots.logits)
+        return Selection(logits, select, select, finish, prior=random_order)
 
 
-def uct_action(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> jax.Array:
+def random_order(key: jax.Array, logits: jax.Array) -> jax.Array:
+    """Returns uniform numbers in the place of logits `[B, A]`; `NEVER` stays."""
+    return jnp.where(logits > NEVER, jax.random.uniform(key, logits.shape), NEVER)
+
+
+def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses the action to follow from one node of one tree by UCB1.
 
     The score is `V + C sqrt(ln(N + 1) / n)` (Kocsis and Szepesvári 2006), with the mean V
@@ -39,8 +72,8 @@ def uct_action(config: SearchConfig, tree: mctx.Tree, node: jax.Array) -> jax.Ar
     visits = tree.children_visits[node]
     order = tree.children_prior_logits[node]
     legal = order > NEVER
-    total = (tree.node_visits[node] - (node == tree.ROOT_INDEX)).astype(jnp.float32)
-    bound = config.exploration * jnp.sqrt(jnp.log1p(total) / jnp.maximum(visits, 1))
+    total = (tree.node_visits[node] - (node == ROOT)).astype(jnp.float32)
+    bound = settings.exploration * jnp.sqrt(jnp.log1p(total) / jnp.maximum(visits, 1))
     score = jnp.where(visits > 0, tree.qvalues(node) + bound, _UNTRIED + order)
     return _earliest(jnp.where(legal, score, -jnp.inf), tree.children_index[node])
 

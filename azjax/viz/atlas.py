@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.files import replacing
 from azjax.game import Game
+from azjax.games import tic_tac_toe
 from azjax.oracle import Solution, symmetry_classes, true_values
 from azjax.verify import Verdict
 from azjax.viz.page import pack
@@ -148,10 +150,8 @@ def save_portrait(run_dir: str | os.PathLike[str], iteration: int, portrait: Por
     folder = pathlib.Path(run_dir) / "portraits"
     folder.mkdir(exist_ok=True)
     path = folder / f"{iteration:06d}.npz"
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
+    with replacing(path) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **_quantize(portrait))
-    os.replace(partial, path)
 
 
 def _quantize(portrait: Portrait) -> dict[str, Any]:
@@ -260,8 +260,7 @@ def atlas_data(
     ]
     legal = solution.legal[rows].astype(int)
     return {
-        "boards": _boards(game, solution, rows),
-        "shape": list(game.board_shape),
+        **_looks(game, solution, rows),
         "decisions": len(solution.decisions),
         "x2": pack(atlas.x * 2, "<u2"),
         "y": pack(atlas.y, "<u2"),
@@ -288,9 +287,10 @@ def check_atlas(atlas: Atlas, portraits: Portrait) -> None:
         )
 
 
-def _boards(game: Game, solution: Solution, rows: np.ndarray) -> str:
-    """The boards of some states, row by row, as characters: `.`, `X` and `O`."""
+def _looks(game: Game, solution: Solution, rows: np.ndarray) -> dict[str, Any]:
+    """Of some states: boards that the page can draw, or the texts of a game unknown to it."""
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    planes = np.asarray(jax.vmap(lambda state: game.observe(state, "absolute"))(states))
-    cells = planes.reshape(len(rows), -1, planes.shape[-1])
-    return "".join(np.where(cells[..., 0], "X", np.where(cells[..., 1], "O", ".")).ravel())
+    if game.draw is tic_tac_toe.State.draw:
+        return {"boards": tic_tac_toe.board_text(states), "shape": list(game.board_shape)}
+    each = (jax.tree.map(lambda leaf: leaf[i], states) for i in range(len(rows)))
+    return {"texts": [game.render(state) for state in each]}

@@ -2,19 +2,20 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import node, signed
-from azjax.game import State, Step, init_batch, play
+from azjax.game import Game, State, Step, init_batch, play
+from azjax.pictures import draw_state
 from azjax.player import Player
 from azjax.search import SearchResult, make_search
-from azjax.train import Config, make_parts
+from azjax.train import Parts
 
 Element = ElementTree.Element
 
@@ -55,27 +56,21 @@ class Searched(NamedTuple):
 
 
 def make_searcher(player: Player) -> Callable[[jax.Array, State, np.ndarray, float], Searched]:
-    """Builds `search(key, states [B, ...], temperature [B], noise) -> Searched`.
+    """Builds `search(key, states [B, ...], temperature [B], add_noise) -> Searched`.
 
-    It is the search of the player's training, and compiles once for every batch size. Noise is
-    a number: with 1 the search explores as in self-play, with 0 it does not.
+    It is the search of the player's training, and compiles once for every batch size, with noise
+    as in self-play and without.
     """
-    return functools.partial(_compiled(player.config), player.params)
+    return functools.partial(_compiled(player.parts), player.params)
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(config: Config) -> Callable[..., Searched]:
-    parts = make_parts(config)
+def _compiled(parts: Parts) -> Callable[..., Searched]:
+    look = make_search(parts.search, parts.game, parts.evaluate)
 
-    def search(params, key, states, temperature, noise) -> Searched:
-        settings = dataclasses.replace(
-            config.search,
-            dirichlet_fraction=config.search.dirichlet_fraction * jnp.asarray(noise),
-            gumbel_scale=config.search.gumbel_scale * jnp.asarray(noise),
-        )
+    def search(params, key, states, temperature, add_noise) -> Searched:
         keys = jax.random.split(key, temperature.shape[0])
-        look = make_search(settings, parts.game, parts.evaluate)
-        found = look(params, keys, states, temperature, True)
+        found = look(params, keys, states, temperature, add_noise)
         step = jax.vmap(functools.partial(play, parts.game))(states, found.action)
         over = jax.vmap(parts.game.is_over)(step.state)
         return Searched(found._replace(tree=None), step, over)
@@ -89,7 +84,7 @@ def analyse(player: Player, states: State) -> SearchResult:
     rows = np.minimum(np.arange(_BATCH), size - 1)
     padded = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], states)
     search = make_searcher(player)
-    found = search(jax.random.key(0), padded, np.zeros(_BATCH, np.float32), 0.0).found
+    found = search(jax.random.key(0), padded, np.zeros(_BATCH, np.float32), False).found
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:size], found)
 
 
@@ -111,17 +106,17 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
     """
     if num_games < 1:
         raise ValueError(f"num_games is {num_games}: use 1 or more")
-    game, settings, search = player.game, player.config.selfplay, make_searcher(player)
+    game, settings, search = player.game, player.parts.selfplay, make_searcher(player)
     batch = max(num_games, _BATCH)
     states, games = jax.device_get(init_batch(game, batch)), [[] for _ in range(batch)]
     goes_on = np.arange(batch) < num_games
     for ply in range(game.max_plies):
         temperature = settings.temperature if ply < settings.temperature_plies else 0.0
         temperatures = np.full(batch, temperature, np.float32)
-        searched = search(jax.random.fold_in(key, ply), states, temperatures, 1.0)
+        searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
         found, step, over = jax.device_get(searched)
         rows = (states, found.action, found.action_weights, found.value, step.reward)
-        _record(games, goes_on, rows, np.asarray(game.player(states)))
+        _record(games, goes_on, rows, np.asarray(jax.vmap(game.player)(states)))
         states, goes_on = step.state, goes_on & ~over
         if not goes_on.any():
             break
@@ -174,30 +169,30 @@ _CAPTION = (
 )
 
 
-def games_table(games: Sequence[Sequence[Move]]) -> GamesTable:
-    """Shows games move by move: the board, what the search found, and how it ended."""
-    bodies = [_body(number, moves) for number, moves in enumerate(games, start=1)]
+def games_table(game: Game, games: Sequence[Sequence[Move]]) -> GamesTable:
+    """Shows games move by move: the position, what the search found, and how it ended."""
+    bodies = [_body(game, number, moves) for number, moves in enumerate(games, start=1)]
     heads = [node("th", {"scope": "col"}, text) for text in _HEADINGS]
     head = node("thead", None, node("tr", None, *heads))
     caption = node("caption", None, _CAPTION)
     return GamesTable(node("table", {"class": "az-games"}, caption, head, *bodies))
 
 
-def _body(number: int, moves: Sequence[Move]) -> Element:
+def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
     title = f"Game {number}: {_result(moves)}"
     span = {"colspan": len(_HEADINGS), "scope": "rowgroup"}
     rows = [node("tr", None, node("th", span, title))]
     last = None
     for ply, move in enumerate(moves):
-        rows.append(_row(ply, move, last))
+        rows.append(_row(game, ply, move, last))
         last = move.action
     return node("tbody", None, *rows)
 
 
-def _row(ply: int, move: Move, last: int | None) -> Element:
+def _row(game: Game, ply: int, move: Move, last: int | None) -> Element:
     heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
-    size = 84 if np.size(move.state.board) <= 9 else 140
-    drawing = move.state.draw(values=heat, last=last, size=size)
+    size = 84 if math.prod(game.board_shape) <= 9 else 140
+    drawing = draw_state(game, move.state, size, values=heat, last=last)
     numbers = ", ".join(f"{p:.2f}" for p in move.probabilities)
     cells = [
         node("td", None, str(ply + 1)),

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from azjax.drawing import check_folder, node
+from azjax.files import replacing
 
 _SOURCES = (
     *("dom", "board", "words", "recorded", "atlas", "encoding", "play"),
@@ -84,9 +85,8 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
     """
     path = pathlib.Path(path)
     check_folder(path)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
-    os.replace(temporary, path)
+    with replacing(path) as beside:
+        beside.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
     return path
 
 

@@ -35,9 +35,8 @@ def position_table(solution: Solution, player: Player | None = None, name: str =
     """
     if player:
         check_game(player)
-    boards = solution.states.board
     table = {
-        "boards": "".join(".XO"[mark] for mark in boards.ravel()),
+        "boards": tic_tac_toe.board_text(solution.states),
         "lines": tic_tac_toe.LINES.tolist(),
         "truth": pack(true_values(solution), "i1"),
         "optimal": pack(solution.optimal @ (1 << np.arange(9)), "<u2"),

@@ -6,7 +6,7 @@ import numpy as np
 
 from azjax.drawing import winning_lines
 from azjax.games import tic_tac_toe
-from azjax.search import SearchConfig
+from azjax.search import PUCT
 from azjax.viz.layout import children_of, most_visited, tidy
 from azjax.viz.trace import Simulation, Trace, trace
 
@@ -16,11 +16,11 @@ _MOST_SHOWN = 48  # Nodes in one picture; the path of its simulation comes on to
 _DIGITS = 4
 
 
-def record(config: SearchConfig, tree: Any, row: int = 0, **about: Any) -> dict[str, Any]:
+def record(search: PUCT, tree: Any, row: int = 0, **about: Any) -> dict[str, Any]:
     """Turns a finished PUCT search of tic-tac-toe into JSON.
 
     Args:
-      config: what the search was made with.
+      search: what the search was made with.
       tree: `SearchResult.tree`.
       row: which of the batch.
       **about: what else to note, such as `title`, `evaluator`, `noise` and `seed`.
@@ -41,11 +41,11 @@ def record(config: SearchConfig, tree: Any, row: int = 0, **about: Any) -> dict[
     Raises:
       ValueError: if the tree cannot be traced; see `trace.trace`.
     """
-    traced = trace(config, tree, row)
+    traced = trace(search, tree, row)
     number = {int(node): i for i, node in enumerate(traced.nodes)}  # Old ones have gaps.
     states, visits = traced.states, traced.history.children_visits[-1, 0]
     return about | {
-        "c_puct": config.c_puct,
+        "c_puct": search.c_puct,
         "board": states.board[0].tolist(),
         "player": int(states.player[0]),
         "action": int(visits.argmax()),

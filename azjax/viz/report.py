@@ -1,6 +1,7 @@
 """The report of a training run: one page with its proof, its curves and its games."""
 
 import json
+import math
 import os
 import pathlib
 from collections.abc import Iterable
@@ -10,10 +11,13 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
-from azjax import metrics, oracle
+from azjax import metrics, oracle, runs
+from azjax.certificate import describe
+from azjax.config import Config
 from azjax.drawing import node, signed
-from azjax.game import State, init_batch
+from azjax.game import Game, State, init_batch
 from azjax.oracle import Solution
+from azjax.pictures import draw_state
 from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
@@ -21,23 +25,6 @@ from azjax.viz.chart import line_chart
 from azjax.viz.games import analyse, games_table, sample_games
 from azjax.viz.page import Section, write_page
 
-_CERTIFIED = {  # Names of `certificate.Certificate`, and what they are called here.
-    "game": "game",
-    "decision_states": "positions examined",
-    "blunders": "blunders, raw network",
-    "puct_blunders": "blunders, network + PUCT",
-    "gumbel_blunders": "blunders, network + Gumbel",
-    "num_simulations": "simulations of these searches",
-    "losing_lines_first": "losing lines, moving first",
-    "losing_lines_second": "losing lines, moving second",
-    "value_sign_errors": "wrong value signs",
-    "iterations": "iterations",
-    "moves": "self-play moves",
-    "seconds": "seconds, whole process",
-    "seed": "seed",
-    "device": "device",
-    "versions": "versions",
-}
 _CURVES = [  # Title, unit, whether logarithmic, and the lines by their names in the records.
     ("Loss", "", False, {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
     ("What the proof finds", "count, logarithmic", True, {
@@ -70,14 +57,14 @@ def write_report(
       checkpoint.CheckpointError: if there is no run, or no sound checkpoint.
     """
     run_dir = pathlib.Path(run_dir)
-    player = player or load(run_dir)
+    player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
-        *_certificate(run_dir / "certificate.json", player),
+        *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl")),
         *_atlas(run_dir, player, solution),
         _first_moves(player),
-        _games(player),
-        _configuration(player),
+        _games(player, config.seed),
+        _configuration(player, config),
     ]
     title = f"{run_dir.resolve().name}: {player.game.name.replace('_', ' ')}"
     return write_page(run_dir / "report.html", title, sections)
@@ -93,8 +80,6 @@ def facts(rows: Iterable[tuple[str, Any]]) -> Element:
 
 
 def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {version}" for name, version in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_words, value))
     if isinstance(value, int) and not isinstance(value, bool):
@@ -102,27 +87,21 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _certificate(path: pathlib.Path, player: Player) -> list[Section]:
+def _certificate(path: pathlib.Path, game: str, seed: int) -> list[Section]:
     if not path.exists():
         return []
     try:
         content = json.loads(path.read_text())
-        table = facts((words, content[name]) for name, words in _CERTIFIED.items())
-        perfect, unbeatable = content["perfect"], content["unbeatable"]
-        if (content["game"], content["seed"]) != (player.config.game, player.config.seed):
+        title, rows = describe(content)
+        if (content["game"], content["seed"]) != (game, seed):
             raise ValueError("it is another run's")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} is damaged, or of another run: python -m experiments.verify {path.parent} "
             f"--json > {path} makes it anew"
         ) from error
-    title = "Not proved: this player can be beaten"
-    if unbeatable:
-        title = "Unbeatable: no losing line from either seat"
-    if perfect:
-        title = "Perfect: optimal in every reachable position"
     intro = "Found by enumeration of every position in which there is something to decide."
-    return [Section(title, intro, element=table)]
+    return [Section(title, intro, element=facts(rows))]
 
 
 def _curves(records: list[dict]) -> list[Section]:
@@ -168,18 +147,19 @@ def _first_moves(player: Player) -> Section:
     rows = []
     for i, name in enumerate(names):
         state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
+        shares = [f"{100 * p:.0f}%" for p in policies[i]]
         pictures = [
-            _heat(state, policies[i], [f"{100 * p:.0f}%" for p in policies[i]], "network's policy"),
-            _heat(state, visits[i], [f"{n}" for n in visits[i]], "visits of the search"),
+            _heat(player.game, state, policies[i], shares, "network's policy"),
+            _heat(player.game, state, visits[i], list(map(str, visits[i])), "visits of the search"),
         ]
         values_said = f"network {signed(float(values[i]))}, search {signed(float(found.value[i]))}"
         caption = f"{name}: value for the player to move, {values_said}"
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     intro = (
         f"Left what the raw network would play, right what its search of "
-        f"{player.config.search.num_simulations} simulations visits, without noise."
+        f"{player.parts.search.num_simulations} simulations visits, without noise."
     )
-    if player.config.search.algorithm == "gumbel":
+    if player.parts.search.algorithm == "gumbel":
         intro += (
             " Gumbel's search visits every move that it considers, bad ones too, and its value "
             "is the mean of all visits."
@@ -187,10 +167,10 @@ def _first_moves(player: Player) -> Section:
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
 
 
-def _heat(state: State, shares: np.ndarray, labels: list[str], what: str) -> Element:
+def _heat(game: Game, state: State, shares: np.ndarray, labels: list[str], what: str) -> Element:
     heat = shares / max(float(shares.max()), 1e-9)
-    size = 150 if np.size(state.board) <= 9 else 280
-    picture = state.draw(values=heat, labels=labels, size=size).element
+    size = 150 if math.prod(game.board_shape) <= 9 else 280
+    picture = draw_state(game, state, size, values=heat, labels=labels).element
     picture.set("aria-label", f"{what}: {' '.join(labels)}")
     return picture
 
@@ -199,22 +179,22 @@ def _openings(player: Player) -> tuple[list[str], State]:
     """The starting position, and on a small board the first moves that differ by symmetry."""
     start = jax.device_get(init_batch(player.game, 1))
     if player.game.name != "tic_tac_toe":
-        return ["Empty board"], start
+        return ["The start"], start
     step = jax.jit(jax.vmap(lambda action: player.game.step(player.game.init(), action)[0]))
     after = jax.device_get(step(np.array([0, 1, 4])))
     names = ["Empty board", "After a corner", "After an edge", "After the centre"]
     return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
 
 
-def _games(player: Player) -> Section:
-    games = sample_games(player, jax.random.key(player.config.seed), 3)
-    intro = (
-        "Played by the final network as in training, with exploration, but from the empty board."
+def _games(player: Player, seed: int) -> Section:
+    games = sample_games(player, jax.random.key(seed), 3)
+    intro = "Played by the final network as in training, with exploration, but from the start."
+    table = node(
+        "div", {"class": "az-scroll", "tabindex": 0}, games_table(player.game, games).element
     )
-    table = node("div", {"class": "az-scroll", "tabindex": 0}, games_table(games).element)
     return Section("Games of self-play", intro, element=table)
 
 
-def _configuration(player: Player) -> Section:
-    settings = [("iteration", player.iteration), *flatten(player.config)]
+def _configuration(player: Player, config: Config) -> Section:
+    settings = [("iteration", player.iteration), *flatten(config)]
     return Section("Configuration", "", element=facts(settings))

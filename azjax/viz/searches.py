@@ -13,8 +13,7 @@ from azjax import games, oracle
 from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.games.tic_tac_toe import from_board
 from azjax.player import Player
-from azjax.search import SearchConfig, make_search
-from azjax.train import make_parts
+from azjax.search import PUCT, make_search
 from azjax.viz.positions import check_game
 from azjax.viz.recording import record
 
@@ -89,7 +88,7 @@ class Searcher:
         self.solution = oracle.solve(game)
         self._evaluators["exact"] = exact_evaluator(game, self.solution)
         if player:
-            network = make_parts(player.config).evaluate
+            network = player.parts.evaluate
             self._evaluators = {"network": network, **self._evaluators}
         self.evaluators = tuple(self._evaluators)
         self._compiled = functools.lru_cache(maxsize=32)(self._compile)
@@ -107,32 +106,30 @@ class Searcher:
         state = from_board(request.board)
         if state.over:
             raise ValueError("the game is over in this position: there is nothing to search")
-        settings = (request.evaluator, request.simulations, request.noise > 0)
-        tree = self._compiled(*settings)(
+        search = self._compiled(request.evaluator, request.simulations, request.noise > 0)
+        tree = search(
             self._params,
             jax.random.split(jax.random.key(request.seed), 1),
             jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state),
             jnp.float32(request.c_puct),
             jnp.float32(request.noise),
         )
-        config = _config(request.simulations, request.c_puct, request.noise)
+        settings = _settings(request.simulations, request.c_puct, request.noise)
         about = dataclasses.asdict(request) | {"title": title, "board": np.asarray(state.board)}
         return record(
-            config, tree, **{k: about[k] for k in ("title", "evaluator", "noise", "seed")}
+            settings, tree, **{k: about[k] for k in ("title", "evaluator", "noise", "seed")}
         )
 
-    def _compile(self, evaluator: str, simulations: int, explore: bool):
+    def _compile(self, evaluator: str, simulations: int, add_noise: bool):
         """One program for all values of c_puct and noise."""
 
         def search(params, keys, states, c_puct, noise):
-            config = _config(simulations, c_puct, noise)
-            search = make_search(config, self._game, self._evaluators[evaluator])
-            return search(params, keys, states, explore=explore).tree
+            settings = _settings(simulations, c_puct, noise)
+            search = make_search(settings, self._game, self._evaluators[evaluator])
+            return search(params, keys, states, add_noise=add_noise).tree
 
         return jax.jit(search)
 
 
-def _config(simulations, c_puct, noise) -> SearchConfig:
-    return SearchConfig(
-        "puct", num_simulations=simulations, c_puct=c_puct, dirichlet_fraction=noise
-    )
+def _settings(simulations, c_puct, noise) -> PUCT:
+    return PUCT(num_simulations=simulations, c_puct=c_puct, dirichlet_fraction=noise)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.search import History, SearchConfig, retrace
+from azjax.search import PUCT, Algorithm, History, retrace
 from azjax.viz.layout import depths_of
 
 
@@ -68,20 +68,20 @@ class Trace(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(config: SearchConfig):
+def _compiled(search: PUCT):
     """One program for all values of c_puct, which an explorer changes at will."""
 
     def grow(c_puct, tree):
-        return retrace(dataclasses.replace(config, c_puct=c_puct), tree)
+        return retrace(dataclasses.replace(search, c_puct=c_puct), tree)
 
     return jax.jit(grow)
 
 
-def trace(config: SearchConfig, tree: Any, row: int = 0) -> Trace:
+def trace(search: Algorithm, tree: Any, row: int = 0) -> Trace:
     """Rebuilds the history of a PUCT search.
 
     Args:
-      config: what the search was made with.
+      search: what the search was made with.
       tree: `SearchResult.tree`.
       row: which of the batch.
 
@@ -92,16 +92,16 @@ def trace(config: SearchConfig, tree: Any, row: int = 0) -> Trace:
     Raises:
       ValueError: if the search was not PUCT, or the tree did not grow with these settings.
     """
+    if not isinstance(search, PUCT):
+        raise ValueError(f"a search by {search.algorithm} cannot be traced: search with PUCT()")
     tree = jax.tree.map(lambda leaf: leaf[row], tree)
     grown, history = jax.device_get(
-        _compiled(dataclasses.replace(config, c_puct=0.0))(config.c_puct, tree)
+        _compiled(dataclasses.replace(search, c_puct=0.0))(search.c_puct, tree)
     )
     tree = jax.device_get(tree)
     same = np.array_equal(grown.node_visits, tree.node_visits)
     if not (same and np.array_equal(grown.children_index, tree.children_index)):
-        raise ValueError(
-            "this tree did not grow with these settings: pass the SearchConfig of its search"
-        )
+        raise ValueError("this tree did not grow with these settings: pass the PUCT of its search")
     depths = depths_of(tree.parents)
     simulations = (_simulation(tree, history, depths, k) for k in range(len(depths) - 1))
     reached = (np.maximum(tree.parents, 0), np.maximum(tree.action_from_parent, 0))

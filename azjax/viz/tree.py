@@ -7,6 +7,7 @@ import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
 from azjax.game import Game
+from azjax.pictures import draw_state
 from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 
@@ -161,9 +162,10 @@ def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: fl
     border = {"width": _BOX, "height": _HEIGHT, "fill": "#f6f8fa", "rx": (2, 12)[player]}
     border |= {"stroke": _FAINT if over else _BORDERS[player], "stroke-width": 1.5}
     last = int(nodes.actions[i]) if i else None
-    picture = state.draw(size=BOARD, last=last).element
-    picture.set("x", f"{(_BOX - BOARD) / 2:g}")
-    picture.set("y", "5")
+    picture = draw_state(game, state, BOARD, last=last).element
+    place = {"x": (_BOX - BOARD) / 2, "y": 5, "width": BOARD, "height": BOARD}
+    for name, number in place.items():  # Of any shape, it is fitted into this square.
+        picture.set(name, f"{number:g}")
     lines = [f"N {nodes.visits[i]}", f"Q {signed(nodes.values[i])}"]
     lines += [f"P {nodes.priors[i]:.2f}"] if i else []
     texts = [

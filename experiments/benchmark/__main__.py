@@ -5,25 +5,22 @@ from experiments import interrupts
 if __name__ == "__main__":
     interrupts.listen()
 
-import dataclasses
 import json
+import math
 import platform
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
 from azjax import certificate as certificates
+from azjax.drawing import check_folder
 from experiments import console, launch
-from experiments.benchmark.batch import time_batches
-from experiments.benchmark.devices import check_devices, split_cpu
+from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.matches import time_arena
 from experiments.benchmark.options import Options
-from experiments.benchmark.scale import model_scale
-from experiments.benchmark.starting import time_first_iteration
 from experiments.benchmark.stepping import time_explorer
-from experiments.benchmark.training import time_to_perfect, time_verification
+from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
 
 def measure(options: Options) -> dict:
@@ -32,8 +29,8 @@ def measure(options: Options) -> dict:
     machine = f"{launch.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
     machine += f", {count} device{'s' if count > 1 else ''}"
     print(f"{machine}; jax {jax.__version__}, python {platform.python_version()}")
-    results: dict = {"machine": machine, "devices": count, "versions": certificates.versions()}
-    return results | {name: _RUN[name](options) for name in options.measures}
+    results = {name: _RUN[name](options) for name in options.measures}
+    return {"machine": machine, "devices": count, "versions": certificates.versions()} | results
 
 
 def _speed(options: Options) -> list[dict]:
@@ -42,27 +39,21 @@ def _speed(options: Options) -> list[dict]:
     return time_speed(options)
 
 
-def _profile(options: Options) -> str:
-    from experiments.benchmark.profiling import write_profile  # It needs pgx, too.
-
-    return write_profile(options)
-
-
-def _time_to_perfect(options: Options) -> list[dict]:
-    return [dataclasses.asdict(run) for run in time_to_perfect(options)]
-
-
-_RUN: dict[str, Callable[[Options], Any]] = {
+_RUN: dict[str, Callable[[Options], list[dict]]] = {
     "speed": _speed,
     "batch": time_batches,
-    "scale": model_scale,
     "first_iteration": time_first_iteration,
-    "profile": _profile,
-    "time_to_perfect": _time_to_perfect,
+    "time_to_perfect": time_to_perfect,
+    "many_seeds": time_many_seeds,
     "verification": time_verification,
-    "arena": lambda options: time_arena(),
+    "arena": time_arena,
     "explorer": lambda options: time_explorer(),
 }
+
+
+def split_cpu(options: Options) -> None:
+    """Splits the CPU into devices that divide what is dealt out, before JAX's first computation."""
+    launch.spread(0, math.gcd(*(number for _, number in options.shared())))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,10 +68,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     options = console.parse(Options, arguments, "experiments.benchmark")
-    options.check_files()
+    check_folder(options.out)
+    if options.out.is_dir():
+        raise ValueError(f"--out is {options.out}, which is a folder: use the name of a file")
     if arguments is None:
         split_cpu(options)
-    check_devices(options, jax.device_count())
+    options.check_devices(jax.device_count())
     with console.no_mistakes():
         results = measure(options)
     options.out.write_text(json.dumps(results, indent=2) + "\n")

@@ -6,6 +6,7 @@ import tempfile
 
 from azjax.viz import page
 from azjax.viz.searches import Request, Searcher
+from experiments.benchmark.measuring import show
 from experiments.browser import open_browser
 
 _STEP_THROUGH = """async () => {
@@ -22,7 +23,7 @@ _STEP_THROUGH = """async () => {
 }"""
 
 
-def time_explorer(simulations: int = 200) -> dict[str, float]:
+def time_explorer(simulations: int = 200) -> list[dict]:
     """Times every step through a search, from the click to the painted picture."""
     recording = Searcher().record(Request(evaluator="rollout", simulations=simulations))
     data = {"recordings": [recording], "evaluators": ["rollout"], "lines": []}
@@ -34,9 +35,6 @@ def time_explorer(simulations: int = 200) -> dict[str, float]:
         times = tab.evaluate(_STEP_THROUGH)
     if len(times) != 3 * simulations:
         raise RuntimeError(f"{len(times)} steps were made and {3 * simulations} expected")
-    found = {"median": statistics.median(times), "slowest": max(times)}
-    print(
-        f"a step of the explorer, {simulations} simulations, click to paint: median "
-        f"{found['median']:.0f} ms, slowest of {len(times)} {found['slowest']:.0f} ms"
-    )
-    return found
+    title = f"a step of the explorer, {simulations} simulations, click to paint"
+    row = {"median, ms": statistics.median(times), "slowest, ms": max(times), "steps": len(times)}
+    return show(title, [row])

@@ -7,7 +7,8 @@ policies with their defaults, and games restart in a scan of fixed length. Nothi
 in here.
 """
 
-from typing import Any, NamedTuple
+import functools
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -52,30 +53,11 @@ class Move(NamedTuple):
     terminated: jax.Array
 
 
-class TrainState(NamedTuple):
-    """Parameters, statistics and the optimiser's state."""
-
-    variables: Any
-    opt_state: Any
-
-
 def make_network(channels: int, blocks: int):
     """Returns `init(key) -> variables` and `evaluate(variables, observation)`."""
-    network = ResNet(channels, blocks)
-
-    def init(key):
-        return network.init(key, jnp.zeros((1, 3, 3, 2)), train=False)
-
-    def evaluate(variables, observation):
-        return network.apply(variables, observation, train=False)
-
-    return init, evaluate
-
-
-def trivial(variables, observation):
-    """A network that costs nothing: all moves alike, all positions even."""
-    del variables
-    return jnp.zeros((len(observation), 9)), jnp.zeros(len(observation))
+    network, observation = ResNet(channels, blocks), jnp.zeros((1, 3, 3, 2))
+    evaluate = functools.partial(network.apply, train=False)
+    return lambda key: network.init(key, observation, train=False), evaluate
 
 
 def init_games(key, games: int):
@@ -143,13 +125,12 @@ def make_learner(channels: int, blocks: int):
         return total + jnp.mean(optax.l2_loss(value, outcome)), updated["batch_stats"]
 
     def init(variables):
-        return TrainState(variables, optimizer.init(variables["params"]))
+        return variables, optimizer.init(variables["params"])
 
-    def update(state: TrainState, observation, policy, outcome):
-        params, stats = state.variables["params"], state.variables["batch_stats"]
+    def update(state, observation, policy, outcome):
+        params, stats = state[0]["params"], state[0]["batch_stats"]
         grads, stats = jax.grad(loss, has_aux=True)(params, stats, observation, policy, outcome)
-        updates, opt_state = optimizer.update(grads, state.opt_state)
-        params = optax.apply_updates(params, updates)
-        return TrainState({"params": params, "batch_stats": stats}, opt_state)
+        updates, opt_state = optimizer.update(grads, state[1])
+        return {"params": optax.apply_updates(params, updates), "batch_stats": stats}, opt_state
 
     return init, update

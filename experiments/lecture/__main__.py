@@ -11,15 +11,14 @@ if __name__ == "__main__":
 import dataclasses
 import functools
 import importlib.util
-import json
-import os
 import pathlib
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from azjax import checkpoint
+from azjax import runs
 from azjax.certificate import device_name, versions
+from azjax.files import write_json
 from azjax.settings import check_range
 from experiments import console
 from experiments.lecture import exploration, integration, learning, matches, network
@@ -64,7 +63,7 @@ def run(options: Options) -> int:
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("the plots need matplotlib: pip install 'azjax[plots]'")
     if options.run_dir is not None:
-        checkpoint.read_config(options.run_dir)
+        runs.read_config(options.run_dir)
     _check_writable(options.out)
     experiments = _experiments(options)
     with console.busy("solving the game…"):
@@ -116,9 +115,7 @@ def _write(options: Options, setup: Setup, experiments, computed) -> pathlib.Pat
         experiment.show(computed[experiment.title][0], page)
     path = page.write(options.out)
     results = {e.title: computed[e.title][0] for e in experiments}
-    temporary = options.out / "results.json.tmp"
-    temporary.write_text(json.dumps(results, indent=1))
-    os.replace(temporary, options.out / "results.json")
+    write_json(options.out / "results.json", results)
     return path
 
 

@@ -12,7 +12,7 @@ from azjax import games
 from azjax.arena import play_games
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
-from azjax.search import SearchConfig
+from azjax.search import UCT
 from experiments.lecture.setup import (
     ROOT_2,
     Setup,
@@ -35,13 +35,12 @@ _ROOM = 1_000  # Simulations that most searches here have room for.
 def _search(room: int):
     """Searches from the empty board: `(key, count, exploration, trees) -> SearchResult`."""
     game = games.make("tic_tac_toe")
-    config = SearchConfig("uct", num_simulations=room)
-    search = flexible_search(game, config, rollout_evaluator(game))
+    search = flexible_search(game, UCT(num_simulations=room), rollout_evaluator(game))
 
     @functools.partial(jax.jit, static_argnums=3)
     def run(key, count, exploration, trees):
         states = init_batch(game, trees)
-        result = search(None, jax.random.split(key, trees), states, count, exploration)
+        result = search(None, jax.random.split(key, trees), states, count, exploration=exploration)
         tree: Any = result.tree
         return result.action, result.visit_counts, _depths(tree.parents)
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from azjax import ratings
 from azjax.agents import Agent
-from azjax.arena import Games, play_games
+from azjax.arena import Results, play_games
 from azjax.oracle import count_games
 from experiments.lecture.setup import Setup, classic, random_player, searcher
 
@@ -81,7 +81,7 @@ def play_all(setup: Setup) -> list[dict]:
     return results
 
 
-def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Games:
+def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Results:
     """Plays with `first` moving first; MCTS is always named second, so as to compile once."""
     if first.startswith("MCTS") and not second.startswith("MCTS"):
         games = _play_from(setup, second, first, 1, many, key)
@@ -89,7 +89,7 @@ def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> G
     return _play_from(setup, first, second, 0, many, key)
 
 
-def _play_from(setup: Setup, one: str, other: str, seat: int, many: int, key) -> Games:
+def _play_from(setup: Setup, one: str, other: str, seat: int, many: int, key) -> Results:
     first, second = _player(setup, one), _player(setup, other)
     return play_games(setup.game, first, second, many, key, seat, batch_size=setup.batch_size)
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import presets, train
+from azjax.config import make_parts
 from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.player import load
-from azjax.search import SearchConfig
-from experiments.lecture.setup import ROOT_2, Setup, flexible_search
+from azjax.search import ALGORITHMS
+from experiments.lecture.setup import Setup, flexible_search
 
 SIMULATIONS = (2, 4, 8, 16, 32, 64, 128)
 # The algorithm, whether the network's priors count, and whether its values do.
@@ -54,15 +55,16 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
             raise ValueError(
                 f"{run_dir} was trained on {player.game.name}: give a run of {setup.game.name}"
             )
-        evaluate = train.make_parts(player.config).evaluate
+        evaluate = player.parts.evaluate
         return evaluate, player.params, f"the network of {run_dir}, iteration {player.iteration}"
     config, mesh = presets.get("default"), train.make_mesh()
     iterations = 2
-    parts, iterate = train.make_parts(config), train.make_iteration(config, mesh)
-    state = train.make_state(config, mesh)
+    parts = make_parts(config)
+    iterate = train.make_iteration(parts, mesh)
+    state = train.make_state(parts, jax.random.key(config.seed), mesh)
     for _ in range(iterations):
         state, _ = iterate(state)
-    params = parts.network.fold(jax.device_get(state.learner.average))
+    params = parts.network.fold(jax.device_get(state.learner.ema_params))
     return parts.evaluate, params, f"a network after {iterations} iterations of self-play"
 
 
@@ -81,13 +83,13 @@ def _blunders(setup: Setup, algorithm: Literal["puct", "uct"], evaluate: Evaluat
         _, outcome = rollout(None, key, states)
         return jnp.where(use_priors, logits, 0.0), jnp.where(use_values, value, outcome)
 
-    config = SearchConfig(algorithm, num_simulations=room)
-    search = flexible_search(setup.game, config, mix)
+    settings = ALGORITHMS[algorithm](num_simulations=room)
+    search = flexible_search(setup.game, settings, Evaluator(mix))
 
     @jax.jit
     def count(params, key, simulations):
         keys = jax.random.split(key, len(setup.solution.decisions))
-        return _count(setup, search(params, keys, states, simulations, ROOT_2).action)
+        return _count(setup, search(params, keys, states, simulations).action)
 
     return count
 

@@ -21,9 +21,9 @@ from azjax.agents import (
     tabulated,
 )
 from azjax.evaluators import Evaluator, rollout_evaluator
-from azjax.game import Game
+from azjax.game import Game, check_batch
 from azjax.oracle import Solution
-from azjax.search import SearchConfig, SearchResult, make_resumable
+from azjax.search import PUCT, UCT, SearchResult, make_resumable
 
 ROOT_2 = math.sqrt(2)
 Order = Literal["random", "last"]  # In which a learner tries untried moves.
@@ -84,20 +84,19 @@ def make_setup(quick: bool, seed: int) -> Setup:
 
 
 def flexible_search(
-    game: Game, config: SearchConfig, evaluate: Evaluator
+    game: Game, algorithm: UCT | PUCT, evaluate: Evaluator
 ) -> Callable[..., SearchResult]:
-    """Builds `search(params, keys, states, count, exploration)`, compiled once for all values.
+    """Builds `search(params, keys, states, count, **settings)`, compiled once for all values.
 
-    `count` is the number of simulations, at most `config.num_simulations`, and `exploration`
-    the constant C of UCT; both may be traced.
+    `count` is the number of simulations, at most `algorithm.num_simulations`, and `settings` are
+    other ones of the algorithm, such as `exploration` of UCT; all may be traced.
     """
 
-    def search(params, keys, states, count, exploration=ROOT_2):
-        setting = dataclasses.replace(config, exploration=exploration)
-        steps = make_resumable(setting, game, evaluate)
-        tree = steps.start(params, keys, states, None)
-        tree = steps.grow(params, keys, states, None, tree, 0, count)
-        return steps.finish(params, keys, states, None, tree)
+    def search(params, keys, states, count, **settings):
+        steps = make_resumable(dataclasses.replace(algorithm, **settings), game, evaluate)
+        tree = steps.start(params, keys, states, count)
+        tree = steps.grow(params, keys, states, count, tree, 0, count)
+        return steps.finish(params, keys, states, count, tree)
 
     return search
 
@@ -109,13 +108,12 @@ _ROOM = 500  # The most simulations of any MCTS player; one room for all, so one
 def _classic() -> Agent:
     """MCTS whose `params` are its simulations and C, so that all such players share programs."""
     game = games.make("tic_tac_toe")
-    config = SearchConfig("uct", num_simulations=_ROOM)
-    search = flexible_search(game, config, rollout_evaluator(game))
+    search = flexible_search(game, UCT(num_simulations=_ROOM), rollout_evaluator(game))
 
     def act(params, key, states):
         count, exploration = params
-        keys = jax.random.split(key, states.player.shape[0])
-        return decide(config, search(None, keys, states, count, exploration))
+        keys = jax.random.split(key, check_batch(game, states))
+        return decide(search(None, keys, states, count, exploration=exploration))
 
     return Agent("MCTS", act, nodes=_ROOM + 1)
 
@@ -141,12 +139,7 @@ def searcher(name: str) -> Agent:
 
 
 @functools.cache
-def _learner(expansion: Order) -> Agent:
-    game = games.make("tic_tac_toe")
-    return persistent_agent(game, PersistentConfig(expansion=expansion, capacity=2**13))
-
-
 def learner(simulations: int, expansion: Order = "last") -> Agent:
     """The lecture's MCTSSolver: one tree for all moves and games."""
-    agent = _learner(expansion)
-    return agent._replace(name=f"learner({simulations})", params=jnp.int32(simulations))
+    config = PersistentConfig(simulations, expansion=expansion, capacity=2**13)
+    return persistent_agent(games.make("tic_tac_toe"), config)

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import agents, checkpoint, presets, train
+from azjax import agents, checkpoint, presets, runs, train
 from azjax.arena import play_games, play_match
+from azjax.config import make_parts
 from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.games import tic_tac_toe
-from azjax.search import SearchConfig, make_search
+from azjax.search import PUCT, Gumbel, make_search
 from azjax.selfplay import Games, SelfPlayConfig, start_games, unroll
+from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
 
@@ -25,13 +27,12 @@ CONFIG = presets.smoke(presets.get("default"))
 def run_dir(tmp_path_factory):
     """A run whose parameters differ from their average, which is what plays."""
     path = tmp_path_factory.mktemp("api") / "run"
-    state = train.make_state(CONFIG, train.make_mesh())
+    state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), train.make_mesh())
     learner = state.learner
     learner = learner._replace(variables=jax.tree.map(lambda leaf: leaf + 1, learner.variables))
     state = dataclasses.replace(state, learner=learner, iteration=state.iteration + 7)
-    checkpoint.create_run(path, CONFIG)
-    with checkpoint.Checkpointer(path) as checkpointer:
-        checkpointer.save(state, 0.0)
+    runs.create_run(path, CONFIG)
+    checkpoint.save(path, state, 0.0)
     return path
 
 
@@ -68,16 +69,16 @@ def test_makes_every_game_by_name():
 def test_loads_a_player(as_type, run_dir):
     player = azjax.load(as_type(run_dir))
     assert player.game.name == "tic_tac_toe"
-    assert player.config == CONFIG
+    assert player.parts == make_parts(CONFIG)
     assert player.iteration == 7
     assert player.skipped == ()
 
 
 def test_the_player_is_the_averaged_network(player, states):
-    state = train.make_state(CONFIG, train.make_mesh())
-    parts = train.make_parts(CONFIG)
-    planes = jax.vmap(lambda s: parts.game.observe(s, CONFIG.network.encoding))(states)
-    logits, value, _ = parts.network.apply(state.learner.average, planes, False)
+    state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), train.make_mesh())
+    parts = make_parts(CONFIG)
+    planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
+    logits, value = parts.network.apply(state.learner.ema_params, planes)
     np.testing.assert_allclose(player.evaluate(states)[0], logits, atol=1e-5)
     np.testing.assert_allclose(player.evaluate(states)[1], value, atol=1e-5)
 
@@ -91,9 +92,9 @@ def test_evaluates_a_batch_of_positions(player, states):
     np.testing.assert_allclose(alone[1][0], value[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-def test_searches_a_batch_of_positions(algorithm, player, states):
-    found = player.search(jax.random.key(0), states, algorithm=algorithm, num_simulations=32)
+@pytest.mark.parametrize("search", [None, PUCT()], ids=["as trained", "another"])
+def test_searches_a_batch_of_positions(search, player, states):
+    found = player.search(jax.random.key(0), states, search, num_simulations=32)
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 32)
     assert found.action[1] == 2  # It wins at once.
     legal = jax.vmap(player.game.legal_actions)(states)
@@ -109,10 +110,14 @@ def test_a_search_has_the_settings_of_its_run(player, states):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"simulations": 8}, "unknown setting 'simulations': use one of .*num_simulations"),
+        (
+            {"simulations": 8},
+            "unknown setting 'simulations' of gumbel: use one of .*num_simulations",
+        ),
         ({"num_simulations": 0}, "num_simulations is 0: use 1 to 1000000"),
         ({"num_simulations": "8"}, "num_simulations is '8', which is not of type int"),
-        ({"algorithm": "alphabeta"}, "algorithm is 'alphabeta': use 'gumbel' or 'puct'"),
+        ({"c_puct": 1.0}, "unknown setting 'c_puct' of gumbel: use one of "),
+        ({"algorithm": "puct"}, "search.algorithm is 'puct': use 'gumbel'"),
     ],
 )
 def test_refuses_settings_that_no_search_has(settings, said, player, states):
@@ -138,15 +143,15 @@ WRONG = {
 }
 GAME = azjax.make("tic_tac_toe")
 UNIFORM = uniform_evaluator(GAME)
-PLAIN = make_search(SearchConfig(num_simulations=2), GAME, UNIFORM)
+PLAIN = make_search(Gumbel(num_simulations=2), GAME, UNIFORM)
 MOVERS = {
     "random": agents.random_agent(GAME),
     "perfect": None,  # Made from the solution, below.
     "network": agents.network_agent(GAME, lambda params, key, states: (states.board, None), None),
-    "search": agents.search_agent(GAME, SearchConfig(num_simulations=2), UNIFORM),
+    "search": agents.search_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
     "minimax": agents.minimax_agent(GAME, 1),
     "learner": agents.persistent_agent(GAME, agents.PersistentConfig(num_simulations=1)),
-    "clock": agents.anytime_agent(GAME, SearchConfig(num_simulations=2), UNIFORM),
+    "clock": agents.anytime_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
 }
 KEY = jax.random.key(0)
 
@@ -224,10 +229,11 @@ def test_a_search_that_does_not_fit_is_refused(player, states):
 
 
 def test_settings_of_numpy_are_as_good(player, states):
-    found = player.search(KEY, states, num_simulations=np.int64(3), c_puct=np.float32(1))
+    found = player.search(KEY, states, num_simulations=np.int64(3), value_scale=np.float32(1))
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)
 
 
+@pytest.mark.slow
 def test_a_second_call_compiles_nothing(run_dir, states, compilations):
     def play(player):
         player.evaluate(states)
@@ -243,10 +249,10 @@ def test_a_second_call_compiles_nothing(run_dir, states, compilations):
     assert compilations() > before
 
 
+@pytest.mark.slow
 def test_a_player_of_connect_four(tmp_path):
     config = dataclasses.replace(CONFIG, game="connect_four")
-    checkpoint.create_run(tmp_path / "run", config)
-    player = azjax.load(tmp_path / "run")
+    player = azjax.load(make_run(tmp_path / "run", config))
     states = init_batch(player.game, 2)
     assert player.evaluate(states)[0].shape == (2, 7)
     assert player.search(jax.random.key(0), states, num_simulations=4).action.shape == (2,)
@@ -256,11 +262,14 @@ def test_loads_what_this_number_of_devices_could_not_train(tmp_path):
     replay = dataclasses.replace(CONFIG.replay, shards=1)
     config = dataclasses.replace(CONFIG, replay=replay)
     with pytest.raises(ValueError, match="replay.shards is 1"):
-        train.check(config, jax.device_count())
-    checkpoint.create_run(tmp_path / "run", config)
-    with checkpoint.Checkpointer(tmp_path / "run") as checkpointer:
-        mesh = train.make_mesh(jax.devices()[:1])
-        checkpointer.save(train.make_state(config, mesh), 0.0)
+        train.check_parts(make_parts(config), jax.device_count())
+    runs.create_run(tmp_path / "run", config)
+    mesh = train.make_mesh(jax.devices()[:1])
+    checkpoint.save(
+        tmp_path / "run",
+        train.make_state(make_parts(config), jax.random.key(config.seed), mesh),
+        0.0,
+    )
     assert azjax.load(tmp_path / "run").skipped == ()
 
 

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +11,20 @@ import numpy as np
 import pytest
 
 from azjax import arena
-from azjax.agents import Agent, Decision, PersistentConfig, persistent_agent, random_agent
+from azjax.agents import (
+    Agent,
+    Decision,
+    PersistentConfig,
+    minimax_agent,
+    persistent_agent,
+    random_agent,
+)
 from azjax.agents import perfect_agent as make_perfect_agent
-from azjax.arena import play_games, play_match, random_openings, round_robin
+from azjax.arena import play_games, play_match, round_robin
+from azjax.evaluators import rollout_evaluator
 from azjax.games import tic_tac_toe as ttt
+from azjax.hashing import mix
+from azjax.openings import random_openings
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
 from tables import bench
@@ -67,6 +78,15 @@ def test_perfect_players_draw_one_game_per_seat(game, perfect):
     only = tally(0, 1, 0, 1)
     assert match == arena.Match("perfect", "other", only, only, deterministic=True)
     assert only.games == 1
+
+
+def test_players_who_play_out_at_random_play_many_games(game):
+    """What draws in an evaluator makes another game, though no move is drawn."""
+    first = minimax_agent(game, 1, rollout_evaluator(game))
+    match = play_match(game, first, first._replace(name="other"), 40, KEY)
+    assert not match.deterministic
+    for seat in (match.moving_first, match.moving_second):
+        assert seat.games == 20 and seat.distinct > 10
 
 
 def test_outcomes_are_the_first_named_players(game, perfect, lowest):
@@ -201,11 +221,11 @@ def test_digests_tell_all_games_of_tic_tac_toe_apart():
         boards, moves = boards[~over], moves[~over]
     games = np.concatenate(finished)
     assert len(games) == 255_168
-    mix = jax.jit(arena._mix)
-    digests = mix(jnp.zeros((len(games), 2), jnp.uint32), np.zeros(len(games), int))
+    digest = jax.jit(mix)
+    digests = digest(jnp.zeros((len(games), 2), jnp.uint32), np.zeros(len(games), int))
     for ply in range(9):
         made = games[:, ply]
-        digests = jnp.where(made[:, None] >= 0, mix(digests, made), digests)
+        digests = jnp.where(made[:, None] >= 0, digest(digests, made), digests)
     assert len(np.unique(np.asarray(digests), axis=0)) == 255_168
 
 
@@ -359,6 +379,22 @@ def test_a_learner_keeps_what_it_learnt(game, lowest):
 
 
 # Tournaments.
+
+
+def test_whatever_has_an_agent_plays(game, perfect, lowest):
+    """As a trained player does, in the place of its agent."""
+    trained = types.SimpleNamespace(agent=perfect)
+    match = play_match(game, trained, lowest, 2, KEY)
+    assert match == play_match(game, perfect, lowest, 2, KEY)
+    assert round_robin(game, [trained, lowest], 2, KEY) == round_robin(
+        game, [perfect, lowest], 2, KEY
+    )
+    assert same(
+        play_games(game, lowest, trained, 1, KEY), play_games(game, lowest, perfect, 1, KEY)
+    )
+    for wrong in ("perfect", types.SimpleNamespace(agent="perfect")):
+        with pytest.raises(ValueError, match="is no player: use an Agent, or what has one as its"):
+            play_match(game, wrong, lowest, 2, KEY)
 
 
 def test_round_robin_plays_every_pair_once(game, perfect, anyhow, lowest):

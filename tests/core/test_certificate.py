@@ -8,26 +8,37 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import train
-from azjax.certificate import Certificate, make_certifier, reached
-from azjax.search import SearchConfig, make_search
+from azjax import certificate as certificates
+from azjax.certificate import (
+    Certificate,
+    Examined,
+    make_certifier,
+    reached,
+    searches_to_examine,
+)
+from azjax.config import Config, make_parts
+from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig
-from azjax.train import Config
+from azjax.train import Parts
 from azjax.verify import Verdict, verify
 from tables import bench
 
 SIMULATIONS = 6
 # Far from the defaults, so that a search with other settings plays other moves.
-SEARCH = SearchConfig(
-    num_simulations=3,
-    c_puct=0.3,
-    first_play_urgency="loss",
-    dirichlet_fraction=0.9,
-    value_scale=1.5,
-    maxvisit_init=5.0,
-    max_considered_actions=3,
+PUCT_FAR = PUCT(num_simulations=3, c_puct=0.3, first_play_urgency="loss", dirichlet_fraction=0.9)
+GUMBEL_FAR = Gumbel(num_simulations=3, value_scale=1.5, maxvisit_init=5.0, max_considered_actions=3)
+SEARCHES = tuple(
+    dataclasses.replace(search, num_simulations=SIMULATIONS) for search in (PUCT_FAR, GUMBEL_FAR)
 )
-CONFIG = Config(seed=5, search=SEARCH, selfplay=SelfPlayConfig(games=48, plies=7))
+CONFIG = Config(seed=5, search=PUCT_FAR, selfplay=SelfPlayConfig(games=48, unroll_length=7))
+
+
+class TableParts(Parts):
+    """Parts whose network says what stands in a table."""
+
+    @property
+    def evaluate(self):
+        return bench("tic_tac_toe").evaluate
 
 
 @pytest.fixture(scope="module")
@@ -38,23 +49,46 @@ def table():
 
 @pytest.fixture(scope="module")
 def certificate(solution, table):
-    parts = train.make_parts(CONFIG)._replace(evaluate=bench("tic_tac_toe").evaluate)
-    certify = make_certifier(CONFIG, parts, solution, SIMULATIONS)
-    return certify(jax.tree.map(jnp.asarray, table), 11, 0.0)
+    certify = make_certifier(TableParts(*make_parts(CONFIG)), solution, SEARCHES)
+    return certify(jax.tree.map(jnp.asarray, table), 11, 0.0, 5)
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-def test_a_search_is_judged_with_the_settings_of_its_run(certificate, solution, table, algorithm):
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_search_is_judged_with_the_settings_given(certificate, solution, table, number):
     """Without noise, at temperature 0: `tests/mutations.py` tries everything else."""
-    config = dataclasses.replace(SEARCH, algorithm=algorithm, num_simulations=SIMULATIONS)
-    search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
+    search = make_search(SEARCHES[number], bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
     keys = jax.random.split(jax.random.key(0), len(solution.decisions))
     act = jax.jit(lambda table: search(table, keys, solution.decision_states).action)
     actions = np.asarray(act(jax.tree.map(jnp.asarray, table)))
     blunders = int((~solution.optimal[solution.decisions, actions]).sum())
-    assert getattr(certificate, f"{algorithm}_blunders") == blunders > 0
-    assert certificate.num_simulations == SIMULATIONS
-    assert certificate.puct_blunders != certificate.gumbel_blunders
+    examined = certificate.searches[number]
+    assert examined.algorithm == ("puct", "gumbel")[number]
+    assert (examined.num_simulations, examined.blunders) == (SIMULATIONS, blunders)
+    assert 0 < blunders != certificate.searches[1 - number].blunders
+
+
+@pytest.mark.parametrize("search", [PUCT_FAR, GUMBEL_FAR, UCT(exploration=0.1)])
+def test_a_run_is_examined_with_puct_and_gumbel_and_its_own_settings(search):
+    puct, gumbel = searches_to_examine(search, 9)
+    own = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
+    assert puct == dataclasses.replace(own["puct"], num_simulations=9)
+    assert gumbel == dataclasses.replace(own["gumbel"], num_simulations=9)
+
+
+def test_a_search_of_ones_own_is_examined_after_these():
+    @dataclasses.dataclass(frozen=True)
+    class Own(PUCT):
+        algorithm: str = "own"
+
+    own = Own(num_simulations=3, c_puct=0.3)
+    assert searches_to_examine(own, 9)[2:] == (dataclasses.replace(own, num_simulations=9),)
+
+
+def test_by_default_these_are_examined(solution, monkeypatch):
+    seen = []
+    monkeypatch.setattr(certificates, "check_trees", lambda search, *_: seen.append(search))
+    make_certifier(make_parts(CONFIG), solution)
+    assert tuple(seen) == searches_to_examine(PUCT_FAR, 32)
 
 
 def test_the_raw_network_is_judged_without_search(certificate, solution, table):
@@ -79,18 +113,14 @@ def test_a_certificate_tells_the_run(certificate):
 
 # What follows from the numbers.
 
-FAULTS = [
-    "blunders",
-    "puct_blunders",
-    "gumbel_blunders",
-    "losing_lines_first",
-    "losing_lines_second",
-]
+FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_second"]
 
 
 def with_faults(faults):
     zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
-    return Certificate(**zeros | {"versions": {}} | dict.fromkeys(faults, 1))
+    searches = tuple(Examined(name, 32, int(name in faults)) for name in FAULTS[:2])
+    ones = dict.fromkeys({*faults} - {*FAULTS[:2]}, 1)
+    return Certificate(**zeros | {"versions": {}, "searches": searches} | ones)
 
 
 @pytest.mark.parametrize("count", range(len(FAULTS) + 1))

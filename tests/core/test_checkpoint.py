@@ -1,6 +1,5 @@
 """Run directories: what is written is read back bit for bit, and damage is found out."""
 
-import asyncio
 import dataclasses
 import gc
 import json
@@ -9,7 +8,6 @@ import pickle
 import resource
 import shutil
 import sys
-import threading
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +15,17 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import checkpoint, presets, summary, train
-from azjax.checkpoint import Checkpointer, CheckpointError
+from azjax import arrays as trees
+from azjax import checkpoint, presets, runs, summary, train
+from azjax.checkpoint import CheckpointError
+from azjax.config import make_parts
 
 CONFIG = presets.smoke(presets.get("default"))
 
 
 @pytest.fixture(scope="module")
 def state():
-    return train.make_state(CONFIG, train.make_mesh())
+    return train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), train.make_mesh())
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,13 @@ def at(state, iteration):
 
 
 def make_run(run_dir, state, scores):
-    checkpoint.create_run(run_dir, CONFIG)
-    with Checkpointer(run_dir) as checkpointer:
-        for iteration, score in enumerate(scores, start=1):
-            checkpointer.save(at(state, iteration), score)
+    runs.create_run(run_dir, CONFIG)
+    for iteration, score in enumerate(scores, start=1):
+        checkpoint.save(run_dir, at(state, iteration), score)
 
 
 def restore(run_dir, **options):
-    return checkpoint.restore(run_dir, CONFIG, **options)
+    return checkpoint.restore(run_dir, make_parts(CONFIG), **options)
 
 
 def steps(run_dir):
@@ -96,14 +95,25 @@ def files(folder):
 )
 def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
     meshes = [train.make_mesh(jax.devices()[:n]) for n in (devices_before, devices_after)]
-    before = train.make_state(CONFIG, meshes[0])
+    before = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), meshes[0])
     make_run(tmp_path / "run", before, [0.0])
     after, skipped = restore(tmp_path / "run", mesh=meshes[1])
     assert skipped == []
     assert_same(after, at(before, 1))
-    expected = train.abstract_state(CONFIG, meshes[1])
+    expected = train.abstract_state(make_parts(CONFIG), meshes[1])
     for leaf, abstract in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
         assert leaf.sharding == abstract.sharding
+
+
+def test_types_that_numpy_does_not_know_come_back(tmp_path):
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    half = jnp.asarray([1.5, -2.0], jnp.bfloat16)
+    tree = {"a/b": half, "rest": (half[0], jnp.int32(3), jnp.zeros((0, 2), bool))}
+    trees.write(tmp_path / "tree", tree)
+    target = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), tree)
+    found = trees.read(tmp_path / "tree", target)
+    assert jax.tree.map(lambda x: x.dtype, found) == jax.tree.map(lambda x: x.dtype, tree)
+    jax.tree.map(np.testing.assert_array_equal, found, tree)
 
 
 def test_a_name_that_is_not_utf_8_is_as_good(state, tmp_path):
@@ -112,23 +122,19 @@ def test_a_name_that_is_not_utf_8_is_as_good(state, tmp_path):
     assert_same(restore(run_dir).state, at(state, 1))
 
 
-def test_when_one_array_cannot_be_written_the_others_say_nothing(state, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_is_told_once(state, tmp_path, monkeypatch):
     gc.collect()  # What other tests have left behind says nothing here, either.
     said = []
     monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(problem.exc_value))
-    monkeypatch.setattr(asyncio, "new_event_loop", asyncio.new_event_loop)
     make_run(tmp_path / "run", state, [0.0])
-    before, threads = files(tmp_path / "run"), {*threading.enumerate()}
+    before = files(tmp_path / "run")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Checkpointer(tmp_path / "run") as checkpointer:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
-        try:
-            with pytest.raises(CheckpointError, match="2 could not be written .*: make room"):
-                checkpointer.save(at(state, 2), 0.0)
-            for thread in {*threading.enumerate()} - threads:
-                threading.Thread.join(thread)  # Orbax's own `join` would raise the error again.
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+    try:
+        with pytest.raises(CheckpointError, match="2 could not be written .*: make room"):
+            checkpoint.save(tmp_path / "run", at(state, 2), 0.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     gc.collect()
     assert said == []
     kept = files(tmp_path / "run")
@@ -137,36 +143,34 @@ def test_when_one_array_cannot_be_written_the_others_say_nothing(state, tmp_path
 
 @pytest.mark.slow
 def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):
-    iterate = train.make_iteration(CONFIG, train.make_mesh())
+    iterate = train.make_iteration(make_parts(CONFIG), train.make_mesh())
     first, _ = iterate(jax.tree.map(jnp.copy, state))
-    checkpoint.create_run(tmp_path / "run", CONFIG)
-    with Checkpointer(tmp_path / "run") as checkpointer:
-        checkpointer.save(first, 0.0)
+    runs.create_run(tmp_path / "run", CONFIG)
+    checkpoint.save(tmp_path / "run", first, 0.0)
     restored = restore(tmp_path / "run").state
     assert_same(iterate(restored)[0], iterate(first)[0])
 
 
-def test_a_run_without_checkpoints_is_at_its_beginning(state, tmp_path):
-    checkpoint.create_run(tmp_path / "run", CONFIG)
-    assert_same(restore(tmp_path / "run").state, state)
+def test_a_run_without_checkpoints_has_no_state(tmp_path):
+    runs.create_run(tmp_path / "run", CONFIG)
+    assert restore(tmp_path / "run") == (None, [])
 
 
 def test_saving_twice_keeps_the_first(run, state):
     before = files(run)
-    with Checkpointer(run) as checkpointer:
-        checkpointer.save(at(state, 3), 5.0)
+    checkpoint.save(run, at(state, 3), 5.0)
     assert files(run) == before
 
 
-@pytest.mark.parametrize("part", ["variables", "average", "opt_state"])
+@pytest.mark.parametrize("part", ["variables", "ema_params", "opt_state"])
 def test_refuses_to_save_numbers_that_are_not_finite(part, run, state):
     poison = jax.tree.map(
         lambda leaf: leaf * jnp.nan if leaf.dtype == jnp.float32 else leaf,
         getattr(state.learner, part),
     )
     bad = dataclasses.replace(at(state, 4), learner=state.learner._replace(**{part: poison}))
-    with Checkpointer(run) as checkpointer, pytest.raises(CheckpointError, match="iteration 4"):
-        checkpointer.save(bad, 0.0)
+    with pytest.raises(CheckpointError, match="iteration 4"):
+        checkpoint.save(run, bad, 0.0)
     assert steps(run) == [1, 2, 3]
     assert_same(restore(run).state, at(state, 3))
 
@@ -192,8 +196,7 @@ def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
 def test_remembers_the_best_of_earlier_sittings(state, tmp_path):
     make_run(tmp_path / "run", state, [1, 9, 3])
     for iteration in range(4, 7):
-        with Checkpointer(tmp_path / "run") as checkpointer:
-            checkpointer.save(at(state, iteration), 0.0)
+        checkpoint.save(tmp_path / "run", at(state, iteration), 0.0)
     assert steps(tmp_path / "run") == [2, 4, 5, 6]
 
 
@@ -201,8 +204,7 @@ def test_clears_away_what_a_killed_run_left(run, state):
     shutil.copytree(run / "checkpoints" / "3", run / "checkpoints" / "4.partial")
     (run / "checkpoints" / "1").rename(run / "checkpoints" / "1.deleted")
     assert_same(restore(run).state, at(state, 3))
-    with Checkpointer(run) as checkpointer:
-        checkpointer.save(at(state, 4), 0.0)
+    checkpoint.save(run, at(state, 4), 0.0)
     assert steps(run) == [2, 3, 4]
 
 
@@ -267,12 +269,6 @@ def nest_the_summary_deeply(folder):
     (folder / "summary.json").write_text("[" * 10_000)
 
 
-def forget_the_settings(folder):
-    """What an earlier version wrote."""
-    content = read_summary(folder)
-    write_summary(folder, {name: content[name] for name in ("score", "arrays", "sha256")})
-
-
 def take_the_place_of_another(folder):
     shutil.rmtree(folder)
     shutil.copytree(folder.parent / "1", folder)
@@ -291,7 +287,9 @@ def without_digest(content):
 
 
 def largest_file(folder):
-    return max(folder.rglob("*"), key=lambda path: path.stat().st_size * path.is_file())
+    """Of what plays, so that players notice, too."""
+    paths = (folder / "player").rglob("*")
+    return max(paths, key=lambda path: path.stat().st_size * path.is_file())
 
 
 DAMAGES = [
@@ -307,7 +305,6 @@ DAMAGES = [
     edit_the_score,
     seal_nonsense,
     nest_the_summary_deeply,
-    forget_the_settings,
     take_the_place_of_another,
 ]
 
@@ -336,8 +333,7 @@ def test_sets_damaged_checkpoints_aside(damage, run, state):
     assert steps(run) == [1]
     assert sorted(path.name for path in (run / "damaged").iterdir()) == ["2-1", "3-1"]
     assert files(run / "damaged" / "2-1") | files(run / "damaged" / "3-1") == damaged
-    with Checkpointer(run) as checkpointer:
-        checkpointer.save(at(state, 3), 0.0)
+    checkpoint.save(run, at(state, 3), 0.0)
     flip_a_byte(run / "checkpoints" / "3")
     restore(run, set_aside=True)
     assert (run / "damaged" / "3-2").is_dir()
@@ -346,8 +342,7 @@ def test_sets_damaged_checkpoints_aside(damage, run, state):
 def test_a_damaged_older_checkpoint_is_no_obstacle(run, state):
     empty(run / "checkpoints" / "1")
     assert restore(run, set_aside=True).skipped == []
-    with Checkpointer(run) as checkpointer:
-        checkpointer.save(at(state, 4), -1.0)
+    checkpoint.save(run, at(state, 4), -1.0)
     assert steps(run) == [2, 3, 4]
 
 
@@ -384,40 +379,40 @@ def test_a_swapped_checkpoint_counts_as_damaged(run, state):
 @pytest.mark.parametrize("name", ["003", "²", "٣", "-3", "3 "])
 def test_only_a_plain_number_is_a_checkpoint(name, run, state):
     (run / "checkpoints" / "3").rename(run / "checkpoints" / name)
-    assert checkpoint.iterations(run) == [1, 2]
+    assert runs.iterations(run) == [1, 2]
     assert_same(restore(run, set_aside=True).state, at(state, 2))
 
 
-def test_says_that_an_earlier_version_wrote_it(run):
-    for step in (1, 2, 3):
-        forget_the_settings(run / "checkpoints" / str(step))
-    with pytest.raises(CheckpointError, match="3: an earlier version of azjax wrote it, which"):
-        restore(run, set_aside=True)
-    assert steps(run) == [1, 2, 3]
+@pytest.mark.parametrize("change", [{"format": 1}, {"format": None}, {}])
+def test_a_run_of_another_version_is_refused_in_one_sentence(run, change):
+    path = run / "config.json"
+    content = json.loads(path.read_text())
+    del content["format"]
+    path.write_text(json.dumps(content | change))
+    with pytest.raises(CheckpointError, match="is a run of another version of azjax, which"):
+        azjax.load(run)
 
 
 CHANGES = {
     "seed": (1, "seed is 1 in", "with 0: restore the file"),
     "learner.l2": (0.5, "learner.l2 is 0.5 in", "restore the file"),
     "network.hidden": ([32, 32], "network.hidden is (32, 32) in", "with (32,): restore the file"),
+    "network": ({"kind": "tower"}, "network.kind is 'tower' in", "with 'mlp': restore the file"),
     "game": ("connect_four", "game is 'connect_four' in", "with 'tic_tac_toe': restore the file"),
 }
 
 
 @pytest.mark.parametrize("setting", CHANGES)
-def test_the_wrong_configuration_costs_no_checkpoint(setting, run):
+def test_the_wrong_configuration_costs_no_checkpoint(setting, run, state):
     value, *fragments = CHANGES[setting]
     edit_config(run, setting, value)
-    other = checkpoint.read_settings(run / "config.json", train.Config)
     flip_a_byte(run / "checkpoints" / "3")
     before = files(run)
     for read in (
-        checkpoint.read_config,
+        runs.read_config,
         azjax.load,
-        Checkpointer,
+        lambda run: checkpoint.save(run, at(state, 4), 0.0),
         lambda run: azjax.load(run, 1),
-        lambda run: checkpoint.restore(run, other, set_aside=True),
-        lambda run: checkpoint.restore(run, other, step=1),
     ):
         with pytest.raises(CheckpointError) as error:
             read(run)
@@ -444,7 +439,7 @@ def test_a_setting_left_out_of_both_has_its_default(run):
         if "settings" in content:
             content["sha256"] = summary._digest(without_digest(content))
         path.write_text(json.dumps(content))
-    assert azjax.load(run).config == CONFIG
+    assert runs.read_config(run) == CONFIG and azjax.load(run).iteration == 3
 
 
 def test_refuses_a_checkpoint_with_settings_of_another_version(run):
@@ -470,15 +465,26 @@ def test_loading_unpickles_nothing(run, monkeypatch):
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
-    monkeypatch.setattr(np, "load", refuse)
     assert azjax.load(run).iteration == 3
+
+
+def test_a_player_needs_nothing_but_its_parameters(run, state):
+    """Not even that the optimiser and the buffer are there."""
+    before = azjax.load(run)
+    shutil.rmtree(run / "checkpoints" / "3" / "state")
+    after = azjax.load(run)
+    assert (after.iteration, after.skipped) == (3, ())
+    jax.tree.map(np.testing.assert_array_equal, after.params, before.params)
+    restored, skipped = restore(run)
+    assert_same(restored, at(state, 2))
+    assert len(skipped) == 1 and "its file state/" in skipped[0]
 
 
 # One given checkpoint.
 
 
 def test_restores_the_checkpoint_asked_for(run, state):
-    assert checkpoint.iterations(run) == [1, 2, 3]
+    assert runs.iterations(run) == [1, 2, 3]
     flip_a_byte(run / "checkpoints" / "3")
     for iteration in (1, 2):
         restored, skipped = restore(run, step=iteration)
@@ -497,7 +503,7 @@ def test_says_which_checkpoints_there_are(run, tmp_path):
     with pytest.raises(CheckpointError, match="checkpoint 3 in .* was changed.: use one of 1, 2$"):
         restore(run, step=3, set_aside=True)
     assert files(run) == before
-    checkpoint.create_run(tmp_path / "new", CONFIG)
+    runs.create_run(tmp_path / "new", CONFIG)
     with pytest.raises(CheckpointError, match="has no checkpoint 0: there is no other one"):
         azjax.load(tmp_path / "new", 0)
 
@@ -516,8 +522,8 @@ def test_says_that_the_only_checkpoint_is_damaged(state, tmp_path):
 @pytest.mark.parametrize("name", presets.PRESETS)
 def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
     config = presets.smoke(presets.get(name)) if shrink else presets.get(name)
-    checkpoint.create_run(tmp_path / "run", config)
-    assert checkpoint.read_config(tmp_path / "run") == config
+    runs.create_run(tmp_path / "run", config)
+    assert runs.read_config(tmp_path / "run") == config
 
 
 @pytest.mark.parametrize(
@@ -528,7 +534,9 @@ def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
         (["seed"], "zero", "seed is 'zero', which is not of type int"),
         (["seed"], True, "seed is True, which is not of type int"),
         (["network"], 3, "network is 3, not an object"),
-        (["network", "kind"], "transformer", "network.kind is 'transformer': use 'tower' or 'mlp'"),
+        (["network", "kind"], "transformer", "network.kind is 'transformer': use 'mlp' or 'tower'"),
+        (["network", "kind"], "tower", "network.hidden is a setting of mlp, and network.kind is"),
+        (["network", "channels"], 8, "leave it out, or choose network.kind tower"),
         (["network", "hidden"], 32, "network.hidden is 32"),
         (["network", "hidden"], ["32"], "network.hidden is '32', which is not of type int"),
         (["learner", "l2"], None, "learner.l2 is None, which is not of type float"),
@@ -536,7 +544,7 @@ def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
     ],
 )
 def test_refuses_a_wrong_entry_in_the_configuration(path, value, said, tmp_path):
-    content = dataclasses.asdict(CONFIG)
+    content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)}
     *parents, name = path
     target = content
     for parent in parents:
@@ -544,7 +552,7 @@ def test_refuses_a_wrong_entry_in_the_configuration(path, value, said, tmp_path)
     target[name] = value
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(CheckpointError) as error:
-        checkpoint.read_config(tmp_path)
+        runs.read_config(tmp_path)
     assert said in str(error.value)
     assert str(tmp_path / "config.json") in str(error.value)
 
@@ -556,12 +564,12 @@ NO_CONFIGURATIONS = ["", "{", "[]", "null", '"text"', "\0\1\2", "[" * 10_000, '{
 def test_refuses_what_is_no_configuration(content, tmp_path):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match="config.json cannot be used"):
-        checkpoint.read_config(tmp_path)
+        runs.read_config(tmp_path)
 
 
 def test_a_whole_number_is_as_good_as_a_fraction(tmp_path):
-    (tmp_path / "config.json").write_text('{"learner": {"l2": 1}}')
-    l2 = checkpoint.read_config(tmp_path).learner.l2
+    (tmp_path / "config.json").write_text(f'{{"format": {runs.FORMAT}, "learner": {{"l2": 1}}}}')
+    l2 = runs.read_config(tmp_path).learner.l2
     assert l2 == 1 and isinstance(l2, float)
 
 
@@ -571,7 +579,7 @@ def test_a_whole_number_is_as_good_as_a_fraction(tmp_path):
 def test_never_touches_a_directory_that_exists(run):
     before = files(run)
     with pytest.raises(CheckpointError, match="exists already"):
-        checkpoint.create_run(run, CONFIG)
+        runs.create_run(run, CONFIG)
     assert files(run) == before
 
 
@@ -580,12 +588,12 @@ def test_makes_parents_and_ignores_a_start_that_was_killed(tmp_path):
     leftover = run_dir.with_name(".run.tmp")
     leftover.mkdir(parents=True)
     (leftover / "config.json").write_text("{")
-    checkpoint.create_run(run_dir, CONFIG)
-    assert checkpoint.read_config(run_dir) == CONFIG
+    runs.create_run(run_dir, CONFIG)
+    assert runs.read_config(run_dir) == CONFIG
     assert not leftover.exists()
 
 
 def test_says_why_a_directory_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):
-        checkpoint.create_run(tmp_path / "file" / "run", CONFIG)
+        runs.create_run(tmp_path / "file" / "run", CONFIG)

@@ -17,13 +17,13 @@ from azjax.evaluators import (
 )
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import from_board
-from azjax.network import NetworkConfig, make_network
+from azjax.network import MLPConfig, make_network
 from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
 
 EVALUATORS = ["network", "uniform", "rollout", "exact"]
-SMALL = NetworkConfig(kind="mlp", hidden=(8,), head_hidden=4, encoding="absolute")
+SMALL = MLPConfig(hidden=(8,), head_hidden=4, encoding="absolute")
 
 
 def make_evaluator(kind, game, solution):
@@ -33,7 +33,7 @@ def make_evaluator(kind, game, solution):
         shapes = jax.eval_shape(network.init, jax.random.key(0))
         draw = np.random.default_rng(0).normal
         variables = jax.tree.map(lambda leaf: draw(size=leaf.shape).astype(leaf.dtype), shapes)
-        return network_evaluator(game, network, SMALL.encoding), network.fold(variables)
+        return network_evaluator(game, network), network.fold(variables)
     if kind == "exact":
         return exact_evaluator(game, solution), None
     return {"uniform": uniform_evaluator, "rollout": rollout_evaluator}[kind](game), None
@@ -59,7 +59,10 @@ def test_contract(solution, name, kind):
     evaluate, params = make_evaluator(kind, game, solution)
     states = some_states(game, solution)
     logits, values = jax.jit(evaluate)(params, jax.random.key(1), states)
-    batch = len(states.board)
+    assert evaluate.is_deterministic == (kind != "rollout")
+    other = jax.jit(evaluate)(params, jax.random.key(2), states)
+    assert np.array_equal(values, other[1]) == evaluate.is_deterministic
+    batch = len(jax.tree.leaves(states)[0])
     assert (logits.shape, logits.dtype) == ((batch, game.num_actions), jnp.float32)
     assert (values.shape, values.dtype) == ((batch,), jnp.float32)
     assert jnp.isfinite(logits).all()

@@ -1,5 +1,6 @@
 """Every game keeps the conventions of `azjax.game`, on random reachable states."""
 
+import functools
 import importlib
 import itertools
 from typing import NamedTuple
@@ -10,23 +11,32 @@ import numpy as np
 import pytest
 
 import misere_pile
-from azjax import games
-from azjax.game import ENCODINGS, Game, Step, init_batch, play, random_action, where
+from azjax import agents, games, oracle
+from azjax.arena import play_match
+from azjax.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.game import ENCODINGS, Game, Step, Symmetries, init_batch, play, random_action, where
 from azjax.games import connect_four
 from azjax.games.tic_tac_toe import from_board
+from azjax.games.tic_tac_toe import symmetries as tic_tac_toe_symmetries
+from azjax.search import UCT, Gumbel, make_search
+from azjax.selfplay import SelfPlayConfig, start_games, unroll
+from azjax.targets import TargetConfig, augment, make_samples
+from azjax.testing import check_game
+from nim import NIM
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 
-NAMES = [*games.available(), "misere_pile"]
-GAMES = 32  # Random games played of each game, from the start to the end.
+GAMES = {name: games.make(name) for name in games.available()}
+GAMES |= {"misere_pile": misere_pile.make(), "nim": NIM}
+TWINS = ["tic_tac_toe", "connect_four", "misere_pile"]  # In `tests/reference`.
+COUNT = 32  # Random games played of each game, from the start to the end.
 BEYOND = 2  # Actions tried below 0 and above A - 1.
 
 
 class Walk(NamedTuple):
-    """Random games, and what follows each of their positions; `S = (max_plies + 1) * GAMES`."""
+    """Random games, and what follows each of their positions; `S = (max_plies + 1) * COUNT`."""
 
     game: Game
-    moves: np.ndarray  # int32 [T, GAMES]
     states: tuple  # [S, ...]
     legal: np.ndarray  # bool [S, A]
     over: np.ndarray  # bool [S]
@@ -39,20 +49,20 @@ class Walk(NamedTuple):
         return np.pad(self.legal, ((0, 0), (BEYOND, BEYOND)))
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TWINS)
 def walk(request):
-    game = misere_pile.make() if request.param == "misere_pile" else games.make(request.param)
+    game = GAMES[request.param]
     actions = np.arange(-BEYOND, game.num_actions + BEYOND)
 
     def random_game(key):
         def move(state, key):
             action = random_action(game, key, state)
             after = game.step(state, action)[0]
-            return after, (action, after)
+            return after, after
 
-        moves, states = jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+        states = jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
         start = jax.tree.map(lambda leaf: leaf[None], game.init())
-        return moves, jax.tree.map(lambda *parts: jnp.concatenate(parts), start, states)
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), start, states)
 
     def examine(state):
         steps = jax.vmap(lambda action: play(game, state, action))(actions)
@@ -60,12 +70,12 @@ def walk(request):
 
     @jax.jit
     def explore(keys):
-        moves, states = jax.vmap(random_game, out_axes=1)(keys)
+        states = jax.vmap(random_game, out_axes=1)(keys)
         states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
         out_axes = (0, 0, None, 0)
-        return moves, states, *jax.vmap(examine, out_axes=out_axes)(states)
+        return states, *jax.vmap(examine, out_axes=out_axes)(states)
 
-    return Walk(game, *jax.device_get(explore(jax.random.split(jax.random.key(0), GAMES))))
+    return Walk(game, *jax.device_get(explore(jax.random.split(jax.random.key(0), COUNT))))
 
 
 def position(states, *index):
@@ -81,30 +91,6 @@ def test_walk_meets_every_kind_of_position(walk):
     assert set(walk.states.player.tolist()) == {0, 1}
 
 
-def test_shapes_and_types(walk):
-    game = walk.game
-    state = jax.eval_shape(game.init)
-    after, reward = jax.eval_shape(game.step, state, jnp.int32(0))
-    same = [a == b and not b.weak_type for a, b in zip(jax.tree.leaves(state), after, strict=True)]
-    assert all(same)
-    assert (game.player(game.init()).dtype, game.player(game.init()).shape) == (jnp.int8, ())
-    assert walk.states.board.dtype == np.int8
-    assert (reward.dtype, reward.shape) == (jnp.float32, ())
-    assert walk.steps.discount.dtype == np.float32
-    assert (walk.legal.dtype, walk.legal.shape[1]) == (bool, game.num_actions)
-    for encoding, planes in zip(ENCODINGS, (3, 2), strict=True):
-        observed = jax.eval_shape(lambda s: game.observe(s, encoding), state)
-        assert (observed.dtype, observed.shape) == (bool, (*game.board_shape, planes))
-
-
-def test_an_action_is_legal_until_the_game_is_over(walk):
-    assert (walk.legal.any(axis=1) == ~walk.over).all()
-
-
-def test_a_game_lasts_at_most_max_plies(walk):
-    assert walk.over[-GAMES:].all()
-
-
 def test_step_equals_the_reference(walk):
     rules = importlib.import_module(f"reference.{walk.game.name}")
     for s, x in np.ndindex(walk.steps.reward.shape):
@@ -115,27 +101,12 @@ def test_step_equals_the_reference(walk):
         assert walk.steps.reward[s, x] == reward
 
 
-def test_a_step_that_is_not_allowed_changes_nothing(walk):
-    ignored = ~walk.allowed
-    assert ignored[walk.over].all() and ignored[:, [0, 1, -2, -1]].all()
-    assert (walk.steps.reward[ignored] == 0).all()
-    for before, after in zip(walk.states, walk.steps.state, strict=True):
-        before = np.broadcast_to(np.expand_dims(before, 1), after.shape)
-        np.testing.assert_array_equal(after[ignored], before[ignored])
-
-
 def test_discount_follows_from_who_moves_next(walk):
     same_player = walk.steps.state.player == walk.states.player[:, None]
     expected = np.where(walk.steps.state.over, 0, np.where(same_player, 1, -1))
     np.testing.assert_array_equal(walk.steps.discount, expected)
     moves_twice = (walk.steps.discount[walk.allowed] == 1).any()
     assert moves_twice == (walk.game.name == "misere_pile")
-
-
-def test_only_the_last_move_is_rewarded(walk):
-    goes_on = ~walk.steps.state.over
-    assert (walk.steps.reward[goes_on] == 0).all()
-    assert np.isin(walk.steps.reward, (-1, 0, 1)).all()
 
 
 def test_planes(walk):
@@ -153,46 +124,178 @@ def observe(game, states, encoding):
     return np.asarray(jax.jit(jax.vmap(lambda state: game.observe(state, encoding)))(states))
 
 
-def test_symmetries_are_a_group_of_permutations(walk):
-    cells, actions = walk.game.symmetries
-    height, width = walk.game.board_shape
-    assert cells.shape == (walk.game.num_symmetries, height * width)
-    assert actions.shape == (walk.game.num_symmetries, walk.game.num_actions)
-    assert walk.game.num_symmetries == {"tic_tac_toe": 8, "connect_four": 2}.get(walk.game.name, 1)
-    for permutations in (cells, actions):
-        assert (np.sort(permutations) == np.arange(permutations.shape[1])).all()
-        assert (permutations[0] == np.arange(permutations.shape[1])).all()
-    group = {(tuple(c), tuple(a)) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
-    assert len(group) == walk.game.num_symmetries
-    for g, h in itertools.product(range(len(cells)), repeat=2):
-        both = tuple(cells[g][cells[h]].tolist()), tuple(actions[g][actions[h]].tolist())
-        assert both in group
+# The laws that every game keeps, and what is said of one that breaks any.
 
 
-def test_the_transformed_moves_lead_to_the_transformed_positions(walk):
-    """Planes, legal actions and rewards of a game replayed in a mirror are the mirrored ones."""
-    game = walk.game
+@pytest.mark.parametrize("name", GAMES)
+def test_every_game_keeps_the_laws(name):
+    check_game(GAMES[name])
 
-    @jax.jit
-    def replay(moves):  # [T, G * GAMES]
-        def move(states, actions):
-            steps = jax.vmap(lambda state, action: play(game, state, action))(states, actions)
-            planes = jax.vmap(lambda state: game.observe(state, "absolute"))(steps.state)
-            legal = jax.vmap(game.legal_actions)(steps.state)
-            return steps.state, (planes, legal, steps.reward, steps.discount)
 
-        return jax.lax.scan(move, init_batch(game, moves.shape[1]), moves)[1]
+def test_every_registered_game_has_a_twin():
+    assert {*games.available()} < {*TWINS}
 
-    cells, actions = game.symmetries
-    moves = np.argsort(actions)[:, walk.moves].transpose(1, 0, 2)  # The inverse, [T, G, GAMES].
-    seen = replay(moves.reshape(len(moves), -1))
-    planes, legal, reward, discount = (np.reshape(x, (*moves.shape, *x.shape[2:])) for x in seen)
-    planes = planes.reshape(*moves.shape, -1, 3)
-    for g in range(game.num_symmetries):
-        np.testing.assert_array_equal(planes[:, g], planes[:, 0][:, :, cells[g]])
-        np.testing.assert_array_equal(legal[:, g], legal[:, 0][..., actions[g]])
-        np.testing.assert_array_equal(reward[:, g], reward[:, 0])
-        np.testing.assert_array_equal(discount[:, g], discount[:, 0])
+
+def test_symmetries_are_as_many_as_expected():
+    counts = {name: game.num_symmetries for name, game in GAMES.items()}
+    assert counts == {"tic_tac_toe": 8, "connect_four": 2, "misere_pile": 1, "nim": 1}
+
+
+SQUARE = GAMES["tic_tac_toe"]
+CELLS = tic_tac_toe_symmetries().cells
+SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Two cells, and nothing else.
+
+
+def step_of(game, change):
+    """A `step` that changes what another one returns: `change(state, action, after, reward)`."""
+
+    def step(state, action):
+        return change(state, action, *game.step(state, action))
+
+    return step
+
+
+def nim_step(change):
+    return {"step": step_of(NIM, change)}
+
+
+def square(cells, actions):
+    return {"symmetries": Symmetries(cells, actions)}
+
+
+def without_the_corner(state, action, after, reward):
+    return where(action != 0, after, state), jnp.where(action != 0, reward, 0.0)
+
+
+def forgetful(calls):
+    """An `observe` that does not return the same twice."""
+
+    def observe(state, encoding):
+        calls.append(encoding)
+        return NIM.observe(state, encoding) ^ (len(calls) // 2 % 2 == 1)
+
+    return observe
+
+
+BROKEN = [  # A game, what is changed in its record, and the law that it then breaks.
+    (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
+    (NIM, {"encodings": "unary"}, "encodings is a tuple of one name or more"),
+    (NIM, {"board_shape": (7,)}, "board_shape is a tuple of two numbers above 0"),
+    (NIM, {"num_actions": 0}, "num_actions is above 0"),
+    (NIM, {"max_plies": 0}, "max_plies is above 0"),
+    (NIM, nim_step(lambda s, a, t, r: (t + jnp.int32(0), r)), "step returns a state like that of"),
+    (NIM, nim_step(lambda s, a, t, r: (t, r > 0)), r"reward of step is float32\[\], not bool\[\]"),
+    (NIM, {"player": lambda s: s[1] % jnp.int32(2)}, r"player is int8\[\], not int32\[\]"),
+    (NIM, {"is_over": lambda s: s == 0}, r"is_over is bool\[\], not bool\[2\]"),
+    (NIM, {"num_actions": 4}, r"legal_actions is bool\[4\], not bool\[3\]"),
+    (
+        NIM,
+        {"observe": lambda s, encoding: jnp.zeros((1, 7, 5))},
+        r"observe in the encoding 'unary' is bool\[1, 7, C\], not float32\[1, 7, 5\]",
+    ),
+    (NIM, {"init": lambda: jnp.array([0, 0], jnp.int8)}, "the starting position is not over"),
+    (NIM, {"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),
+    (SQUARE, square(CELLS[:, :4], CELLS), r"the cells of the symmetries are \[G, 9\], not \[8, 4"),
+    (SQUARE, square(CELLS, 0 * CELLS), "every row of the symmetries' actions is a permutation"),
+    (SQUARE, square(CELLS[::-1], CELLS), "the first of the symmetries is the identity"),
+    (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
+    (SQUARE, square(CELLS[:3], CELLS[:3]), "two symmetries, one after the other, are one of them"),
+    (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' as their cells say"),
+    (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
+    (
+        SQUARE,
+        {
+            "legal_actions": lambda s: SQUARE.legal_actions(s).at[0].set(False),
+            "step": step_of(SQUARE, without_the_corner),
+        },
+        "at the start breaks a law of games: symmetries take legal actions to legal actions",
+    ),
+    (NIM, {"max_plies": 3}, r"\] breaks a law of games: a game lasts at most max_plies, .* is 3$"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
+        | {"legal_actions": lambda s: (jnp.arange(3) < s[0]) & (s[0] != 4)},
+        "there is a legal action until the game is over",
+    ),
+    (NIM, {"is_over": lambda s: s[0] < 2}, "there is no legal action once the game is over"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
+        "^nim at the start, on action -2, breaks a law of games: an illegal action, or one in a "
+        "finished game, changes nothing and earns 0$",
+    ),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (t, jnp.where(s[0] == 0, -1.0, r))),
+        r"nim after the moves \[.*\], on action -2, breaks .*: an illegal action, or one in a",
+    ),
+    (NIM, nim_step(lambda s, a, t, r: (t, 2 * r)), "rewards are -1, 0 or 1"),
+    (
+        NIM,
+        nim_step(lambda s, a, t, r: (t, jnp.where((t != s).any(), 1.0, 0.0))),
+        "on action 0, breaks a law of games: only the move that ends a game is rewarded",
+    ),
+    (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
+    (NIM, {"observe": forgetful([])}, "its functions are pure: what jit compiles returns what"),
+    (NIM, {"render": lambda s: s}, "render returns a string"),
+    (NIM, {"draw": lambda s, **look: "nim"}, "draw returns a drawing.Drawing"),
+]
+
+
+@pytest.mark.parametrize(("game", "change", "law"), BROKEN)
+def test_every_broken_law_is_found(game, change, law):
+    with pytest.raises(AssertionError, match=law) as error:
+        check_game(game._replace(**change), num_games=8)
+    assert "\n" not in str(error.value)
+
+
+# A game of one's own goes wherever the others go.
+
+
+def test_records_can_be_hashed():
+    assert games.make("tic_tac_toe") is games.make("tic_tac_toe")
+    assert len({games.make(name) for name in games.available() * 2}) == len(games.available())
+    assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
+
+
+@pytest.fixture(scope="module")
+def nim_solution():
+    return oracle.solve(NIM)
+
+
+def test_a_game_without_fields_is_solved(nim_solution):
+    """Four stones, or none, are lost for whoever is to move."""
+    left = nim_solution.states[:, 0]
+    expected = np.where(left == 0, 0, np.where(left % 4 == 0, -1, 1))
+    np.testing.assert_array_equal(nim_solution.values, expected)
+    classes = oracle.symmetry_classes(NIM, nim_solution)
+    assert len(set(classes.tolist())) == nim_solution.num_states
+
+
+def test_a_game_without_fields_is_searched_and_played(nim_solution):
+    perfect = agents.perfect_agent(NIM, nim_solution)
+    rivals = [
+        agents.random_agent(NIM),
+        agents.search_agent(NIM, UCT(num_simulations=8), rollout_evaluator(NIM)),
+    ]
+    for rival in rivals:
+        match = play_match(NIM, perfect, rival, 8, jax.random.key(0))
+        assert match.moving_first.losses == 0 < match.moving_first.wins
+
+
+def test_a_game_without_fields_plays_itself_and_is_learned():
+    search = make_search(Gumbel(num_simulations=4), NIM, uniform_evaluator(NIM))
+    config = SelfPlayConfig(games=4, unroll_length=3)
+    started = start_games(config, NIM, jax.random.split(jax.random.key(0), 4))
+    move = jax.jit(functools.partial(unroll, config, NIM, "binary", search, None))
+    _, seen = move(jax.random.key(1), started)
+    assert seen.planes.shape == (3, 4, 1, 7, 3)
+    samples = jax.tree.map(lambda leaf: leaf[0], make_samples(TargetConfig(), seen))
+    same = augment(NIM, jax.random.key(2), samples)
+    jax.tree.map(np.testing.assert_array_equal, same, samples)
+
+
+# Single functions.
 
 
 def test_a_second_step_does_not_retrace(walk):
@@ -287,6 +390,7 @@ def test_connect_four_sees_every_line():
     assert after.over.all() and (rewards == 1).all()
 
 
+@pytest.mark.slow
 def test_from_board_accepts_exactly_the_reachable_boards():
     reachable = {p.board: p for p in set().union(*minimax.reachable(tic_tac_toe_rules))}
     assert len(reachable) == 5478

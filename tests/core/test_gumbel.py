@@ -11,11 +11,11 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax.search import SearchConfig
+from azjax.search import PUCT, Gumbel
 from reference import Position, gumbel
 from tables import BATCH, bench, repeat, run
 
-GUMBEL = SearchConfig("gumbel")
+GUMBEL = Gumbel()
 CLEAR = 1e-4  # Choices decided by less than this may turn out differently in float32.
 SETTINGS = [
     {},
@@ -78,7 +78,7 @@ def assert_equals_textbook(result, expected):
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_gumbel_equals_the_textbook(some_states, settings, explore):
     config, table = config_of(settings), bench("tic_tac_toe").random_table()
-    result = run(config, table, some_states, explore=explore)
+    result = run(config, table, some_states, add_noise=explore)
     assert (noise_of(result) != 0).all() == explore
     expected = textbook("tic_tac_toe", config, table, some_states, noise_of(result))
     assert_equals_textbook(result, expected)
@@ -103,7 +103,7 @@ def test_gumbel_equals_the_textbook_where_a_player_moves_twice():
 def test_the_noise_is_gumbels_times_its_scale(some_states, scale):
     config = config_of({"num_simulations": 1, "gumbel_scale": scale})
     table = bench("tic_tac_toe").random_table()
-    noise = [noise_of(run(config, table, some_states, seed=s, explore=True)) for s in range(8)]
+    noise = [noise_of(run(config, table, some_states, seed=s, add_noise=True)) for s in range(8)]
     noise = np.concatenate(noise).ravel() / scale
     assert len(np.unique(noise)) > 0.99 * len(noise)
     error = np.pi / np.sqrt(6 * len(noise))
@@ -122,7 +122,7 @@ def test_a_larger_scale_of_noise_forgets_the_prior(scale):
     table = bench("tic_tac_toe").constant_table(0)
     table.logits[:, 7] = np.log(4)
     config = config_of({"gumbel_scale": scale, "num_simulations": 4})
-    results = [run(config, table, two_left, seed=seed, explore=True) for seed in range(8)]
+    results = [run(config, table, two_left, seed=seed, add_noise=True) for seed in range(8)]
     share = np.mean([result.action == 7 for result in results])
     expected = 1 / (1 + 4 ** (-1 / scale)) if scale else 1.0
     assert share == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / 2048))
@@ -142,7 +142,7 @@ def test_few_considered_actions_concentrate_the_visits(some_states):
 
 
 def test_gumbel_plays_a_finalist(some_states):
-    result = run(GUMBEL, bench("tic_tac_toe").random_table(), some_states, explore=True)
+    result = run(GUMBEL, bench("tic_tac_toe").random_table(), some_states, add_noise=True)
     finalists = result.visit_counts == result.visit_counts.max(axis=1, keepdims=True)
     assert finalists[np.arange(BATCH), result.action].all()
 
@@ -227,7 +227,7 @@ def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
         temperature=0.0,
         qtransform=raw_q,
     )
-    config = SearchConfig("puct", c_puct=c_puct, num_simulations=32)
+    config = PUCT(c_puct=c_puct, num_simulations=32)
     ours = run(config, bench("tic_tac_toe").random_table(), some_states)
     equal = (ours.visit_counts == visits).all(axis=1)
     assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.

@@ -9,18 +9,18 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from azjax import train
-from azjax.learner import Learner, LearnerConfig, Losses
-from azjax.network import NetworkConfig
+from azjax.config import Config, make_parts
+from azjax.learner import Learner, LearnerConfig
+from azjax.network import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.selfplay import SelfPlayConfig, Transition
-from azjax.targets import Sample, TargetConfig, make_samples, transform
-from azjax.train import AXIS, Config
+from azjax.targets import TargetConfig, make_samples, transform
 
 PLIES, GAMES, SHARDS, STEPS, BATCH = 6, 16, 2, 8, 32
 CONFIG = Config(
-    network=NetworkConfig(kind="mlp", encoding="absolute", hidden=(4,), head_hidden=4),
-    selfplay=SelfPlayConfig(games=GAMES, plies=PLIES),
-    targets=TargetConfig(outcome_weight=0.7, trace_decay=0.4),
+    network=MLPConfig(encoding="absolute", hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=GAMES, unroll_length=PLIES),
+    targets=TargetConfig(outcome_weight=0.7, td_lambda=0.4),
     replay=ReplayConfig(capacity=GAMES * PLIES, shards=SHARDS),  # Just full.
     learner=LearnerConfig(batch_size=BATCH, steps=STEPS),
 )
@@ -46,33 +46,35 @@ def moves():
     )
 
 
-def take_down(notes, samples):
+def take_down(notes, samples, axis_name):
     """Learns nothing, but keeps the batch; the loss is the number of the step, and more."""
     step, batches = notes
     batches = jax.tree.map(lambda all, one: all.at[step].set(one), batches, samples)
-    losses = Losses(*(jnp.float32(step + i) for i in range(len(Losses._fields))))
+    losses = {name: jnp.float32(step + i) for i, name in enumerate("abc")}
     return (step + 1, batches), losses
 
 
 @pytest.fixture(scope="module")
 def found(moves):
     """The buffer, the batches `[STEPS, BATCH, ...]` and the metrics of an iteration."""
-    mesh, parts = train.make_mesh(jax.devices()[:1]), train.make_parts(CONFIG, AXIS)
-    example = train.example_sample(CONFIG, parts.game)
+    mesh, parts = train.make_mesh(jax.devices()[:1]), make_parts(CONFIG)
+    example = train.example(parts)
     blank = jax.tree.map(lambda leaf: jnp.zeros((STEPS, BATCH, *leaf.shape), leaf.dtype), example)
-    parts = parts._replace(learner=Learner(None, take_down))
-    step = functools.partial(train._iteration, CONFIG, parts)
-    state = train.make_state(CONFIG, mesh).replace(learner=(jnp.int32(0), blank))
+    parts = parts._replace(learner=Learner(None, take_down, STEPS))
+    step = functools.partial(train.iteration, parts, axis_name=train.AXIS)
+    state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh).replace(
+        learner=(jnp.int32(0), blank)
+    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "_play", lambda config, parts, key, state: (state.games, moves))
+        patch.setattr(train, "_play", lambda parts, key, state, axis_name: (state.games, moves))
         iterate = jax.jit(train._on_mesh(mesh, step, (train.state_specs(), P())))
         state, metrics = jax.device_get(iterate(state))
     return state.replay.experience, state.learner[1], metrics
 
 
 def test_losses_are_the_means_over_the_steps(found):
-    expected = np.mean(np.arange(STEPS)) + np.arange(len(Losses._fields))
-    np.testing.assert_allclose(found[2].losses, expected)
+    for i, name in enumerate("abc"):
+        np.testing.assert_allclose(found[2].losses[name], np.mean(np.arange(STEPS)) + i)
 
 
 def test_only_games_that_ended_are_counted(found, moves):
@@ -81,7 +83,7 @@ def test_only_games_that_ended_are_counted(found, moves):
 
 def test_the_buffer_holds_the_targets_that_the_settings_ask_for(found, moves):
     samples = jax.device_get(make_samples(CONFIG.targets, moves))
-    for ours, theirs in zip(found[0], samples, strict=True):
+    for ours, theirs in zip(*map(jax.tree.leaves, (found[0], samples)), strict=True):
         by_game = np.swapaxes(theirs, 0, 1).reshape(ours.shape)
         np.testing.assert_allclose(ours, by_game, atol=1e-6)
     for other in (TargetConfig(), TargetConfig(0.7), TargetConfig(1.0, 0.4)):
@@ -95,14 +97,14 @@ def test_batches_are_samples_under_every_symmetry_alike(found, moves, tic_tac_to
     )
     batches = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found[1])
     rows = abs(samples.value[:, None] - batches.value).argmin(axis=0)
-    originals = Sample(*(np.asarray(leaf)[rows] for leaf in samples))
+    originals = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], samples)
     images = jax.vmap(
         lambda symmetry: jax.vmap(lambda sample: transform(tic_tac_toe, sample, symmetry))(
             originals
         )
     )(jnp.arange(8))
     same = np.ones((8, STEPS * BATCH), bool)
-    for image, learned in zip(images, batches, strict=True):
+    for image, learned in zip(*map(jax.tree.leaves, (images, batches)), strict=True):
         same &= np.isclose(image, learned, atol=1e-6).reshape(*same.shape, -1).all(axis=-1)
     assert (same.sum(axis=0) == 1).all()
     counts = same.sum(axis=1)

@@ -4,20 +4,20 @@ import jax
 import pytest
 
 from azjax import agents, arena, train
+from azjax.config import Config, make_parts
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.network import NetworkConfig
+from azjax.network import MLPConfig
 from azjax.replay import ReplayConfig
-from azjax.search import SearchConfig, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.selfplay import SelfPlayConfig
-from azjax.train import Config
 from ledger import Ledger
 
 CONFIG = Config(
-    search=SearchConfig("puct", num_simulations=3),
-    network=NetworkConfig(kind="mlp", hidden=(4,), head_hidden=4),
-    selfplay=SelfPlayConfig(games=4, plies=3, opening_plies=4),
+    search=PUCT(num_simulations=3),
+    network=MLPConfig(hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=4, unroll_length=3, opening_plies=4),
     replay=ReplayConfig(capacity=32, shards=2),
     learner=LearnerConfig(batch_size=4, steps=2),
 )
@@ -31,8 +31,8 @@ def ledger(monkeypatch):
 def test_training_uses_every_key_once(ledger):
     """From the seed on, over two iterations: network, games, searches, restarts, learning."""
     mesh = train.make_mesh(jax.devices()[:1])
-    state = train.make_state(CONFIG, mesh)
-    iterate = train.make_iteration(CONFIG, mesh).lower(state)
+    state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh)
+    iterate = train.make_iteration(make_parts(CONFIG), mesh).lower(state)
     iterate = iterate.compile(train.compiler_options(often=False))
     for _ in range(2):
         state, _ = iterate(state)
@@ -50,20 +50,18 @@ def test_training_uses_every_key_once(ledger):
     ["puct", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gumbel", "uct"))],
 )
 def test_a_search_uses_every_key_once(ledger, tic_tac_toe, algorithm):
-    config = SearchConfig(algorithm, num_simulations=3)
+    config = ALGORITHMS[algorithm](num_simulations=3)
     search = make_search(config, tic_tac_toe, rollout_evaluator(tic_tac_toe))
     keys, states = jax.random.split(jax.random.key(0), 2), init_batch(tic_tac_toe, 2)
-    jax.jit(lambda: search(None, keys, states, temperature=1.0, explore=True).action)()
+    jax.jit(lambda: search(None, keys, states, temperature=1.0, add_noise=True).action)()
     assert ledger.misused() == {}
     assert ledger.counts()["uniform"] >= 2 * 4  # The rollouts from roots and leaves.
 
 
 PLAYERS = {
-    "uct": lambda game: agents.search_agent(
-        game, SearchConfig("uct", num_simulations=3), rollout_evaluator(game)
-    ),
+    "uct": lambda game: agents.search_agent(game, UCT(num_simulations=3), rollout_evaluator(game)),
     "puct, sampled": lambda game: agents.sampled(
-        agents.search_agent(game, SearchConfig("puct", num_simulations=3), rollout_evaluator(game))
+        agents.search_agent(game, PUCT(num_simulations=3), rollout_evaluator(game))
     ),
     "memory": lambda game: agents.persistent_agent(
         game, agents.PersistentConfig(num_simulations=3, capacity=64)

@@ -8,14 +8,20 @@ import numpy as np
 import optax
 import pytest
 
-from azjax.learner import LearnerConfig, make_learner, make_loss, make_optimizer, policy_loss
-from azjax.network import Network, NetworkConfig, make_network
+from azjax.learner import (
+    LearnerConfig,
+    alphazero_loss,
+    configured_learner,
+    make_optimizer,
+    policy_loss,
+)
+from azjax.network import MLPConfig, Network, make_network
 from azjax.targets import Sample
 from tables import AS_IN_TRAINING
 
 ACTIONS, BATCH = 5, 6
 PLAIN = LearnerConfig(
-    learning_rate=0.1, warmup_steps=0, decay_steps=0, clip_norm=0.0, average_decay=0.0
+    learning_rate=0.1, warmup_steps=0, decay_steps=0, clip_norm=0.0, ema_decay=0.0
 )
 
 
@@ -46,17 +52,20 @@ def linear_network():
         }
         return {"params": params, "batch_stats": {"count": jnp.zeros(())}}
 
-    def apply(variables, planes, train):
+    def apply(variables, planes):
         x, params = planes.reshape(len(planes), -1).astype(jnp.float32), variables["params"]
-        stats = {"count": variables["batch_stats"]["count"] + train}
-        return x @ params["logits"], jnp.tanh(x @ params["value"]), stats
+        return x @ params["logits"], jnp.tanh(x @ params["value"])
 
-    return Network(init, apply, fold=lambda variables: variables, infer=None)
+    def train(variables, planes, axis_name):
+        stats = {"count": variables["batch_stats"]["count"] + 1}
+        return apply(variables, planes), {"batch_stats": stats}
+
+    return Network("relative", init, apply, train, fold=lambda variables: variables, infer=apply)
 
 
 NETWORK = linear_network()
 VARIABLES = NETWORK.init(jax.random.key(0))
-PARAMS = VARIABLES["params"]
+PARAMS, STATS = VARIABLES["params"], {"batch_stats": VARIABLES["batch_stats"]}
 
 
 def cross_entropy(logits, policy, legal):
@@ -114,8 +123,8 @@ def test_a_single_legal_action_teaches_nothing():
 
 def test_the_loss_against_numpy():
     samples = random_samples()
-    loss = make_loss(change(value_weight=0.5, l2=0.01), NETWORK)
-    total, (losses, stats) = loss(PARAMS, VARIABLES["batch_stats"], samples)
+    outputs = NETWORK.apply(VARIABLES, samples.planes)
+    total, losses = alphazero_loss(outputs, PARAMS, samples, value_weight=0.5, l2=0.01)
 
     x = np.float64(samples.planes.reshape(BATCH, -1))
     weights = {name: np.float64(leaf) for name, leaf in PARAMS.items()}
@@ -123,19 +132,26 @@ def test_the_loss_against_numpy():
     entropy = [-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(samples.policy)]
     value = np.mean((samples.value - np.tanh(x @ weights["value"])) ** 2)
     l2 = 0.01 * sum(np.sum(w**2) for w in weights.values())
-    expected = (policy + 0.5 * value + l2, value, policy, policy - np.mean(entropy), l2, 0)
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    assert total == losses.total
-    assert stats["count"] == 1
+    expected = {
+        "value_loss": value,
+        "policy_loss": policy,
+        "policy_kl": policy - np.mean(entropy),
+        "l2": l2,
+    }
+    assert losses.keys() == expected.keys()
+    for name, number in expected.items():
+        np.testing.assert_allclose(losses[name], number, rtol=1e-5)
+    np.testing.assert_allclose(total, policy + 0.5 * value + l2, rtol=1e-5)
 
 
 def test_policy_kl_is_zero_when_the_policy_is_the_target():
     samples = random_samples(batch=4)._replace(planes=np.eye(4, dtype=bool).reshape(4, 2, 2, 1))
     target = np.log(np.maximum(samples.policy, 1e-30)) + 7  # A constant changes nothing.
     params = dict(PARAMS, logits=jnp.where(samples.legal, target, 3.0))
-    _, (losses, _) = make_loss(PLAIN, NETWORK)(params, VARIABLES["batch_stats"], samples)
-    assert losses.policy > 0.1
-    np.testing.assert_allclose(losses.policy_kl, 0, atol=1e-6)
+    outputs = NETWORK.apply(dict(VARIABLES, params=params), samples.planes)
+    _, losses = alphazero_loss(outputs, params, samples)
+    assert losses["policy_loss"] > 0.1
+    np.testing.assert_allclose(losses["policy_kl"], 0, atol=1e-6)
 
 
 # --- The optimiser ----------------------------------------------------------------------
@@ -196,7 +212,7 @@ def test_sgd_has_momentum():
 
 def updates(config, steps, samples):
     """All states and losses of some steps on one batch; leaves `[steps, ...]`."""
-    learner = make_learner(config, NETWORK)
+    learner = configured_learner(config, NETWORK)
 
     def step(state, _):
         state, losses = learner.update(state, samples)
@@ -211,31 +227,35 @@ def updates(config, steps, samples):
 def test_an_update_follows_the_gradient_and_counts():
     samples = random_samples()
     states, losses = updates(change(optimizer="sgd"), 3, samples)
-    loss = make_loss(PLAIN, NETWORK)
-    gradient = jax.grad(lambda params: loss(params, VARIABLES["batch_stats"], samples)[0])(PARAMS)
+
+    def loss(params):
+        outputs = NETWORK.apply(dict(VARIABLES, params=params), samples.planes)
+        return alphazero_loss(outputs, params, samples)[0]
+
+    gradient = jax.grad(loss)(PARAMS)
     first = jax.tree.map(lambda leaf: leaf[0], states.variables["params"])
     expected = jax.tree.map(lambda p, g: p - 0.1 * g, PARAMS, gradient)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), first, expected)
     np.testing.assert_array_equal(states.step, [1, 2, 3])
     np.testing.assert_array_equal(states.variables["batch_stats"]["count"], [1, 2, 3])
-    np.testing.assert_allclose(losses.grad_norm[0], optax.tree.norm(gradient), rtol=1e-5)
+    np.testing.assert_allclose(losses["grad_norm"][0], optax.tree.norm(gradient), rtol=1e-5)
 
 
 def test_the_gradient_norm_is_reported_before_clipping():
-    norms = [updates(change(clip_norm=c), 1, random_samples())[1].grad_norm for c in (0.0, 1e-3)]
+    norms = [updates(change(clip_norm=c), 1, random_samples())[1]["grad_norm"] for c in (0.0, 1e-3)]
     assert norms[0] > 0.01
     np.testing.assert_array_equal(*norms)
 
 
 def test_without_averaging_the_average_is_the_parameters():
     states, _ = updates(PLAIN, 3, random_samples())
-    jax.tree.map(np.testing.assert_array_equal, states.average, states.variables)
+    jax.tree.map(np.testing.assert_array_equal, states.ema_params, states.variables)
 
 
 def test_the_average_follows_the_parameters():
-    states, _ = updates(change(average_decay=0.3), 6, random_samples())
+    states, _ = updates(change(ema_decay=0.3), 6, random_samples())
     for expected, average, variables in zip(
-        *map(jax.tree.leaves, (VARIABLES, states.average, states.variables)), strict=True
+        *map(jax.tree.leaves, (VARIABLES, states.ema_params, states.variables)), strict=True
     ):
         for step in range(6):
             decay = min(0.3, (1 + step) / (10 + step))  # The first steps forget faster.
@@ -247,11 +267,15 @@ def test_devices_average_their_gradients():
     samples = random_samples(batch=8)
     halves = jax.tree.map(lambda leaf: leaf.reshape(2, 4, *leaf.shape[1:]), samples)
     config = change(optimizer="sgd", l2=0.01, clip_norm=0.1)
-    whole = make_learner(config, NETWORK)
-    split = make_learner(config, NETWORK, axis_name="devices")
+    whole = configured_learner(config, NETWORK)
+    split = configured_learner(config, NETWORK)
     state = whole.init(VARIABLES)
     expected = jax.jit(whole.update)(state, samples)
-    each = jax.vmap(split.update, in_axes=(None, 0), axis_name="devices")
+    each = jax.vmap(
+        lambda state, samples: split.update(state, samples, "devices"),
+        in_axes=(None, 0),
+        axis_name="devices",
+    )
     found = jax.jit(each)(state, halves)
     for device in range(2):
         one = jax.tree.map(lambda leaf: leaf[device], found)
@@ -260,7 +284,7 @@ def test_devices_average_their_gradients():
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
-    network = make_network(NetworkConfig(kind="mlp", hidden=(32,), head_hidden=16), tic_tac_toe)
+    network = make_network(MLPConfig(hidden=(32,), head_hidden=16), tic_tac_toe)
     rng, batch = np.random.default_rng(0), 8
     legal = rng.random((batch, 9)) < 0.5
     legal[:, 0] = True
@@ -273,7 +297,7 @@ def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
         value=rng.uniform(-0.9, 0.9, batch).astype(np.float32),
     )
     rate = {"adam": 0.01, "sgd": 0.1}[optimizer]
-    learner = make_learner(change(optimizer=optimizer, learning_rate=rate), network)
+    learner = configured_learner(change(optimizer=optimizer, learning_rate=rate), network)
 
     @jax.jit
     def learn():
@@ -282,9 +306,9 @@ def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
 
     state, losses = jax.device_get(learn())
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state, losses)))
-    assert losses.policy_kl[0] > 0.1 and losses.value[0] > 0.1
-    assert -1e-5 < losses.policy_kl[-1] < 1e-3
-    assert losses.value[-1] < 1e-3
+    assert losses["policy_kl"][0] > 0.1 and losses["value_loss"][0] > 0.1
+    assert -1e-5 < losses["policy_kl"][-1] < 1e-3
+    assert losses["value_loss"][-1] < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -295,7 +319,7 @@ def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
         ({"learning_rate": 0.0}, "learner.learning_rate is 0.0: use above 0"),
         ({"warmup_steps": -1}, "learner.warmup_steps is -1: use 0 or more"),
         ({"l2": -1.0}, "learner.l2 is -1.0: use 0 or more"),
-        ({"average_decay": 1.0}, "learner.average_decay is 1.0: use 0 up to, not including, 1"),
+        ({"ema_decay": 1.0}, "learner.ema_decay is 1.0: use 0 up to, not including, 1"),
         ({"optimizer": "rmsprop"}, "learner.optimizer is 'rmsprop': use 'adam' or 'sgd'"),
     ],
 )

@@ -11,6 +11,15 @@ from rich.console import Console
 from azjax import metrics
 from azjax.metrics import Display, JsonLines, Plain, Record
 
+LOSSES = {
+    "loss": 2.0,
+    "value_loss": 0.5,
+    "policy_loss": 1.5,
+    "policy_kl": 0.25,
+    "l2": 0.0,
+    "grad_norm": 1.0,
+}
+
 
 def record(iteration, **changes):
     plain = Record(
@@ -18,12 +27,7 @@ def record(iteration, **changes):
         seconds=1.5 * iteration,
         games=100,
         games_per_second=1234.5,
-        loss=2.0,
-        value_loss=0.5,
-        policy_loss=1.5,
-        policy_kl=0.25,
-        l2=0.0,
-        grad_norm=1.0,
+        losses=LOSSES,
         blunders=4321,
         losing_lines_first=87,
         losing_lines_second=553,
@@ -52,7 +56,8 @@ def iterations(path):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", ["loss", "grad_norm", "value_error"])
 def test_names_the_metric_that_is_not_finite(name, bad):
-    assert record(1, **{name: bad}).non_finite() == name
+    changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
+    assert record(1, **changes).non_finite() == name
 
 
 def test_finds_nothing_wrong_with_finite_numbers():
@@ -66,7 +71,7 @@ def test_writes_each_record_at_once(tmp_path):
     for iteration in (1, 2):
         sink(record(iteration))
         lines = path.read_text().splitlines()
-        assert json.loads(lines[-1]) == dataclasses.asdict(record(iteration))
+        assert json.loads(lines[-1]) == record(iteration).as_dict()
         assert len(lines) == iteration
     sink.close()
 

@@ -1,8 +1,11 @@
-"""The networks: shapes, the inference form, forms of convolution, statistics over devices."""
+"""The networks: shapes, the inference form, convolutions, statistics over devices, one's own."""
 
 import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,12 +15,16 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from azjax import convolution, games
-from azjax.network import NetworkConfig, make_network
+from azjax.evaluators import network_evaluator
+from azjax.game import init_batch
+from azjax.learner import LearnerConfig, configured_learner
+from azjax.network import MLPConfig, TowerConfig, from_module, make_network
+from azjax.targets import Sample
 
-TINY = NetworkConfig(channels=4, blocks=1, value_hidden=8)
-FORMS = ("dense", "gather", "xla", "fourier")
+TINY = TowerConfig(channels=4, blocks=1, value_hidden=8)
+FORMS = ("dense", "xla", "fourier")
 KINDS = {
-    "mlp": dataclasses.replace(TINY, kind="mlp", hidden=(16, 8), head_hidden=4),
+    "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "batch": TINY,
     "layer": dataclasses.replace(TINY, norm="layer"),
     "none": dataclasses.replace(TINY, norm="none"),
@@ -61,26 +68,27 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     """Evaluation mode and inference form, in every form of convolution, from one set of weights."""
     game = games.make(name)
     config = dataclasses.replace(KINDS[kind], encoding=encoding)
-    forms = FORMS if config.kind == "tower" else ("auto",)
-    forms = forms if game.board_shape == (3, 3) else forms[:3]
-    networks = [make_network(dataclasses.replace(config, convolution=form), game) for form in forms]
+    configs = [config]
+    if config.kind == "tower":
+        forms = FORMS if game.board_shape == (3, 3) else FORMS[:2]
+        configs = [dataclasses.replace(config, convolution=form) for form in forms]
+    networks = [make_network(config, game) for config in configs]
 
     @jax.jit
     def outputs(variables, planes):
-        evaluated = [network.apply(variables, planes, False) for network in networks]
+        evaluated = [network.apply(variables, planes) for network in networks]
         inferred = [network.infer(network.fold(variables), planes) for network in networks]
         return evaluated, inferred
 
     variables, planes = random_variables(networks[0]), random_planes(game, config.encoding)
     evaluated, inferred = outputs(variables, planes)
-    logits, values, stats = evaluated[0]
+    logits, values = evaluated[0]
     assert (logits.shape, values.shape) == ((8, game.num_actions), (8,))
     assert logits.std(axis=0).min() > 1e-3 and values.std() > 1e-3  # The planes matter.
     assert (abs(values) <= 1).all()
-    for other_logits, other_values, *_ in evaluated + inferred:
+    for other_logits, other_values in evaluated + inferred:
         np.testing.assert_allclose(other_logits, logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(other_values, values, rtol=1e-5, atol=1e-5)
-    jax.tree.map(np.testing.assert_array_equal, stats, variables.get("batch_stats", {}))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     difference = abs(coarse_logits - logits).max()
     assert 1e-5 < difference < 0.03 * abs(logits).max()
     np.testing.assert_allclose(coarse_values, values, atol=0.05)
-    np.testing.assert_allclose(coarse.apply(variables, planes, False)[0], logits, atol=1e-5)
+    np.testing.assert_allclose(coarse.apply(variables, planes)[0], logits, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "form"), [("tic_tac_toe", "fourier"), ("connect_four", "xla")])
@@ -119,25 +127,25 @@ def test_auto_chooses_the_form_by_the_size_of_the_board(name, form):
 @pytest.mark.parametrize(("kind", "encoding"), [("mlp", "absolute"), ("batch", "relative")])
 def test_a_fresh_network_is_tame(tic_tac_toe, kind, encoding):
     """Statistics that started at zero variance would make logits huge."""
-    config = dataclasses.replace(KINDS[kind], encoding=encoding, blocks=0)
+    config = dataclasses.replace(KINDS[kind], encoding=encoding)
     network = make_network(config, tic_tac_toe)
     planes = random_planes(tic_tac_toe, encoding)
 
     @jax.jit
     def fresh(key):
         variables = network.init(key)
-        return network.apply(variables, planes, False)
+        return *network.apply(variables, planes), variables.get("batch_stats", {})
 
     logits, values, stats = fresh(jax.random.key(0))
     assert 1e-3 < abs(logits).max() < 20
     assert (abs(values) < 1).all()
     variances = [leaf for path, leaf in flatten_dict(stats).items() if path[-1] == "var"]
-    assert len(variances) == (0 if kind == "mlp" else 3)
+    assert len(variances) == (0 if kind == "mlp" else 5)
     assert all((leaf == 1).all() for leaf in variances)
 
 
 def test_tower_has_the_shapes_of_the_textbook(tic_tac_toe):
-    network = make_network(NetworkConfig(encoding="absolute"), tic_tac_toe)
+    network = make_network(TowerConfig(encoding="absolute"), tic_tac_toe)
     blocks = [f"block{i}_{half}" for i in (0, 1) for half in "ab"]
     norms = {"stem": 64, **dict.fromkeys(blocks, 64), "policy_conv": 2, "value_conv": 1}
     assert shapes(network) == {
@@ -156,7 +164,8 @@ def test_tower_has_the_shapes_of_the_textbook(tic_tac_toe):
 
 
 def test_mlp_has_the_shapes_of_the_textbook(tic_tac_toe):
-    network = make_network(NetworkConfig(kind="mlp"), tic_tac_toe)
+    config = MLPConfig(hidden=(128, 128, 64), head_hidden=32)
+    network = make_network(config, tic_tac_toe)
     kernels = {name: s for name, s in shapes(network).items() if name.endswith("kernel")}
     assert kernels == {
         "Dense_0/kernel": (18, 128),
@@ -180,20 +189,31 @@ def test_only_the_convolution_that_nothing_normalises_has_a_bias(tic_tac_toe, no
 def trained(tic_tac_toe):
     """One step of the statistics: on one device, and for each of two (leading axis)."""
     network = make_network(TINY, tic_tac_toe)
-    shared = make_network(TINY, tic_tac_toe, axis_name="batch")
     variables = random_variables(network)
     planes = random_planes(tic_tac_toe, TINY.encoding, batch=16)
-    mesh = Mesh(np.array(jax.devices()[:2]), ("batch",))
+    return variables["batch_stats"], *train_on_one_and_two(network, variables, planes)
+
+
+def train_on_one_and_two(network, variables, planes):
+    """What `Network.train` finds on one device, and on two; statistics `[2, ...]` there."""
+
+    def step(variables, planes, axis_name):
+        (logits, values, *_), updated = network.train(variables, planes, axis_name)
+        return logits, values, updated["batch_stats"]
 
     @functools.partial(
-        jax.shard_map, mesh=mesh, in_specs=(P(), P("batch")), out_specs=P("batch"), check_vma=False
+        jax.shard_map,
+        mesh=Mesh(np.array(jax.devices()[:2]), ("batch",)),
+        in_specs=(P(), P("batch")),
+        out_specs=P("batch"),
+        check_vma=False,
     )
     def on_each(variables, planes):
-        logits, values, stats = shared.apply(variables, planes, True)
+        logits, values, stats = step(variables, planes, "batch")
         return logits, values, jax.tree.map(lambda leaf: leaf[None], stats)
 
-    one = jax.jit(network.apply, static_argnums=2)(variables, planes, True)
-    return variables["batch_stats"], one, jax.jit(on_each)(variables, planes)
+    one = jax.jit(step, static_argnums=2)(variables, planes, None)
+    return one, jax.jit(on_each)(variables, planes)
 
 
 def test_statistics_over_two_devices_are_those_of_the_whole_batch(trained):
@@ -226,19 +246,59 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
     [
         ({"channels": 0}, "network.channels is 0: use 1 to 65536"),
         ({"value_hidden": 0}, "network.value_hidden is 0"),
-        ({"head_hidden": -1}, "network.head_hidden is -1"),
         ({"blocks": -1}, "network.blocks is -1: use 0 to 100"),
-        ({"hidden": ()}, r"network.hidden is \(\)"),
-        ({"hidden": (8, 0)}, r"network.hidden is \(8, 0\)"),
-        ({"kind": "cnn"}, "network.kind is 'cnn': use 'tower' or 'mlp'"),
         ({"norm": "group"}, "network.norm is 'group': use 'batch' or 'layer' or 'none'"),
-        ({"encoding": "colour"}, "network.encoding is 'colour': use 'absolute' or 'relative'"),
-        ({"convolution": "fft"}, "network.convolution is 'fft': use 'auto' or 'fourier'"),
+        ({"convolution": "gather"}, "network.convolution is 'gather': use 'auto' or 'fourier'"),
+        ({"encoding": 3}, "network.encoding is 3, which is not of type str"),
+        ({"kind": "mlp"}, "network.kind is 'mlp': use 'tower'"),
     ],
 )
-def test_bad_settings_are_refused(setting, message):
+def test_bad_settings_of_the_tower_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
-        NetworkConfig(**setting)
+        TowerConfig(**setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"head_hidden": -1}, "network.head_hidden is -1"),
+        ({"hidden": ()}, r"network.hidden is \(\)"),
+        ({"hidden": (8, 0)}, r"network.hidden is \(8, 0\)"),
+    ],
+)
+def test_bad_settings_of_the_mlp_are_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        MLPConfig(**setting)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda game: make_network(TowerConfig(encoding="colour"), game),
+        lambda game: make_network(MLPConfig(encoding="colour"), game),
+        lambda game: from_module(game, Own(), "colour"),
+    ],
+)
+def test_an_encoding_that_the_game_does_not_have_is_refused(make, tic_tac_toe):
+    message = "network.encoding is 'colour': use 'absolute' or 'relative', which tic_tac_toe has"
+    with pytest.raises(ValueError, match=message):
+        make(tic_tac_toe)
+
+
+def test_a_game_may_have_an_encoding_of_its_own(tic_tac_toe):
+    game = tic_tac_toe._replace(
+        encodings=("stones",), observe=lambda state, name: (state.board != 0).reshape(3, 3, 1)
+    )
+    with pytest.raises(ValueError, match="network.encoding is 'relative': use 'stones', which"):
+        make_network(MLPConfig(), game)
+    assert shapes(make_network(MLPConfig(encoding="stones"), game))["Dense_0/kernel"][0] == 9
+
+
+def test_a_network_reads_its_encoding(tic_tac_toe):
+    for encoding, planes in (("absolute", 3), ("relative", 2)):
+        network = make_network(MLPConfig(encoding=encoding), tic_tac_toe)
+        assert network.encoding == encoding
+        assert shapes(network)["Dense_0/kernel"][0] == planes * 9
 
 
 def test_spectra_are_for_boards_of_3_by_3():
@@ -267,9 +327,134 @@ def test_spectra_are_exact_where_the_numbers_are():
     kernel = rng.integers(-9, 10, (3, 3, 2, 2)).astype(np.float32)
     planes = rng.integers(-9, 10, (5, 3, 3, 2)).astype(np.float32)
 
-    def convolve(form):
-        x = convolution.to_layout(form, planes)
-        y = convolution.convolve(form, x, convolution.arrange(form, kernel, (3, 3)))
-        return convolution.from_layout(form, y)
+    def convolve(name):
+        form = convolution.FORMS[name]
+        y = form.apply(form.to_layout(planes), form.arrange(kernel, (3, 3)))
+        return form.from_layout(y)
 
     np.testing.assert_array_equal(convolve("fourier"), convolve("dense"))
+
+
+# --- A module of one's own ---------------------------------------------------------------
+
+
+class Own(nn.Module):
+    """Somebody's network, with BatchNorm and a third head; it knows nothing of devices."""
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = nn.Dense(8)(planes.reshape(len(planes), -1))
+        x = nn.relu(nn.BatchNorm(not train, momentum=0.5)(x))
+        value = nn.tanh(nn.Dense(1)(x))[:, 0]
+        return nn.Dense(9)(x), value, {"plies left": nn.Dense(1)(x)[:, 0]}
+
+
+class OnMesh(nn.Module):
+    """The same, normalised by the batches of all devices."""
+
+    axis_name: str | None = None
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = nn.Dense(8)(planes.reshape(len(planes), -1))
+        x = nn.relu(nn.BatchNorm(not train, momentum=0.5, axis_name=self.axis_name)(x))
+        return nn.Dense(9)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+
+
+def test_a_network_of_ones_own_has_its_heads_in_every_form(tic_tac_toe):
+    network = from_module(tic_tac_toe, Own())
+    variables, planes = random_variables(network), random_planes(tic_tac_toe, "relative")
+    applied = network.apply(variables, planes)
+    inferred = jax.jit(lambda v, x: network.infer(network.fold(v), x))(variables, planes)
+    logits, value, more = applied
+    assert (logits.shape, value.shape, more["plies left"].shape) == ((8, 9), (8,), (8,))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), inferred, applied)
+    evaluate, states = network_evaluator(tic_tac_toe, network), init_batch(tic_tac_toe, 2)
+    observed = jax.vmap(lambda state: tic_tac_toe.observe(state, "relative"))(states)
+    found, expected = evaluate(variables, None, states), network.apply(variables, observed)
+    assert len(found) == 2
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected[:2])
+
+
+def test_statistics_of_ones_own_are_the_same_on_all_devices(tic_tac_toe):
+    """Those of each half of the batch, averaged."""
+    network = from_module(tic_tac_toe, Own())
+    variables = random_variables(network)
+    planes = random_planes(tic_tac_toe, "relative", batch=16)
+    (_, _, whole), (_, _, two) = train_on_one_and_two(network, variables, planes)
+    halves = [network.train(variables, half, None)[1] for half in (planes[:8], planes[8:])]
+    average = jax.tree.map(lambda a, b: (a + b) / 2, *halves)["batch_stats"]
+    for found, expected, alone in zip(*map(jax.tree.leaves, (two, average, whole)), strict=True):
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
+        assert found[0].shape == alone.shape
+    assert (
+        abs(halves[0]["batch_stats"]["BatchNorm_0"]["mean"] - two["BatchNorm_0"]["mean"][0]) > 1e-3
+    ).any()
+
+
+def test_a_module_with_an_axis_normalises_by_the_whole_batch(tic_tac_toe):
+    network = from_module(tic_tac_toe, OnMesh())
+    variables = random_variables(network)
+    planes = random_planes(tic_tac_toe, "relative", batch=16)
+    whole, two = train_on_one_and_two(network, variables, planes)
+    for found, expected in zip(two[:2], whole[:2], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    for found, expected in zip(*map(jax.tree.leaves, (two[2], whole[2])), strict=True):
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_network_of_ones_own_learns(devices, tic_tac_toe):
+    """And stays the same on all devices."""
+    network = from_module(tic_tac_toe, Own())
+    learner = configured_learner(LearnerConfig(warmup_steps=0), network)
+    policy, value = jax.nn.one_hot(jnp.arange(8), 9), jnp.linspace(-1, 1, 8)
+    planes = random_planes(tic_tac_toe, "relative")
+    samples = Sample(planes, jnp.ones((8, 9), bool), policy, value)
+    state = learner.init(random_variables(network))
+
+    def learn(state, samples):
+        found = jax.lax.scan(
+            lambda state, _: learner.update(state, samples, "batch"), state, length=100
+        )
+        return jax.tree.map(lambda leaf: leaf[None], found)
+
+    mesh = Mesh(np.array(jax.devices()[:devices]), ("batch",))
+    specs = {"in_specs": (P(), P("batch")), "out_specs": P("batch")}
+    on_mesh = jax.shard_map(learn, mesh=mesh, check_vma=False, **specs)
+    after, losses = jax.jit(on_mesh)(state, samples)
+    assert losses["loss"][0, -1] < losses["loss"][0, 0] / 2
+    for leaf in jax.tree.leaves((after, losses)):
+        np.testing.assert_array_equal(leaf, np.broadcast_to(leaf[:1], leaf.shape))
+    before, moved = (s.variables["batch_stats"]["BatchNorm_0"]["mean"] for s in (state, after))
+    assert (abs(moved - before) > 1e-3).any()
+
+
+class Returns(nn.Module):
+    """A linear layer, and whatever is made of it."""
+
+    make: Callable[[jax.Array, bool], Any]
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        return self.make(nn.Dense(10)(planes.reshape(len(planes), -1)), train)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda x, train: (x[:, :9], x[:, 9:]), r"\(float32\[3, 9\], float32\[3, 1\]\)"),
+        (lambda x, train: (x, x[:, 0]), r"\(float32\[3, 10\], float32\[3\]\)"),
+        (lambda x, train: x[:, :9], r"float32\[3, 9\]"),
+        (lambda x, train: (x[:, :9],), r"\(float32\[3, 9\],\)"),
+        (lambda x, train: {"logits": x[:, :9]}, r"{logits: float32\[3, 9\]}"),
+        (lambda x, train: (x[:, :9], x[:, 9:] if train else x[:, 9]), r"\(float32.*3, 1\]\)"),
+    ],
+)
+def test_outputs_of_other_shapes_are_refused(make, said, tic_tac_toe):
+    message = f"for 3 positions of tic_tac_toe the module returns {said}: make it a tuple that "
+    message += r"starts with logits \[3, 9\] and value \[3\]$"
+    with pytest.raises(ValueError, match=message):
+        from_module(tic_tac_toe, Returns(make))

@@ -119,8 +119,7 @@ def tournament(seed, elo, advantage, nu, games):
     return np.random.default_rng(seed).multinomial(games, rates)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("anchor", [None, "d"])
+@pytest.mark.parametrize(("seed", "anchor"), [(0, None), (1, "d")])
 def test_ratings_cover_the_truth(seed, anchor):
     elo = np.random.default_rng(seed).normal(0, 200, 5)
     truth = np.append(elo - (elo[3] if anchor else elo.mean()), 60.0)

@@ -54,6 +54,12 @@ def assert_uniform(counts):
     assert ((counts - expected) ** 2 / expected).sum() < degrees + 5 * np.sqrt(2 * degrees) + 12
 
 
+def test_a_buffer_smaller_than_a_batch_is_refused():
+    config = ReplayConfig(capacity=20, shards=2)
+    with pytest.raises(ValueError, match="replay.capacity is 20, less than .* 24: .* least 24$"):
+        make_replay(config, 24)
+
+
 @pytest.mark.parametrize(
     ("total", "count"), [(1, 1), (4, 2), (5, 1), (6, 6), (8, 4), (15, 5), (20, 4)]
 )
@@ -74,7 +80,7 @@ def test_a_sample_stays_whole():
 
 def test_types_are_kept():
     drawn = draw_many(filled(6, 6))
-    assert [x.dtype for x in drawn] == [x.dtype for x in EXAMPLE]
+    assert [x.dtype for x in jax.tree.leaves(drawn)] == [x.dtype for x in jax.tree.leaves(EXAMPLE)]
 
 
 def test_draws_are_independent():

@@ -12,14 +12,12 @@ import misere_pile
 from azjax.evaluators import exact_evaluator, network_evaluator
 from azjax.game import init_batch, play, random_action, where
 from azjax.games.tic_tac_toe import State
-from azjax.network import NetworkConfig, make_network
-from azjax.search import SearchConfig, make_search
+from azjax.network import MLPConfig, make_network
+from azjax.search import PUCT, UCT, Gumbel, make_search
 from reference import Position, puct
 from tables import BATCH, all_boards, bench, compiled, repeat, run
 
-PUCT = SearchConfig(algorithm="puct")
-GUMBEL = SearchConfig(algorithm="gumbel")
-BOTH = pytest.mark.parametrize("config", [PUCT, GUMBEL], ids=lambda config: config.algorithm)
+BOTH = pytest.mark.parametrize("config", [PUCT(), Gumbel()], ids=lambda config: config.algorithm)
 CLEAR = 1e-5  # Choices decided by less than this may turn out differently in float32.
 
 
@@ -61,7 +59,7 @@ def assert_equals_textbook(result, visits, values, margins, tolerance=1e-5):
     [(1.25, "zero"), (3.0, "parent"), (0.5, "loss")],
 )
 def test_puct_equals_the_textbook_in_tic_tac_toe(some_states, c_puct, first_play_urgency):
-    config = SearchConfig("puct", c_puct=c_puct, first_play_urgency=first_play_urgency)
+    config = PUCT(c_puct=c_puct, first_play_urgency=first_play_urgency)
     table = bench("tic_tac_toe").random_table()
     result = run(config, table, some_states)
     assert_equals_textbook(result, *textbook("tic_tac_toe", config, table, some_states))
@@ -70,7 +68,7 @@ def test_puct_equals_the_textbook_in_tic_tac_toe(some_states, c_puct, first_play
 @pytest.mark.slow
 def test_puct_equals_the_textbook_in_connect_four():
     game = bench("connect_four").game
-    config = SearchConfig("puct", first_play_urgency="parent", num_simulations=48)
+    config = PUCT(first_play_urgency="parent", num_simulations=48)
 
     @jax.jit
     @jax.vmap
@@ -94,17 +92,17 @@ def test_puct_equals_the_textbook_in_connect_four():
 def test_puct_equals_the_textbook_where_a_player_moves_twice():
     states = pile_states()
     table = bench("misere_pile").random_table()
-    result = run(PUCT, table, states, name="misere_pile")
-    assert_equals_textbook(result, *textbook("misere_pile", PUCT, table, states))
+    result = run(PUCT(), table, states, name="misere_pile")
+    assert_equals_textbook(result, *textbook("misere_pile", PUCT(), table, states))
 
 
 @pytest.mark.slow
 def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solution, some_states):
-    network = make_network(NetworkConfig(kind="mlp", hidden=(16,), head_hidden=8), tic_tac_toe)
+    network = make_network(MLPConfig(hidden=(16,), head_hidden=8), tic_tac_toe)
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     draw = np.random.default_rng(0).normal
     variables = jax.tree.map(lambda leaf: np.float32(draw(size=leaf.shape)) / 2, shapes)
-    evaluate = network_evaluator(tic_tac_toe, network, "relative")
+    evaluate = network_evaluator(tic_tac_toe, network)
     params = network.fold(variables)
 
     table = bench("tic_tac_toe").constant_table(0)
@@ -113,18 +111,18 @@ def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solutio
     assert table.values[rows].std() > 0.1 and table.logits[rows].std() > 0.1
 
     keys = jax.random.split(jax.random.key(0), BATCH)
-    result = jax.jit(make_search(PUCT, tic_tac_toe, evaluate))(params, keys, some_states)
-    assert_equals_textbook(result, *textbook("tic_tac_toe", PUCT, table, some_states), 1e-4)
+    result = jax.jit(make_search(PUCT(), tic_tac_toe, evaluate))(params, keys, some_states)
+    assert_equals_textbook(result, *textbook("tic_tac_toe", PUCT(), table, some_states), 1e-4)
 
 
 def test_ties_go_to_the_lowest_action(solution):
     """With nothing to tell actions apart, all choices near the start are ties."""
     first = jax.tree.map(lambda leaf: leaf[:10], solution.states)
     table = bench("tic_tac_toe").constant_table(0)
-    visits, _, margins = textbook("tic_tac_toe", PUCT, table, first)
+    visits, _, margins = textbook("tic_tac_toe", PUCT(), table, first)
     assert (margins == 0).all()
     states = jax.tree.map(lambda leaf: np.resize(leaf, (BATCH, *leaf.shape[1:])), first)
-    np.testing.assert_array_equal(run(PUCT, table, states).visit_counts[:10], visits)
+    np.testing.assert_array_equal(run(PUCT(), table, states).visit_counts[:10], visits)
 
 
 # Laws of both algorithms.
@@ -146,7 +144,7 @@ def test_visits_and_values_add_up(some_states, config):
 @BOTH
 @pytest.mark.parametrize("explore", [False, True])
 def test_weights_are_a_distribution_over_the_legal_actions(some_states, config, explore):
-    result = run(config, bench("tic_tac_toe").random_table(), some_states, explore=explore)
+    result = run(config, bench("tic_tac_toe").random_table(), some_states, add_noise=explore)
     legal = (some_states.board == 0) & ~some_states.over[:, None]
     np.testing.assert_allclose(result.action_weights.sum(axis=1), 1, atol=1e-5)
     assert (result.action_weights >= 0).all()
@@ -204,7 +202,7 @@ def test_a_win_is_found_from_both_seats(config, board, action):
     ids=["X", "O"],
 )
 def test_a_threat_is_met_from_both_seats(board, action):
-    result = run(PUCT, bench("tic_tac_toe").constant_table(0), repeat(board))
+    result = run(PUCT(), bench("tic_tac_toe").constant_table(0), repeat(board))
     assert result.action[0] == action
     others = np.flatnonzero((np.array(board) == 0) & (np.arange(9) != action))
     assert (result.q_values[0, others] < result.q_values[0, action]).all()
@@ -274,7 +272,7 @@ def test_only_exploration_is_random(some_states, config):
     """The keys matter with `explore`, and not without (at temperature 0)."""
     table = bench("tic_tac_toe").random_table()
     for explore in (False, True):
-        results = [run(config, table, some_states, seed=s, explore=explore) for s in (0, 0, 1)]
+        results = [run(config, table, some_states, seed=s, add_noise=explore) for s in (0, 0, 1)]
         first, again, other = (np.c_[result.visit_counts, result.action] for result in results)
         np.testing.assert_array_equal(first, again)
         assert (first == other).all() != explore
@@ -337,13 +335,13 @@ def searches_with_noise(config):
     table = bench("tic_tac_toe").constant_table(0)
     table.logits[:] = SKEWED
     states = repeat(TWO_LEFT)
-    return [run(config, table, states, seed=seed, explore=True) for seed in range(16)]
+    return [run(config, table, states, seed=seed, add_noise=True) for seed in range(16)]
 
 
 @pytest.mark.parametrize(("alpha", "fraction"), [(0.3, 0.25), (2.0, 0.25), (0.3, 0.6), (5.0, 1.0)])
 def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
     """With two actions a Dirichlet draw is Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
-    config = dataclasses.replace(PUCT, dirichlet_alpha=alpha, dirichlet_fraction=fraction)
+    config = dataclasses.replace(PUCT(), dirichlet_alpha=alpha, dirichlet_fraction=fraction)
     results = searches_with_noise(config)
     logits = np.concatenate([result.tree.children_prior_logits[:, 0] for result in results])
     priors = np.asarray(jax.nn.softmax(logits))
@@ -357,7 +355,7 @@ def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_temperature_draws_by_powers_of_visits(temperature):
     table, start = bench("tic_tac_toe").random_table(), repeat([0] * 9)
-    results = [run(PUCT, table, start, seed=s, temperature=temperature) for s in range(16)]
+    results = [run(PUCT(), table, start, seed=s, temperature=temperature) for s in range(16)]
     counts = np.bincount(np.concatenate([r.action for r in results]), minlength=9)
     visits = results[0].visit_counts[0].astype(float)
     share = visits ** (1 / temperature) / (visits ** (1 / temperature)).sum()
@@ -369,14 +367,14 @@ def test_temperature_draws_by_powers_of_visits(temperature):
 def test_each_row_has_its_temperature(some_states):
     table = bench("tic_tac_toe").random_table()
     cold = np.arange(BATCH) % 2 == 0
-    result = run(PUCT, table, some_states, temperature=np.where(cold, 0.0, 1.0))
+    result = run(PUCT(), table, some_states, temperature=np.where(cold, 0.0, 1.0))
     most_visited = result.visit_counts.argmax(axis=1)
     assert (result.action[cold] == most_visited[cold]).all()
     assert (result.action[~cold] != most_visited[~cold]).any()
 
 
 def test_puct_learns_from_visit_shares(some_states):
-    result = run(PUCT, bench("tic_tac_toe").random_table(), some_states)
+    result = run(PUCT(), bench("tic_tac_toe").random_table(), some_states)
     np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
 
 
@@ -386,36 +384,41 @@ def test_puct_learns_from_visit_shares(some_states):
 @BOTH
 def test_settings_may_be_integers(some_states, config):
     """Some arguments of `mctx` fail on integers, a share of noise of 0 among them."""
-    numbers = {"dirichlet_fraction": 0, "dirichlet_alpha": 1, "c_puct": 1}
-    numbers |= {"gumbel_scale": 0, "value_scale": 1, "maxvisit_init": 50}
+    numbers = {
+        "puct": {"dirichlet_fraction": 0, "dirichlet_alpha": 1, "c_puct": 1},
+        "gumbel": {"gumbel_scale": 0, "value_scale": 1, "maxvisit_init": 50},
+    }
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), BATCH))
     table = bench("tic_tac_toe").random_table()
 
     def shapes(config):
         search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
-        search = functools.partial(search, temperature=0, explore=True)
+        search = functools.partial(search, temperature=0, add_noise=True)
         return jax.eval_shape(search, table, keys, some_states)
 
-    assert shapes(dataclasses.replace(config, **numbers)) == shapes(config)
+    assert shapes(dataclasses.replace(config, **numbers[config.algorithm])) == shapes(config)
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("make", "setting"),
     [
-        {"num_simulations": 0},
-        {"max_considered_actions": 0},
-        {"dirichlet_fraction": 1.5},
-        {"dirichlet_fraction": -0.1},
-        {"dirichlet_alpha": 0.0},
-        {"c_puct": -1.0},
-        {"gumbel_scale": -1.0},
-        {"value_scale": -1.0},
-        {"maxvisit_init": -1.0},
-        {"algorithm": "ucb"},
-        {"first_play_urgency": "win"},
+        (PUCT, {"num_simulations": 0}),
+        (PUCT, {"dirichlet_fraction": 1.5}),
+        (PUCT, {"dirichlet_fraction": -0.1}),
+        (PUCT, {"dirichlet_alpha": 0.0}),
+        (PUCT, {"c_puct": -1.0}),
+        (PUCT, {"first_play_urgency": "win"}),
+        (PUCT, {"algorithm": "gumbel"}),
+        (Gumbel, {"num_simulations": 0}),
+        (Gumbel, {"max_considered_actions": 0}),
+        (Gumbel, {"gumbel_scale": -1.0}),
+        (Gumbel, {"value_scale": -1.0}),
+        (Gumbel, {"maxvisit_init": -1.0}),
+        (UCT, {"num_simulations": 0}),
+        (UCT, {"exploration": -1.0}),
     ],
 )
-def test_bad_settings_are_refused(setting):
+def test_bad_settings_are_refused(make, setting):
     name, value = next(iter(setting.items()))
     with pytest.raises(ValueError, match=f"search.{name} is {value!r}: use "):
-        SearchConfig(**setting)
+        make(**setting)

@@ -12,7 +12,7 @@ import misere_pile
 from azjax import games
 from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch, play, random_action, where
-from azjax.search import SearchConfig, SearchResult, make_search
+from azjax.search import ALGORITHMS, SearchResult, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, group_size, start_games, unroll
 from tables import AS_IN_TRAINING, bench
 
@@ -98,7 +98,7 @@ def single_moves():
     """Twelve times one move in 256 games: `[(games before, moves, games after)]`."""
     game = GAMES["tic_tac_toe"]
     config = SelfPlayConfig(
-        plies=1, opening_share=1.0, opening_plies=8, temperature=0.7, temperature_plies=3
+        unroll_length=1, opening_share=1.0, opening_plies=8, temperature=0.7, temperature_plies=3
     )
     search = random_search(game)
     move = jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
@@ -136,15 +136,15 @@ def test_what_is_recorded_is_what_the_search_found(algorithm):
     """In every field, with noise; a tree's other values differ from the one at its root."""
     game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
     search = make_search(
-        SearchConfig(algorithm, num_simulations=8), game, bench("tic_tac_toe").evaluate
+        ALGORITHMS[algorithm](num_simulations=8), game, bench("tic_tac_toe").evaluate
     )
-    config = SelfPlayConfig(plies=1, temperature=0.8)
+    config = SelfPlayConfig(unroll_length=1, temperature=0.8)
     games = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=4)(keys(64))
     move = functools.partial(unroll, config, game, "relative", search)
     move = jax.jit(move, compiler_options=AS_IN_TRAINING)
     _, moves = move(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
     first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
-    find = functools.partial(search, temperature=0.8, explore=True)
+    find = functools.partial(search, temperature=0.8, add_noise=True)
     find = jax.jit(find, compiler_options=AS_IN_TRAINING)
     found = find(table, first, games.states)
     np.testing.assert_array_equal(moves.root_value[0], found.value)
@@ -159,11 +159,11 @@ def test_what_is_recorded_is_what_the_search_found(algorithm):
 def compile_unroll(name, algorithm, at_once=BATCH):
     """`(keys, games) -> (games, transitions)`: restarts from the start, uniform evaluator."""
     game = GAMES[name]
-    config = SelfPlayConfig(plies=PLIES, opening_plies=0, games_at_once=at_once)
+    config = SelfPlayConfig(unroll_length=PLIES, opening_plies=0, games_at_once=at_once)
     if algorithm == "random":
         search = random_search(game)
     else:
-        settings = SearchConfig(algorithm=algorithm, num_simulations=4)
+        settings = ALGORITHMS[algorithm](num_simulations=4)
         search = make_search(settings, game, uniform_evaluator(game))
     return jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
 
@@ -253,11 +253,12 @@ def test_shapes_and_types(record):
         reward=((), np.float32),
         discount=((), np.float32),
     )
-    for leaf, (shape, dtype) in zip(record.moves[0], expected, strict=True):
+    assert record.moves[0].extra == expected.extra == ()
+    for leaf, (shape, dtype) in zip(record.moves[0][:-1], expected[:-1], strict=True):
         assert (leaf.shape, leaf.dtype) == ((PLIES, BATCH, *shape), dtype)
 
 
-@pytest.mark.parametrize("algorithm", ["puct", pytest.param("gumbel", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
 def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
     whole = two_iterations("tic_tac_toe", algorithm)
     part = two_iterations("tic_tac_toe", algorithm, rows=slice(2, 5))
@@ -306,7 +307,7 @@ def test_games_differ_from_each_other(record):
     [
         ({"games": 0}, "selfplay.games is 0: use 1 or more"),
         ({"games_at_once": -1}, "selfplay.games_at_once is -1: use 0 or more"),
-        ({"plies": -1}, "selfplay.plies is -1: use 1 to 1000000"),
+        ({"unroll_length": -1}, "selfplay.unroll_length is -1: use 1 to 1000000"),
         ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 to 1000000"),
         ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),
         ({"temperature_plies": -1}, "selfplay.temperature_plies is -1: use 0 or more"),

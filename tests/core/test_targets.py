@@ -107,7 +107,7 @@ def test_a_sample_is_what_was_observed_and_searched():
     assert samples.policy is moves.action_weights
 
 
-def sum_of_returns(trace_decay, reward, discount, root_value):
+def sum_of_returns(td_lambda, reward, discount, root_value):
     """TD(lambda) by its definition (Sutton 1988): a mean of n-step returns, one game `[T]`."""
     length = len(reward)
     z = np.zeros(length)
@@ -124,27 +124,27 @@ def sum_of_returns(trace_decay, reward, discount, root_value):
                 total += weight * earned
                 break
             t += 1
-            total += weight * (1 - trace_decay) * (earned + product * root_value[t])
-            weight *= trace_decay
+            total += weight * (1 - td_lambda) * (earned + product * root_value[t])
+            weight *= td_lambda
         z[start] = total
     return z
 
 
-@pytest.mark.parametrize("trace_decay", [0.0, 0.3, 0.9, 1.0])
-def test_trace_decay_is_a_mean_of_n_step_returns(trace_decay):
+@pytest.mark.parametrize("td_lambda", [0.0, 0.3, 0.9, 1.0])
+def test_td_lambda_is_a_mean_of_n_step_returns(td_lambda):
     rng = np.random.default_rng(0)
     shape = (12, 7)
     discount = rng.choice([-1.0, 0.0, 1.0], shape, p=[0.6, 0.2, 0.2]).astype(np.float32)
     reward = np.where(discount == 0, rng.choice([-1.0, 0.0, 1.0], shape), 0).astype(np.float32)
     root_value = rng.uniform(-1, 1, shape).astype(np.float32)
     assert (discount[-1] == 0).any() and (discount[-1] != 0).any()
-    z = outcomes(transitions(reward, discount, root_value), trace_decay)
+    z = outcomes(transitions(reward, discount, root_value), td_lambda)
     arrays = reward.T, discount.T, root_value.T
-    columns = [sum_of_returns(trace_decay, *c) for c in zip(*arrays, strict=True)]
+    columns = [sum_of_returns(td_lambda, *c) for c in zip(*arrays, strict=True)]
     np.testing.assert_allclose(z, np.stack(columns, axis=1), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["outcome_weight", "trace_decay"])
+@pytest.mark.parametrize("name", ["outcome_weight", "td_lambda"])
 @pytest.mark.parametrize("value", [-0.1, 1.1])
 def test_settings_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=f"targets.{name} is {value}: use 0 to 1"):
@@ -202,7 +202,7 @@ def test_augmentation_draws_every_symmetry_for_each_sample_alone(name):
     drawn = jax.device_get(jax.jit(lambda batch: augment(game, jax.random.key(0), batch))(batch))
     np.testing.assert_array_equal(drawn.value, batch.value)
 
-    cells, actions = game.symmetries
+    cells, actions = game.symmetries.cells, game.symmetries.actions
     flat = np.float32(sample.planes.ravel()[cells])  # [G, H * W]
     same = (drawn.planes.reshape(copies, 1, -1) == flat).all(axis=2)  # [copies, G]
     np.testing.assert_array_equal(same.sum(axis=1), 1)

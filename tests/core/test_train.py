@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import re
 
 import jax
@@ -10,20 +11,20 @@ import numpy as np
 import pytest
 
 from azjax import games, presets, train
+from azjax.config import Config, make_parts
 from azjax.learner import LearnerConfig
-from azjax.network import NetworkConfig
+from azjax.network import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
-from azjax.search import SearchConfig
+from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig
-from azjax.train import Config
 from azjax.verify import verify
 
 # A tower with BatchNorm, so that there are statistics to keep equal; and steps large enough
 # to see. SGD, since Adam blows up the rounding of gradients near zero.
 TOWER = Config(
-    network=NetworkConfig(channels=4, blocks=0, value_hidden=4),
-    search=SearchConfig(num_simulations=4),
-    selfplay=SelfPlayConfig(games=16, plies=4),
+    network=TowerConfig(channels=4, blocks=0, value_hidden=4),
+    search=Gumbel(num_simulations=4),
+    selfplay=SelfPlayConfig(games=16, unroll_length=4),
     replay=ReplayConfig(capacity=128, shards=8),
     learner=LearnerConfig(
         batch_size=16, steps=3, optimizer="sgd", learning_rate=0.1, warmup_steps=0, l2=1e-3
@@ -36,8 +37,8 @@ class Run:
 
     def __init__(self, config, num_devices):
         self.mesh = train.make_mesh(jax.devices()[:num_devices])
-        self.iterate = train.make_iteration(config, self.mesh)
-        self.before = train.make_state(config, self.mesh)
+        self.iterate = train.make_iteration(make_parts(config), self.mesh)
+        self.before = train.make_state(make_parts(config), jax.random.key(config.seed), self.mesh)
         self.after, self.metrics = self.iterate(copy(self.before))
         again = copy(self.after)
         with compilations() as self.compiled_again:
@@ -98,7 +99,7 @@ def test_an_iteration_is_reproducible_bit_for_bit(eight):
 
 def test_the_start_depends_on_the_seed_alone(one, eight):
     assert_equal(one.before, eight.before)
-    other = jax.jit(lambda: train.init_state(dataclasses.replace(TOWER, seed=1)).games.ply)()
+    other = jax.jit(lambda: train.init(make_parts(TOWER), jax.random.key(1)).games.ply)()
     assert (other != one.before.games.ply).any()
 
 
@@ -131,7 +132,7 @@ def test_the_average_plays_and_the_parameters_learn(eight):
 
     assert_equal(perturb("variables").replay, eight.after.replay)
     with pytest.raises(AssertionError):
-        assert_equal(perturb("average").replay, eight.after.replay)
+        assert_equal(perturb("ema_params").replay, eight.after.replay)
 
 
 def test_an_iteration_changes_what_it_should(eight):
@@ -154,10 +155,10 @@ def test_every_device_holds_the_same_parameters_and_statistics(eight):
 
 
 def test_what_was_played_is_remembered_shard_by_shard(eight):
-    parts, shards = train.make_parts(TOWER), TOWER.replay.shards
+    parts, shards = make_parts(TOWER), TOWER.replay.shards
     draw = jax.jit(jax.vmap(parts.replay.sample, in_axes=(None, 0)))
     keys = jax.random.split(jax.random.key(0), (200, shards))
-    played = TOWER.selfplay.games * TOWER.selfplay.plies // shards
+    played = TOWER.selfplay.games * TOWER.selfplay.unroll_length // shards
     for state, expected in ((eight.after, played), (eight.later, 2 * played)):
         drawn = to_host(draw(jax.device_get(state.replay), keys))
         assert drawn.legal.any(axis=-1).all()
@@ -180,7 +181,7 @@ def test_the_second_call_compiles_nothing(one, eight):
 
 def test_a_state_keeps_its_types_and_places(one, eight):
     for run in (one, eight):
-        promised = train.abstract_state(TOWER, run.mesh)
+        promised = train.abstract_state(make_parts(TOWER), run.mesh)
         for state in (run.before, run.after, run.later):
             assert jax.tree.structure(state) == jax.tree.structure(promised)
             for leaf, expected in zip(*map(jax.tree.leaves, (state, promised)), strict=True):
@@ -229,35 +230,34 @@ def test_only_the_optimiser_talks_to_other_devices(eight):
         ("selfplay.games", 18, 1),
         ("learner.batch_size", 14, 2),
         ("replay.capacity", 95, 1),
-        ("replay.capacity", 20, 2),
     ],
 )
 def test_contradictory_settings_are_refused_with_one_that_works(name, value, num_devices):
     sound = dataclasses.replace(
         TOWER,
-        selfplay=SelfPlayConfig(games=24, plies=4),
+        selfplay=SelfPlayConfig(games=24, unroll_length=4),
         replay=ReplayConfig(capacity=960, shards=4),
         learner=LearnerConfig(batch_size=24),
     )
     with pytest.raises(ValueError, match=f"{name} is {value}, ") as error:
-        train.check(with_setting(sound, name, value), num_devices)
+        train.check_parts(make_parts(with_setting(sound, name, value)), num_devices)
     advice = int(re.findall(r"\d+", str(error.value))[-1])
     assert advice != value
-    train.check(with_setting(sound, name, advice), num_devices)
+    train.check_parts(make_parts(with_setting(sound, name, advice)), num_devices)
 
 
 def test_too_many_shards_are_refused_where_the_games_must_change_too():
     selfplay, learner = SelfPlayConfig(games=24), LearnerConfig(batch_size=24)
     config = Config(selfplay=selfplay, learner=learner, replay=ReplayConfig(shards=50_000))
     with pytest.raises(ValueError, match=r"replay.shards is 50000, more than .*: use 5$"):
-        train.check(config, 5)
+        train.check_parts(make_parts(config), 5)
 
 
 def test_more_moves_than_any_buffer_holds_are_refused():
-    selfplay, replay = SelfPlayConfig(games=10**9, plies=8), ReplayConfig(capacity=10**9)
+    selfplay, replay = SelfPlayConfig(games=10**9, unroll_length=8), ReplayConfig(capacity=10**9)
     config = Config(selfplay=selfplay, replay=replay)
-    with pytest.raises(ValueError, match=r"selfplay.plies is 8, .*: use at most 1$"):
-        train.check(config, 1)
+    with pytest.raises(ValueError, match=r"selfplay.unroll_length is 8, .*: use at most 1$"):
+        train.check_parts(make_parts(config), 1)
 
 
 def with_setting(config, name, value):
@@ -266,9 +266,13 @@ def with_setting(config, name, value):
     return dataclasses.replace(config, **{section: changed})
 
 
+def test_the_settings_by_default_are_the_preset_of_that_name():
+    assert Config() == presets.get("default")
+
+
 def test_an_unknown_game_or_preset_is_refused():
     with pytest.raises(ValueError, match="unknown game 'chess': use one of tic_tac_toe"):
-        train.init_state(Config(game="chess"))
+        make_parts(Config(game="chess"))
     with pytest.raises(ValueError, match="unknown preset 'best': use one of default, paper, mlp"):
         presets.get("best")
 
@@ -279,10 +283,10 @@ def test_presets_build_and_shrink(name, game):
     config = dataclasses.replace(presets.get(name), game=game)
     for settings in (config, presets.smoke(config)):
         for num_devices in (1, 2):
-            train.check(settings, num_devices)
+            train.check_parts(make_parts(settings), num_devices)
     mesh = train.make_mesh(jax.devices()[:1])
     size, small = (
-        sum(leaf.size for leaf in jax.tree.leaves(train.abstract_state(c, mesh)))
+        sum(leaf.size for leaf in jax.tree.leaves(train.abstract_state(make_parts(c), mesh)))
         for c in (config, presets.smoke(config))
     )
     assert small < size / 5
@@ -292,10 +296,35 @@ def test_presets_build_and_shrink(name, game):
 def test_small_presets_trace(name):
     config = presets.smoke(presets.get(name))
     mesh = train.make_mesh(jax.devices()[:1])
-    state = train.abstract_state(config, mesh)
-    after, metrics = jax.eval_shape(train.make_iteration(config, mesh), state)
+    state = train.abstract_state(make_parts(config), mesh)
+    after, metrics = jax.eval_shape(train.make_iteration(make_parts(config), mesh), state)
     assert jax.tree.map(lambda x: x.shape, after) == jax.tree.map(lambda x: x.shape, state)
     assert all(leaf.shape == () for leaf in jax.tree.leaves(metrics))
+
+
+# --- Many at once ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_sixteen_trainings_in_one_program_are_sixteen_trainings():
+    """Batched products may round otherwise, so only games are equal bit for bit."""
+    parts = make_parts(presets.smoke(presets.get("mlp")))
+    step = functools.partial(train.iteration, parts)
+
+    def run(key):
+        return jax.lax.scan(lambda state, _: step(state), train.init(parts, key), length=2)
+
+    keys = jax.vmap(jax.random.key)(jnp.arange(16))
+    together, alone = jax.jit(jax.vmap(run))(keys), jax.jit(run)
+    assert len({leaf.tobytes() for leaf in np.asarray(together[0].games.states.board)}) == 16
+    for row, key in enumerate(keys):
+        (state, metrics), expected = jax.tree.map(lambda leaf, r=row: leaf[r], together), alone(key)
+        assert_equal(state.games, expected[0].games)
+        assert_equal(metrics.games, expected[1].games)
+        for ours, theirs in ((state.learner, expected[0].learner), (metrics, expected[1])):
+            jax.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), ours, theirs
+            )
 
 
 # --- Learning ----------------------------------------------------------------------------
@@ -304,21 +333,22 @@ def test_small_presets_trace(name):
 @pytest.mark.slow
 def test_a_few_iterations_make_a_better_player(solution):
     config = Config(
-        network=NetworkConfig(kind="mlp", hidden=(64,), head_hidden=32),
-        search=SearchConfig(num_simulations=16),
-        selfplay=SelfPlayConfig(games=128, plies=8),
+        network=MLPConfig(hidden=(64,), head_hidden=32),
+        search=Gumbel(num_simulations=16),
+        selfplay=SelfPlayConfig(games=128, unroll_length=8),
         replay=ReplayConfig(capacity=8192, shards=1),
         learner=LearnerConfig(batch_size=256, steps=32, learning_rate=5e-3, warmup_steps=0),
     )
     mesh = train.make_mesh(jax.devices()[:1])
-    parts = train.make_parts(config)
+    parts = make_parts(config)
 
     @jax.jit
     def judge(state):
-        folded = parts.network.fold(state.learner.average)
+        folded = parts.network.fold(state.learner.ema_params)
         return verify(solution, lambda states: parts.evaluate(folded, None, states))
 
-    state, iterate = train.make_state(config, mesh), train.make_iteration(config, mesh)
+    state = train.make_state(parts, jax.random.key(0), mesh)
+    iterate = train.make_iteration(parts, mesh)
     untrained, losses, moves = judge(state), [], 0
     for _ in range(8):
         state, metrics = iterate(state)
@@ -328,7 +358,7 @@ def test_a_few_iterations_make_a_better_player(solution):
     trained = judge(state)
     assert moves == 8 * 128 * 8
     assert all(np.isfinite(leaf) for leaf in jax.tree.leaves(losses))
-    assert losses[-1].policy_kl < losses[0].policy_kl / 2
+    assert losses[-1]["policy_kl"] < losses[0]["policy_kl"] / 2
     assert trained.blunders < untrained.blunders / 2
     assert trained.value_error < untrained.value_error
     assert (trained.losing_lines < untrained.losing_lines / 2).all()

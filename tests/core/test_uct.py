@@ -14,7 +14,7 @@ import misere_pile
 from azjax import games
 from azjax.evaluators import rollout_evaluator
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import SearchConfig, considered_visits, make_search, uct_action
+from azjax.search import ALGORITHMS, UCT, considered_visits, make, make_search, uct_action
 from reference import Position, uct
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
@@ -32,7 +32,7 @@ ROOT_2 = math.sqrt(2)
 
 @functools.cache
 def compiled(name, simulations, exploration):
-    config = SearchConfig("uct", num_simulations=simulations, exploration=exploration)
+    config = UCT(num_simulations=simulations, exploration=exploration)
     return jax.jit(make_search(config, GAMES[name], rollout_evaluator(GAMES[name])))
 
 
@@ -94,7 +94,7 @@ def test_ucb1_is_the_formula_at_every_node(board):
     tree, constants = result.tree, np.linspace(0.05, 6, 60, dtype=np.float32)
 
     def choose(exploration, tree, node):
-        return uct_action(SearchConfig("uct", exploration=exploration), tree, node)
+        return uct_action(UCT(exploration=exploration), tree, node)
 
     at_nodes = jax.vmap(jax.vmap(choose, (None, None, 0)), (None, 0, None))
     at_nodes = jax.vmap(at_nodes, (0, None, None))
@@ -154,7 +154,7 @@ def test_a_setting_may_be_swept_under_vmap():
     states = jax.tree.map(lambda leaf: np.resize(leaf, (8, *leaf.shape)), from_board(EMPTY))
 
     def visits(exploration):
-        config = SearchConfig("uct", num_simulations=12, exploration=exploration)
+        config = UCT(num_simulations=30, exploration=exploration)
         return make_search(config, game, rollout_evaluator(game))(None, keys, states).visit_counts
 
     constants = np.float32([0.1, 1.0, 5.0])
@@ -162,6 +162,38 @@ def test_a_setting_may_be_swept_under_vmap():
     single = jax.jit(visits)(constants[1])
     np.testing.assert_array_equal(swept[1], single)
     assert (np.asarray(swept[0]) != np.asarray(swept[2])).any()
+
+
+def search_by_mctx(config, a_bench, table, keys, states):
+    """The same selection and evaluation, but mctx's tree and its walk through it."""
+    game, evaluate, count = a_bench.game, a_bench.evaluate, config.num_simulations
+    selection, planted, _ = make._begin(
+        config, game, evaluate, table, keys, states, 0.0, False, count
+    )
+    values = planted.raw_values[:, 0]
+
+    def recurrent(params, key, actions, states):
+        found = make._expand(game, evaluate, selection, params, key, actions, states)
+        output = mctx.RecurrentFnOutput(
+            reward=found.reward,
+            discount=found.discount,
+            prior_logits=found.logits,
+            value=found.value,
+        )
+        return output, found.states
+
+    tree = mctx.search(
+        table,
+        jax.random.key(0),  # For evaluators that draw; a table does not.
+        root=mctx.RootFnOutput(prior_logits=selection.logits, value=values, embedding=states),
+        recurrent_fn=recurrent,
+        root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
+        interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
+        num_simulations=count,
+        invalid_actions=planted.root_invalid_actions,
+        extra_data=selection.extra,
+    )
+    return selection.finish(tree)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +205,9 @@ def test_a_setting_may_be_swept_under_vmap():
         pytest.param("tic_tac_toe", "puct", marks=pytest.mark.slow),
     ],
 )
-def test_simulations_equal_those_of_mctx_bit_for_bit(monkeypatch, solution, name, algorithm):
+def test_simulations_equal_those_of_mctx_bit_for_bit(solution, name, algorithm):
     a_bench = bench(name)
-    table, config = a_bench.random_table(), SearchConfig(algorithm, num_simulations=40)
+    table, config = a_bench.random_table(), ALGORITHMS[algorithm](num_simulations=40)
     states = jax.tree.map(lambda leaf: leaf[:1], solution.states)
     if name == "tic_tac_toe":
         rows = np.random.default_rng(1).choice(solution.decisions, BATCH, replace=False)
@@ -184,12 +216,12 @@ def test_simulations_equal_those_of_mctx_bit_for_bit(monkeypatch, solution, name
         states = jax.tree.map(lambda leaf: leaf[None], a_bench.game.init())
     keys = jax.random.split(jax.random.key(0), len(states.board))
 
-    def search():
-        return jax.jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
-
-    ours, mctx_search = search(), mctx.search
-    monkeypatch.setattr(mctx, "search", lambda *args, loop_fn, **rest: mctx_search(*args, **rest))
-    theirs = search()
+    ours = make_search(config, a_bench.game, a_bench.evaluate)
+    theirs = functools.partial(search_by_mctx, config, a_bench)
+    ours, theirs = (
+        jax.jit(search, compiler_options=AS_IN_TRAINING)(table, keys, states)
+        for search in (ours, theirs)
+    )
     assert (theirs.tree.node_visits != ours.tree.node_visits).any()  # Below finished games.
     for field in ("action", "visit_counts", "q_values", "value", "action_weights"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
@@ -197,14 +229,16 @@ def test_simulations_equal_those_of_mctx_bit_for_bit(monkeypatch, solution, name
 
 def test_sequential_halving_is_that_of_mctx():
     halving = importlib.import_module("mctx._src.seq_halving")
-    for simulations in (1, 2, 7, 16, 50, 200):
-        for considered in (1, 2, 3, 7, 9, 16):
-            ours = considered_visits(considered, simulations)
+    compiled = jax.jit(considered_visits, static_argnums=(2, 3))
+    for simulations in (1, 7, 50, 200):
+        for considered in (1, 2, 7, 16):
+            every = np.arange(considered + 1)
+            ours = compiled(every, simulations, simulations, considered)
             theirs = halving.get_table_of_considered_visits(considered, simulations)
             np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_bad_exploration_constant_is_refused():
     with pytest.raises(ValueError, match="search.exploration is -1.0: use 0 or more"):
-        SearchConfig("uct", exploration=-1.0)
-    assert dataclasses.replace(SearchConfig("uct"), exploration=0).exploration == 0
+        UCT(exploration=-1.0)
+    assert dataclasses.replace(UCT(), exploration=0).exploration == 0

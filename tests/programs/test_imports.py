@@ -10,10 +10,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["settings", "drawing", "game", "games", "oracle", "verify"],
-    *["convolution", "network", "evaluators", "search", "agents", "arena", "ratings"],
-    *["selfplay", "targets", "replay", "learner", "train", "memory", "presets"],
-    *["processes", "summary", "checkpoint", "lock", "player", "metrics", "certificate", "viz"],
+    *["settings", "files", "drawing", "game", "hashing", "pictures", "testing", "games", "oracle"],
+    *["verify", "convolution", "modules", "network", "evaluators", "search", "agents", "openings"],
+    *["arena", "ratings", "selfplay", "targets", "replay", "learner", "train", "config"],
+    *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
+    *["player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["selfplay", "targets", "replay", "learner", "train"]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
@@ -64,7 +65,6 @@ def test_a_file_imports_only_from_those_above_it():
     [
         ("mctx", "azjax/search"),
         ("flashbax", "azjax/replay.py"),
-        ("orbax", "azjax/checkpoint.py"),
     ],
 )
 def test_one_place_imports_it(library, home):

@@ -8,11 +8,12 @@ import sys
 import jax
 import pytest
 
-from azjax import checkpoint
+from azjax import runs
 from experiments import arena, console, interrupts, verify
 from terminal import Terminal
 
-PROGRAMS = ["train", "verify", "play", "arena", "explain", "report", "lecture", "benchmark"]
+PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
+PROGRAMS += ["benchmark"]
 
 # Runs a program as `python -m` does, after some lines of Python.
 PROGRAM = """
@@ -127,7 +128,7 @@ def test_the_first_ctrl_c_ends_training_after_the_iteration_and_the_second_at_on
             process.kill()
     said = f"interrupted: go on with --resume --run-dir {run_dir}\n"
     assert (process.returncode, err) == (130, said)
-    assert checkpoint.iterations(run_dir) == saved
+    assert runs.iterations(run_dir) == saved
 
 
 def test_an_interruption_that_became_another_error_is_one(monkeypatch, capsys):
@@ -238,7 +239,7 @@ def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.isascii() and b"run directory: " in done.stdout
-    assert checkpoint.iterations(os.fsdecode(folder)) == [3, 4]
+    assert runs.iterations(os.fsdecode(folder)) == [3, 4]
     assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))
 
 

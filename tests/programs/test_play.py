@@ -14,10 +14,11 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import checkpoint, presets, train
+from azjax import checkpoint, presets, runs, train
 from azjax.agents import Decision, random_agent
+from azjax.config import make_parts
 from azjax.games import connect_four, tic_tac_toe
-from experiments import board, play, table
+from experiments import board, own, play, table
 from experiments.players import make_agent
 from terminal import Terminal
 
@@ -65,11 +66,10 @@ def program(monkeypatch, capfd, tmp_path):
 
 
 def make_run(run_dir, config=CONFIG, iteration=3):
-    checkpoint.create_run(run_dir, config)
-    state = train.make_state(config, train.make_mesh())
+    runs.create_run(run_dir, config)
+    state = train.make_state(make_parts(config), jax.random.key(config.seed), train.make_mesh())
     state = dataclasses.replace(state, iteration=state.iteration + iteration)
-    with checkpoint.Checkpointer(run_dir) as checkpointer:
-        checkpointer.save(state, 0.0)
+    checkpoint.save(run_dir, state, 0.0)
     return run_dir
 
 
@@ -133,7 +133,7 @@ def test_connect_four_with_uct(program):
     assert status == 0
     assert ". . . . . . .\n. . . . . . .\n0 1 2 3 4 5 6\n" in out
     assert "uct(20) in your place would play:\n     0     1     2     3     4     5     6\n" in out
-    assert "There is no move '9': type one of 0, 1, 2, 3, 4, 5, 6.\n" in out
+    assert "'9' is no move here: type one of 0, 1, 2, 3, 4, 5, 6, or help.\n" in out
     assert re.search(r"(wins|A draw)\.\n$", out)
 
 
@@ -159,13 +159,13 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("4", "Move 4 is taken or blocked: type one of 1, 2, 3, 5, 6, 7, 8."),
-        ("9", "There is no move '9': type one of 1, 2, 3, 5, 6, 7, 8."),
-        ("9" * 5000, "There is no move '9999999999999999999…': type one of 1, 2, 3, 5, 6, 7, 8."),
-        ("", "Nothing was typed: type one of 1, 2, 3, 5, 6, 7, 8, or help."),
         *(
-            (wrong, f"{shown} is no move or command: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
+            (wrong, f"{shown} is no move here: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
             for wrong, shown in [
+                ("4", "'4'"),
+                ("9", "'9'"),
+                ("9" * 5000, "'9999999999999999999…'"),
+                ("", "''"),
                 ("x", "'x'"),
                 ("-1", "'-1'"),
                 ("1.0", "'1.0'"),
@@ -246,7 +246,7 @@ def test_view_is_the_opponents(program):
     assert "perfect expects, for you, an even game (+0.00)\n" in out
     first = out.split("perfect in your place would play:\n")[1].splitlines()
     assert [len(line.split()) for line in first[:3]] == [3, 3, 3]
-    assert first[0].split()[:2] == ["O", "X"]
+    assert first[0].split()[:2] == ["-", "-"]  # Taken.
     assert sum(int(share) for share in re.findall(r"(\d+)%", "".join(first[:3]))) in (99, 100, 101)
     assert re.search(r"random would play \d\n", out)
 
@@ -355,8 +355,8 @@ def test_a_player_with_a_clock_says_that_it_prepared(program):
 def test_who_sits_where(arguments, seats, monkeypatch, tic_tac_toe):
     words = iter(arguments.split())
     options = play.Options(**{flag[2:]: next(words) for flag in words})
-    monkeypatch.setattr(play, "find_opponent", lambda game, run_dir: ("default", "why"))
-    assert play.choose_seats(options, tic_tac_toe) == seats
+    monkeypatch.setattr(play, "find_opponent", lambda *_: ("default", "why"))
+    assert play.choose_seats(options, tic_tac_toe, own.NOTHING) == seats
 
 
 def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
@@ -368,7 +368,7 @@ def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
     assert out.startswith("opponent: uct:100 (no run of connect_four in runs/; --agent ")
     make_run(tmp_path / "runs" / "a")
     make_run(tmp_path / "runs" / "b", iteration=5)
-    checkpoint.create_run(tmp_path / "runs" / "untrained", CONFIG)
+    runs.create_run(tmp_path / "runs" / "untrained", CONFIG)
     make_run(tmp_path / "runs" / "four", dataclasses.replace(CONFIG, game="connect_four"))
     for age, name in enumerate(["untrained", "four", "b", "a"]):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
@@ -509,18 +509,17 @@ def test_a_game_at_a_real_terminal(start, solution):
     assert terminal.finish() == 0
     screen = terminal.screen
     for said in (
-        "Nothing was typed",
-        "'²' is no move or command",
+        "'²' is no move here",
         "perfect gets ready",
         "perfect would play 0",
         "perfect in your place would play:",
         "There is no move of yours to take back.",
-        f"Move {first} is taken or blocked",
+        f"'{first}' is no move here",
         "A draw.",
         "X: perfect, O: you",
     ):
         assert said in screen, said
-    assert screen.count("no move or command") == 3
+    assert screen.count("is no move here") == 5
     assert screen.endswith("Goodbye.\n")
     assert all(len(line.split("\r")[-1]) <= 80 for line in screen.split("\n"))
     assert b"\x1b[1;36mX" in terminal.raw

@@ -10,11 +10,12 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import agents, checkpoint, memory, presets, train
+from azjax import agents, checkpoint, footprint, presets, runs, train
 from azjax.agents import minimax_agent, search_agent
+from azjax.config import make_parts
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
-from azjax.search import SearchConfig
+from azjax.search import PUCT, UCT, Gumbel
 from experiments import players
 from experiments.players import expand, make_agent, make_agents
 from experiments.specs import HELP, KINDS
@@ -31,15 +32,14 @@ def run(tmp_path_factory):
 
 
 def make_run(run_dir, config):
-    checkpoint.create_run(run_dir, config)
-    state = train.make_state(config, train.make_mesh())
-    with checkpoint.Checkpointer(run_dir) as checkpointer:
-        for iteration in (2, 4, 6):
-            average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.average)
-            learner = state.learner._replace(average=average)
-            counter = state.iteration * 0 + iteration
-            saved = dataclasses.replace(state, learner=learner, iteration=counter)
-            checkpointer.save(saved, 0.0)
+    runs.create_run(run_dir, config)
+    state = train.make_state(make_parts(config), jax.random.key(config.seed), train.make_mesh())
+    for iteration in (2, 4, 6):
+        average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.ema_params)
+        learner = state.learner._replace(ema_params=average)
+        counter = state.iteration * 0 + iteration
+        saved = dataclasses.replace(state, learner=learner, iteration=counter)
+        checkpoint.save(run_dir, saved, 0.0)
     return run_dir
 
 
@@ -116,7 +116,7 @@ def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
 
 @pytest.mark.slow
 def test_uct_is_the_classic_search(tic_tac_toe):
-    classic = search_agent(tic_tac_toe, SearchConfig("uct", 20), rollout_evaluator(tic_tac_toe))
+    classic = search_agent(tic_tac_toe, UCT(num_simulations=20), rollout_evaluator(tic_tac_toe))
     found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
     assert_same(found, act(classic, tic_tac_toe))
     assert found.nodes[0] == 20
@@ -132,33 +132,33 @@ def test_a_learner_has_its_simulations_and_room(tic_tac_toe):
 
 
 @pytest.mark.parametrize(
-    ("spec", "settings"),
+    ("spec", "search"),
     [
-        ("alphazero:9", {"num_simulations": 9}),
-        pytest.param("alphazero", {}, marks=pytest.mark.slow),
-        ("puct:9", {"algorithm": "puct", "num_simulations": 9}),
         pytest.param(
-            "gumbel:9", {"algorithm": "gumbel", "num_simulations": 9}, marks=pytest.mark.slow
+            "alphazero:9",
+            dataclasses.replace(CONFIG.search, num_simulations=9),
+            marks=pytest.mark.slow,
         ),
+        pytest.param("alphazero", CONFIG.search, marks=pytest.mark.slow),
+        ("puct:9", PUCT(num_simulations=9)),
+        pytest.param("gumbel:9", Gumbel(num_simulations=9), marks=pytest.mark.slow),
     ],
 )
-def test_searches_with_the_network_of_the_run(spec, settings, tic_tac_toe, run):
+def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
     found = act(make_agent(spec, tic_tac_toe, run), tic_tac_toe)
-    expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), **settings)
+    expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
     np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
-    search = dataclasses.replace(CONFIG.search, c_puct=9.0)
-    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=search))
+    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
     found = act(make_agent("puct:20", tic_tac_toe, run), tic_tac_toe)
     states = init_batch(tic_tac_toe, 1)
-    settings = {"algorithm": "puct", "num_simulations": 20}
-    expected = azjax.load(run).search(KEY, states, **settings)
+    expected = azjax.load(run).search(KEY, states, num_simulations=20)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
-    other = azjax.load(run).search(KEY, states, c_puct=1.25, **settings)
+    other = azjax.load(run).search(KEY, states, PUCT(num_simulations=20))
     assert (found.visit_counts != other.visit_counts).any()
 
 
@@ -210,23 +210,23 @@ def test_sampled_draws_from_the_weights(tic_tac_toe):
 
 
 def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
-    solved = []
-    monkeypatch.setattr(players, "_solutions", {})
+    solved, pile = [], misere_pile.make()
+    players._solve.cache_clear()
     solve = players.oracle.solve
     monkeypatch.setattr(players.oracle, "solve", lambda game: solved.append(game) or solve(game))
     for _ in range(2):
         make_agent("perfect", tic_tac_toe)
-        make_agent("perfect", misere_pile.make())
+        make_agent("perfect", pile)
     assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
 
 
 def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
     run = make_run(tmp_path / "run", CONFIG)
-    (run / "checkpoints" / "6" / "state" / "manifest.ocdbt").unlink()
+    (run / "checkpoints" / "6" / "player" / "arrays.npz").unlink()
     assert make_agent("network", tic_tac_toe, run).name == "network #4"
     err = capfd.readouterr().err
     assert err.startswith(f"checkpoint 6 in {run} is damaged")
-    assert err.endswith("; an older one plays\n") and err.count("\n") == 1
+    assert err.endswith("; an older one is used\n") and err.count("\n") == 1
 
 
 # Several players.
@@ -318,13 +318,13 @@ def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
 def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
-    monkeypatch.setattr(memory, "device_memory", lambda mesh: 10**8)
+    monkeypatch.setattr(footprint, "device_memory", lambda: 10**8)
     said = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
     assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
 
 
 def assert_refuses(call, said):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises((ValueError, runs.CheckpointError)) as error:
         call()
     assert said in str(error.value)
     assert "\n" not in str(error.value)
@@ -350,7 +350,7 @@ def test_refuses_checkpoints_that_are_not_there(tic_tac_toe, run, tmp_path):
     said = f"'network@{run}#all' stands for several players: name one checkpoint, as in #20"
     assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), said)
     assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
-    checkpoint.create_run(tmp_path / "new", CONFIG)
+    runs.create_run(tmp_path / "new", CONFIG)
     said = f"{tmp_path / 'new'} has no checkpoint yet: train on"
     assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), said)
     assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")

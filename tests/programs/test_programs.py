@@ -17,9 +17,11 @@ import pytest
 
 import azjax
 from azjax import certificate as certificates
-from azjax import checkpoint, lock, memory, presets
-from azjax.certificate import Certificate
-from experiments import arena, console, play, report, train, verify
+from azjax import checkpoint, footprint, lock, presets, runs
+from azjax.certificate import Certificate, Examined
+from azjax.config import make_parts
+from experiments import arena, conclude, console, play, report, train, verify
+from run_directories import make_run
 from terminal import Terminal
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
@@ -101,7 +103,7 @@ def finished(whole, tmp_path):
 
 def arrays(run_dir):
     """Every array of a run's newest checkpoint: parameters, optimiser, buffer, games, key."""
-    state, skipped = checkpoint.restore(run_dir, checkpoint.read_config(run_dir))
+    state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)))
     assert not skipped
     state = dataclasses.replace(state, key=jax.random.key_data(state.key))
     leaves = jax.tree_util.tree_leaves_with_path(state)
@@ -142,7 +144,7 @@ def files(folder):
 SIGNALLED = """
 import os, signal, sys
 from azjax import checkpoint, metrics
-from experiments import train
+from experiments import session, train
 
 def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
     original = getattr(owner, name)
@@ -168,15 +170,12 @@ sys.exit(train.main(sys.argv[1:]))
 
 MOMENTS = {
     "inside a save": "os, 'rename', goes_to('checkpoints/4')",
-}
-MORE_MOMENTS = {
     "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
     "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
     "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
-    "while compiling": "train, 'make_proof', lambda *_: True",
-    "while arrays are written": "os, 'rename', goes_to('4.partial/state')",
-    "while an old checkpoint is deleted": "os, 'rename', goes_to('1.deleted'), True",
-    "while metrics are rewritten": "metrics.os, 'replace', goes_to('metrics.jsonl')",
+    "while arrays are written": "checkpoint.arrays, 'write', lambda f, _: f.match('4.*/state')",
+    "while an old checkpoint is deleted": "os, 'rename', goes_to('.deleted'), True",
+    "while metrics are rewritten": "os, 'replace', goes_to('metrics.jsonl')",
     "before the certificate": "os, 'replace', goes_to('certificate.json')",
 }
 
@@ -186,13 +185,12 @@ def start_signalled(moment, run_dir, *arguments):
     return start("-c", program, *arguments, "--run-dir", run_dir, **pipes())
 
 
-@pytest.mark.parametrize(
-    "moment", [*MOMENTS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_MOMENTS)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path, raw_only):
     run_dir = tmp_path / "run"
     every = ["--checkpoint-every", "1"] if "deleted" in moment else []
-    process = start_signalled((MOMENTS | MORE_MOMENTS)[moment], run_dir, *SHORT, *every)
+    process = start_signalled(MOMENTS[moment], run_dir, *SHORT, *every)
     status, _, stderr = finish(process)
     assert status == -signal.SIGKILL, stderr
     assert not (run_dir / "certificate.json").exists()
@@ -221,9 +219,12 @@ def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
 
 
 @pytest.mark.slow
-def test_a_run_killed_before_its_directory_was_whole_never_was(tmp_path, capfd, raw_only):
+@pytest.mark.parametrize(
+    "moment", ["os, 'rename', goes_to('/run')", "session, 'make_proof', lambda *_: True"]
+)
+def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
-    process = start_signalled("os, 'rename', goes_to('/run')", run_dir, *SHORT)
+    process = start_signalled(moment, run_dir, *SHORT)
     assert finish(process)[0] == -signal.SIGKILL
     assert not run_dir.exists()
     assert resume(run_dir) == 2
@@ -273,7 +274,7 @@ def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
         assert (tmp_path / "run" / lock.NAME).exists()
         raise KeyError("a defect")
 
-    monkeypatch.setattr(train.memory, "describe_plan", fail)
+    monkeypatch.setattr(footprint, "describe", fail)
     with pytest.raises(KeyError, match="a defect") as error:
         train_in(tmp_path / "run", "--smoke")
     assert not (tmp_path / "run" / lock.NAME).exists(), error
@@ -329,7 +330,7 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
 def test_more_checkpoints_are_kept_on_request(tmp_path, raw_only):
     every = ["--checkpoint-every", "1", "--keep-checkpoints", "5"]
     assert train_in(tmp_path / "run", *SHORT, *every) == 0
-    kept = checkpoint.iterations(tmp_path / "run")
+    kept = runs.iterations(tmp_path / "run")
     assert kept[-5:] == [2, 3, 4, 5, 6] and len(kept) <= 6
     players = [azjax.load(tmp_path / "run", iteration) for iteration in (2, 6)]
     assert [player.iteration for player in players] == [2, 6]
@@ -390,8 +391,8 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
 @pytest.mark.parametrize("goal", ["perfect", "unbeatable"])
 def test_stops_as_soon_as_the_goal_is_reached(goal, tmp_path, capfd, monkeypatch):
     verdicts = iter([False, True, True])
-    monkeypatch.setattr(train.certificates, "reached", lambda goal, verdict: next(verdicts))
-    monkeypatch.setattr(train, "_certify", lambda *_: proved(goal))
+    monkeypatch.setattr(certificates, "reached", lambda goal, verdict: next(verdicts))
+    monkeypatch.setattr(conclude, "certify", lambda *_: proved(goal))
     run_dir = tmp_path / "run"
     assert train_in(run_dir, "--smoke", "--until", goal, "--max-iterations", "9") == 0
     assert steps(run_dir) == [2] and len(records(run_dir)) == 2
@@ -406,14 +407,15 @@ def proved(goal):
     """A certificate without losing lines, and without blunders where the goal wants it."""
     zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
     blunders = 0 if goal == "perfect" else 3
-    return Certificate(**zeros | {"blunders": blunders, "versions": {}, "device": "", "game": ""})
+    words = {"versions": {}, "device": "", "game": "", "searches": ()}
+    return Certificate(**zeros | words | {"blunders": blunders})
 
 
 def test_a_raw_network_without_blunders_may_still_fail_with_search(tmp_path, monkeypatch):
-    almost = dataclasses.replace(proved("perfect"), puct_blunders=1)
+    almost = dataclasses.replace(proved("perfect"), searches=(Examined("puct", 32, 1),))
     found = iter([almost, proved("perfect")])
-    monkeypatch.setattr(train.certificates, "reached", lambda goal, verdict: True)
-    monkeypatch.setattr(train, "_certify", lambda *_: next(found))
+    monkeypatch.setattr(certificates, "reached", lambda goal, verdict: True)
+    monkeypatch.setattr(conclude, "certify", lambda *_: next(found))
     assert train_in(tmp_path / "run", "--smoke", "--until", "perfect") == 0
     assert steps(tmp_path / "run") == [2]
 
@@ -457,7 +459,7 @@ def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch, 
 
 
 def damage(run_dir, step):
-    (run_dir / "checkpoints" / str(step) / "state" / "manifest.ocdbt").unlink()
+    (run_dir / "checkpoints" / str(step) / "player" / "arrays.npz").unlink()
 
 
 def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, raw_only):
@@ -465,7 +467,7 @@ def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, 
     assert verify.main([str(finished), "--json"]) == 1
     out, err = capfd.readouterr()
     assert json.loads(out)["iterations"] == 4
-    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "examining an older one")
+    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "an older one is used")
     assert resume(finished) == 0
     err = capfd.readouterr().err
     assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", f"{finished}/damaged")
@@ -544,18 +546,20 @@ def assert_error(capfd, *fragments):
 
 
 SIZES = [
-    *["learner.batch-size", "learner.steps", "selfplay.games", "selfplay.plies"],
+    *["learner.batch-size", "learner.steps", "selfplay.games", "selfplay.unroll-length"],
     *["replay.capacity", "replay.shards", "search.num-simulations"],
-    *["search.max-considered-actions", "network.channels", "network.value-hidden"],
-    *["network.head-hidden", "network.hidden", "max-iterations", "checkpoint-every"],
+    *["search.max-considered-actions", "network.head-hidden", "network.hidden"],
+    *["max-iterations", "checkpoint-every"],
 ]
+TOWER = ["network.channels", "network.value-hidden"]
 
 
 @pytest.mark.parametrize("size", ["0", "-1"])
-@pytest.mark.parametrize("setting", SIZES)
+@pytest.mark.parametrize("setting", [*SIZES, *TOWER])
 def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    assert train.main([f"--{setting}", size]) == 2
+    kind = ["--network.kind", "tower"] if setting in TOWER else []
+    assert train.main([*kind, f"--{setting}", size]) == 2
     assert_error(capfd, setting.replace("-", "_") if "." in setting else setting, size, ": use ")
     assert list(tmp_path.iterdir()) == []
 
@@ -567,6 +571,8 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp"]),
         ("--until maybe", ["'maybe'", "--until", "'perfect'", "'never'"]),
         ("--network.kind cnn", ["'cnn'", "--network.kind", "'tower'", "'mlp'"]),
+        ("--network.channels 8", ["a setting of tower", "choose --network.kind tower"]),
+        ("--network.encoding colour", ["network.encoding is 'colour': use 'absolute' or"]),
         ("--frobnicate 3", ["--frobnicate", "--help"]),
         ("--learner.batchsize 3", ["--learner.batchsize", "meant --learner.batch-size"]),
         ("train", ["train", "--help"]),
@@ -581,7 +587,8 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--seed -1", ["seed is -1", "use 0 to 2147483647"]),
         (f"--seed {2**40}", [f"seed is {2**40}", "use 0 to 2147483647"]),
         ("--replay.shards 3", ["replay.shards is 3", "8 devices", "use 8 or a multiple"]),
-        ("--replay.capacity 100", ["replay.capacity is 100", "use at least 8192"]),
+        ("--replay.capacity 100", ["replay.capacity is 100", "use at least 512"]),
+        ("--replay.capacity 1000", ["replay.capacity is 1000", "use at least 8192"]),
         ("--game connect_four --until perfect", ["connect_four", "--until never"]),
         ("--game connect_four --until unbeatable", ["--until unbeatable", "--until never"]),
         ("--resume", ["--resume", "add --run-dir"]),
@@ -619,7 +626,7 @@ def test_reads_the_boxes_of_a_terminal_without_line_drawing():
     ("arguments", "fragments"),
     [
         ("", ["finished exists already", "add --resume", "another --run-dir"]),
-        ("--resume --game connect_four", ["--game was 'tic_tac_toe', not 'connect_four'"]),
+        ("--resume --game connect_four", ["is a run of tic_tac_toe, not of connect_four"]),
         ("--resume --network.hidden 8 8", ["--network.hidden was (32,), not (8, 8)"]),
         ("--resume --network.kind tower", ["--network.kind was 'mlp', not 'tower'"]),
         ("--resume --learner.batch-size 64", ["--learner.batch-size was 32, not 64"]),
@@ -635,11 +642,12 @@ def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
     assert files(finished) == before
 
 
-SPOILT = ["", "[]", '{"colour": 3}', '{"seed": "x", "preset": 1}', "[" * 10_000]
+SPOILT = ["", "[]", '{"format": 2, "colour": 3}', '{"format": 2, "seed": "x", "preset": 1}']
+SPOILT += ["[" * 10_000]
 
 
 @pytest.mark.parametrize("name", ["config.json", "plan.json"])
-@pytest.mark.parametrize("content", SPOILT, ids=lambda content: content[:9])
+@pytest.mark.parametrize("content", SPOILT, ids=lambda content: content[-10:])
 def test_refuses_a_spoiled_run(name, content, finished, capfd):
     (finished / name).write_text(content)
     before = files(finished)
@@ -704,8 +712,8 @@ def test_verification_refuses_searches_that_do_not_fit(finished, capfd):
 
 
 def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(memory, "device_memory", lambda mesh: 10**6)
-    monkeypatch.setattr(memory, "check_memory", lambda config, mesh, plan: None)
+    monkeypatch.setattr(footprint, "device_memory", lambda mesh=None: 10**6)
+    monkeypatch.setattr(footprint, "check_fits", lambda needs: None)
     assert train.main(["--smoke", "--run-dir", str(tmp_path / "run")]) == 2
     said = capfd.readouterr().err.splitlines()[-1]
     assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)
@@ -713,8 +721,7 @@ def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd
 
 def test_verification_refuses_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    checkpoint.create_run(tmp_path / "run", config)
-    assert verify.main([str(tmp_path / "run")]) == 2
+    assert verify.main([str(make_run(tmp_path / "run", config))]) == 2
     assert_error(capfd, "connect_four has too many positions")
 
 

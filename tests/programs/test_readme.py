@@ -1,6 +1,5 @@
-"""The README's example runs as it stands, and its numbers are those of the code."""
+"""The examples of README and guide run as they stand, and their numbers are the code's."""
 
-import pathlib
 import re
 import shlex
 import tomllib
@@ -9,17 +8,19 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import memory, oracle, presets, train
-from azjax.search import SearchConfig
-from experiments import options
+from azjax import footprint, oracle, presets, train
+from azjax.config import make_parts
+from azjax.search import Gumbel
+from experiments import options, own
 from test_imports import ORDER, ROOT
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
-TEXT = README.read_text()
+TEXT = "\n".join(
+    path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+)
 
 
 def blocks():
-    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_the_ten_lines_step_and_search_4096_games():
@@ -45,18 +46,20 @@ def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
 
 
+def test_a_training_in_a_dozen_lines_learns():
+    (block,) = [block for block in blocks() if "Parts(" in block]
+    assert len(block[block.index("game =") :].strip().splitlines()) <= 16
+    small = block.replace("(128, 128)", "(16,)").replace("games=256", "games=64")
+    found = {}
+    exec(small, found)
+    assert found["state"].iteration == 10
+    assert found["metrics"].losses["policy_kl"] < 0.5
+
+
 def test_the_map_is_the_order_of_imports():
     mapped = re.findall(r"^\| `azjax/(\w+)(\.py|/)` \|", TEXT, re.MULTILINE)
     assert [name for name, _ in mapped] == ORDER
     assert all((ROOT / "azjax" / f"{name}{ending}").exists() for name, ending in mapped)
-
-
-def test_files_have_as_many_lines_as_said():
-    said = re.findall(r"`([\w/]+\.py)`, (\d+) lines", TEXT)
-    assert [(name, int(count)) for name, count in said] == [
-        (name, len((ROOT / name).read_text().splitlines())) for name, _ in said
-    ]
-    assert said
 
 
 def test_positions_are_as_many_as_said(tic_tac_toe, solution):
@@ -70,13 +73,16 @@ def test_positions_are_as_many_as_said(tic_tac_toe, solution):
         assert all(re.search(phrase.format(f"{count:,}"), TEXT) for phrase in phrases), count
 
 
+@pytest.mark.slow
 def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
     config, mesh = presets.get("default"), train.make_mesh(jax.devices()[:2])
-    plan = memory.plan_memory(config, mesh, train.make_iteration(config, mesh))
-    own = memory.describe_bytes(plan.limit)
-    expected = memory.describe_plan(plan, 2).replace(f" of {own} (", " of 12.6 GB (")
+    parts = make_parts(config)
+    iterate = train.make_iteration(parts, mesh).lower(train.abstract_state(parts, mesh))
+    needs = footprint.footprint(parts, mesh, iterate.compile(train.compiler_options()))
+    own = footprint.describe_bytes(needs.limit)
+    expected = footprint.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
     assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2
-    tree = memory.tree_bytes(SearchConfig("gumbel", num_simulations=32), tic_tac_toe)
+    tree = footprint.tree_bytes(Gumbel(num_simulations=32), tic_tac_toe)
     assert f"| search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
 
 
@@ -98,5 +104,6 @@ def commands():
 def test_every_training_can_be_started(arguments):
     if "--resume" in arguments:  # Of a run that is not here.
         arguments = arguments.replace("--resume", "")
-    config = options.parse(shlex.split(arguments)).config
-    train.check(config, config.replay.shards)
+    parsed = options.parse(shlex.split(arguments))
+    parts = own.make_parts(parsed.config, parsed.typed)
+    train.check_parts(parts, parsed.config.replay.shards)

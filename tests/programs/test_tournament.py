@@ -86,7 +86,10 @@ def test_ratings_use_both_seats():
         (["random", "perfect", "--game", "chess"], "unknown game 'chess'"),
         (["random", "perfect", "--game", "connect_four"], "too many positions"),
         (["random", "network"], "add @RUN_DIR"),
-        (["random", "perfect", "--json", "/nowhere/x.json"], "/nowhere is not a folder"),
+        (
+            ["random", "perfect", "--json", "/nowhere/x.json"],
+            "there is no folder /nowhere",
+        ),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 from azjax.games.tic_tac_toe import LINES, from_board
-from azjax.search import SearchConfig, make_search
+from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
 from azjax.viz.page import script
 from azjax.viz.trace import trace
@@ -100,7 +100,7 @@ def number(text):
 def traced(run_dir):
     """The first search of the page, made and traced here."""
     player = azjax.load(str(run_dir))
-    config = SearchConfig("puct", num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
+    config = PUCT(num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
     search = jax.jit(make_search(config, player.game, _evaluator(player)))
     states = jax.tree.map(lambda leaf: leaf[None], player.game.init())
     result = search(player.params, jax.random.split(jax.random.key(0), 1), states)

@@ -11,7 +11,7 @@ from azjax import drawing
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import LINES, from_board
-from azjax.search import SearchConfig, make_search
+from azjax.search import ALGORITHMS, make_search
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -101,7 +101,7 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     ["gumbel", *(pytest.param(name, marks=pytest.mark.slow) for name in ("puct", "uct"))],
 )
 def test_search_results_show_themselves(tic_tac_toe, algorithm):
-    config = SearchConfig(algorithm, num_simulations=8)
+    config = ALGORITHMS[algorithm](num_simulations=8)
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
     states = init_batch(tic_tac_toe, 20)
     result = search(None, jax.random.split(jax.random.key(0), 20), states)

@@ -4,28 +4,22 @@ import dataclasses
 
 import pytest
 
-from azjax import checkpoint, presets
-from azjax.train import make_mesh, make_state
+from azjax import presets
 from experiments import explain
+from run_directories import make_run
+
+CONFIG = presets.smoke(presets.get("default"))
 
 
 def explain_in(folder, run_dir, out="explain.html"):
     return explain.main(["--run-dir", str(run_dir), "--out", str(folder / out)])
 
 
-def make_run(run_dir, game):
-    """A run whose network has learned nothing."""
-    config = dataclasses.replace(presets.smoke(presets.get("default")), game=game)
-    checkpoint.create_run(run_dir, config)
-    with checkpoint.Checkpointer(run_dir) as checkpointer:
-        checkpointer.save(make_state(config, make_mesh()), 0.0)
-    return run_dir
-
-
 @pytest.fixture(scope="module")
 def connect_four(tmp_path_factory):
     """A run of a game that cannot be explained."""
-    return make_run(tmp_path_factory.mktemp("connect_four") / "run", "connect_four")
+    config = dataclasses.replace(CONFIG, game="connect_four")
+    return make_run(tmp_path_factory.mktemp("connect_four") / "run", config)
 
 
 def test_a_run_that_does_not_exist_is_refused(tmp_path, capsys):
@@ -49,7 +43,7 @@ def test_a_run_of_another_game_is_refused(tmp_path, connect_four, capsys):
 
 def test_the_page_of_a_run_holds_its_searches(tmp_path, monkeypatch):
     """What its controls do is tested in a browser."""
-    run_dir = make_run(tmp_path / "run", "tic_tac_toe")
+    run_dir = make_run(tmp_path / "run", CONFIG)
     monkeypatch.setattr(explain, "_SIMULATIONS", 2)
     monkeypatch.setattr(explain, "_POSITIONS", {"Empty board": explain._POSITIONS["Empty board"]})
     assert explain_in(tmp_path, run_dir) == 0

@@ -34,7 +34,11 @@ def test_there_are_three():
     assert [path.name[0] for path in NOTEBOOKS] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    NOTEBOOKS,
+    ids=lambda path: path.stem,
+)
 @pytest.mark.slow
 def test_a_notebook_runs(path, environment):
     stored = nbformat.read(path, as_version=4)

@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import azjax
+import misere_pile
 from azjax import certificate as certificates
-from azjax import checkpoint, metrics, presets, train
+from azjax import metrics, presets, runs, train
+from azjax.config import make_parts
 from azjax.game import init_batch
+from azjax.games import connect_four
 from azjax.player import Player
 from azjax.viz import atlas, film
 from azjax.viz.chart import line_chart
@@ -23,7 +26,9 @@ from azjax.viz.games import Move, analyse, finish_game, games_table, sample_game
 from azjax.viz.report import write_report
 from experiments import report
 from experiments import train as training
+from run_directories import make_run
 
+CONFIG = presets.smoke(presets.get("default"))
 WIN_OF_X = [0, 3, 1, 4, 2]
 WIN_OF_O = [0, 3, 1, 4, 8, 5]
 DRAW = [0, 1, 2, 4, 3, 5, 7, 6, 8]
@@ -179,7 +184,7 @@ def test_outcomes_where_a_player_moves_again_and_the_mover_loses():
 
 
 def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
-    table = games_table([replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)])
+    table = games_table(tic_tac_toe, [replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)])
     first, second = table.element.findall("tbody")
     titles = [body.find("tr/th").text for body in (first, second)]
     assert titles == [
@@ -243,7 +248,7 @@ def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
 
 def test_the_report_shows_everything(run, written):
     for words in (
-        *["Not proved: this player can be beaten", "positions examined", "4,520"],
+        *["Not proved: this player can be beaten", "decision states checked", "4,520"],
         *["Training", "Loss", "What the proof finds", "Mean error of the value", "Self-play"],
         *["The whole game, iteration by iteration"],
         *["First moves", "Empty board", "After a corner", "After an edge", "After the centre"],
@@ -281,27 +286,39 @@ def test_the_report_can_be_written_again(run, written, capfd):
 
 def test_a_run_without_records_has_a_report(run, player, solution, tmp_path):
     spare = tmp_path / "spare"
-    spare.mkdir()
+    runs.create_run(spare, CONFIG)
     written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
     assert "First moves" in written.text and "Not proved" not in written.text
     assert "iteration by iteration" not in written.text and "Training" not in written.text
 
 
+OTHERS = {
+    "with pictures": connect_four.make(),
+    "with text": misere_pile.make()._replace(player=lambda state: state.player.reshape(())),
+}
+
+
 @pytest.mark.slow
-def test_another_game_has_a_report(tmp_path):
-    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    parts = train.make_parts(config)
-    state = train.make_state(config, train.make_mesh(jax.devices()[:1]))
-    params = parts.network.fold(state.learner.average)
-    path = write_report(tmp_path, Player(parts.game, config, params, 0))
+@pytest.mark.parametrize("look", OTHERS)
+def test_another_game_has_a_report(look, tmp_path):
+    """Whose functions take one state, and no batch of them."""
+    game = OTHERS[look]
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game=game.name)
+    parts = make_parts(config, game)
+    state = train.make_state(parts, jax.random.key(0), train.make_mesh(jax.devices()[:1]))
+    params = parts.network.fold(state.learner.ema_params)
+    runs.create_run(tmp_path / "run", config)
+    path = write_report(tmp_path / "run", Player(parts, params))
     written = Page(path.read_text(encoding="utf-8"))
-    assert "Empty board" in written.text and "After a corner" not in written.text
+    assert "The start" in written.text and "After a corner" not in written.text
     assert "Game 3:" in written.text
+    texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
+    assert bool(texts) == (game.draw is None)
 
 
 @pytest.mark.slow
 def test_no_report_on_request(tmp_path, monkeypatch):
-    monkeypatch.setattr(training.report, "write_report", None)
+    monkeypatch.setattr("azjax.viz.report.write_report", None)
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
     assert training.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "report.html").exists()
@@ -312,7 +329,7 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(training.report, "write_report", fail)
+    monkeypatch.setattr("azjax.viz.report.write_report", fail)
     monkeypatch.setattr(atlas, "save_portrait", fail)
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "report.html").unlink()
@@ -352,7 +369,7 @@ def test_the_same_film_strip_twice(run, solution, tic_tac_toe, tmp_path):
         ("nothing", ["nothing is not a run directory"]),
         ("", ["PATH", "--help"]),
         ("nothing --film film.pdf", ["film.pdf is neither SVG nor PNG"]),
-        ("nothing --film no/film.svg", ["no/film.svg cannot be written", "no folder no"]),
+        ("nothing --film no/film.svg", ["there is no folder no for no/film.svg: make it"]),
         ("nothing --frames 3", ["--frames", "--help"]),
     ],
 )
@@ -376,12 +393,9 @@ def test_refuses_a_film_without_portraits(run, tmp_path, capfd):
     assert_error(capfd, f"{copy} holds no portraits")
 
 
-def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, monkeypatch, capfd, player):
-    config = dataclasses.replace(player.config, game="connect_four")
-    checkpoint.create_run(tmp_path / "run", config)
-    other = dataclasses.replace(player, game=azjax.make("connect_four"), config=config)
-    monkeypatch.setattr(report, "load", lambda run_dir: other)
-    assert report.main([str(tmp_path / "run"), "--film", str(tmp_path / "film.svg")]) == 2
+def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
+    run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
+    assert report.main([str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, "connect_four has too many positions to enumerate")
 
 

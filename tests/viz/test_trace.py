@@ -9,7 +9,7 @@ import pytest
 
 from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
-from azjax.search import SearchConfig, make_search
+from azjax.search import PUCT, Gumbel, make_search
 from azjax.viz import trace as trace_module
 from azjax.viz.recording import record
 from azjax.viz.trace import trace
@@ -40,9 +40,7 @@ def search(request, tic_tac_toe, solution, states):
         "rollout": rollout_evaluator(tic_tac_toe),
         "exact": exact_evaluator(tic_tac_toe, solution),
     }[evaluator]
-    config = SearchConfig(
-        "puct", num_simulations=SIMULATIONS, c_puct=1.7, first_play_urgency=urgency
-    )
+    config = PUCT(num_simulations=SIMULATIONS, c_puct=1.7, first_play_urgency=urgency)
     search = make_search(config, tic_tac_toe, evaluate)
     run = jax.jit(search, static_argnums=4, compiler_options=AS_IN_TRAINING)
     keys = jax.random.split(jax.random.key(1), BATCH)
@@ -139,8 +137,8 @@ def test_a_tree_of_other_settings_is_refused(search):
 
 
 def test_only_puct_is_traced(tic_tac_toe):
-    config = SearchConfig("gumbel", num_simulations=4)
+    config = Gumbel(num_simulations=4)
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
     result = search(None, jax.random.split(jax.random.key(0), 1), init_batch(tic_tac_toe, 1))
-    with pytest.raises(ValueError, match="search with algorithm='puct'"):
+    with pytest.raises(ValueError, match=r"search with PUCT\(\)"):
         trace(config, result.tree)

@@ -11,7 +11,7 @@ import pytest
 
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
-from azjax.search import SearchConfig, make_search
+from azjax.search import ALGORITHMS, make_search
 from azjax.viz.layout import children_of, most_visited, tidy
 from azjax.viz.tree import draw_tree, graphviz
 
@@ -57,9 +57,11 @@ def test_equal_subtrees_are_drawn_alike():
     ]
 
 
-@pytest.fixture(scope="module", params=["puct", "gumbel", "uct"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("puct", marks=pytest.mark.slow), "gumbel", "uct"]
+)
 def result(request, tic_tac_toe):
-    config = SearchConfig(request.param, num_simulations=60)
+    config = ALGORITHMS[request.param](num_simulations=60)
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
     keys = jax.random.split(jax.random.key(0), 2)
     return search(None, keys, init_batch(tic_tac_toe, 2))

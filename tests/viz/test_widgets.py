@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from azjax import presets
+from azjax.config import make_parts
 from azjax.games.tic_tac_toe import from_board
 from azjax.player import Player
-from azjax.search import SearchConfig, make_search
-from azjax.train import make_parts
+from azjax.search import PUCT, make_search
 from azjax.viz import page
 from azjax.viz.positions import position_table
 from azjax.viz.searches import Request, Searcher
@@ -24,7 +24,7 @@ def make_player(game="tic_tac_toe"):
     config = type(settings)(**{**vars(settings), "game": game})
     parts = make_parts(config)
     params = parts.network.fold(parts.network.init(jax.random.key(0)))
-    return Player(parts.game, config, params, 0)
+    return Player(parts, params)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,13 @@ def searcher(player):
     return Searcher(player)
 
 
-@pytest.mark.parametrize("evaluator", ["network", pytest.param("rollout", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("evaluator", ["network", "rollout"])
+@pytest.mark.slow
 def test_a_recording_is_the_search_of_the_package(tic_tac_toe, player, searcher, evaluator):
     board = [1, 0, 0, 0, -1, 0, 0, 0, 1]
     request = Request(board, evaluator, c_puct=2.0, noise=0.25, simulations=16, seed=3)
     shown = searcher.record(request)
-    config = SearchConfig("puct", num_simulations=16, c_puct=2.0, dirichlet_fraction=0.25)
+    config = PUCT(num_simulations=16, c_puct=2.0, dirichlet_fraction=0.25)
     search = make_search(config, tic_tac_toe, searcher._evaluators[evaluator])
     states = jax.tree.map(lambda leaf: leaf[None], from_board(board))
     keys = jax.random.split(jax.random.key(3), 1)
@@ -186,5 +187,5 @@ def test_what_two_sections_share_is_written_once(tmp_path):
 
 
 def test_a_page_without_a_folder_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="there is no folder .*nowhere: make it first"):
+    with pytest.raises(ValueError, match="there is no folder .*nowhere for .*page.html: make it"):
         page.write_page(tmp_path / "nowhere" / "page.html", "title", [])

@@ -178,8 +178,9 @@ function atlasRead(data) {
     members,
     moves,
     actions: moves.length / members.length,
-    cells: data.boards.length / members.length,
+    cells: (data.boards?.length ?? 0) / members.length,
     boards: data.boards,
+    texts: data.texts,
     shape: data.shape,
     decisions: data.decisions,
     x: Array.from(numbers(data.x2, Uint16Array), (twice) => twice / 2),
@@ -241,7 +242,6 @@ function atlasLegend(mode) {
 }
 
 function atlasDetail(data, frame, index) {
-  const cells = readBoard(data.boards.slice(index * data.cells, (index + 1) * data.cells));
   const moves = data.moves.subarray(index * data.actions, (index + 1) * data.actions);
   const over = data.members[index] === 0;
   const policy = Array.from(moves, (_, a) => frame.policy[index * data.actions + a] / 255);
@@ -249,11 +249,18 @@ function atlasDetail(data, frame, index) {
   const options = onCells
     ? { heat: policy, labels: policy.map((p, a) => (moves[a] ? percent(p) : "")), marks: Array.from(moves, (m) => m === 2) }
     : {};
-  const picture = board(cells, { size: 156, shape: data.shape, ...options });
+  const picture = atlasPicture(data, index, options);
   const rows = over ? atlasResult(data, index) : atlasNumbers(data, frame, index, moves, policy);
   const list = rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
   const hint = onCells ? h("p", { class: "az-atlas-hint" }, "Corner dots mark optimal moves.") : null;
   return [picture, h("dl", { class: "az-atlas-facts" }, list), hint];
+}
+
+/** The board, or in games that this page cannot draw their own text. */
+function atlasPicture(data, index, options) {
+  if (data.texts) return h("pre", { class: "az-atlas-text" }, data.texts[index]);
+  const cells = readBoard(data.boards.slice(index * data.cells, (index + 1) * data.cells));
+  return board(cells, { size: 156, shape: data.shape, ...options });
 }
 
 function atlasResult(data, index) {

@@ -1,0 +1,89 @@
+"""The settings of a run, and the one place where they become parts."""
+
+import dataclasses
+import functools
+from typing import Literal
+
+from azjax import games
+from azjax.game import Game
+from azjax.learner import LearnerConfig, configured_learner
+from azjax.network import MLPConfig, Network, TowerConfig, make_network
+from azjax.replay import ReplayConfig, make_replay
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.selfplay import SelfPlayConfig
+from azjax.settings import check_range, check_types
+from azjax.targets import TargetConfig, make_targets
+from azjax.train import Parts
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnNetworkConfig:
+    """A network that is no settings' matter: `make_parts` is given it."""
+
+    kind: Literal["own"] = "own"
+    """A network of your own: on the command line `--network FILE.py:FUNCTION`."""
+    source: str = ""
+    """Where it was from: `PLACE:FUNCTION#SHA-256`, for people to read; it is never imported."""
+
+    def __post_init__(self):
+        check_types("network", self)
+
+
+NetworkConfig = MLPConfig | TowerConfig | OwnNetworkConfig
+SearchConfig = Gumbel | PUCT | UCT
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that determines a training run; by default the preset `default`."""
+
+    game: str = "tic_tac_toe"
+    """Which game: tic_tac_toe, connect_four, or your own: FILE.py:FUNCTION."""
+    seed: int = 0
+    """Seed of every random draw."""
+    network: NetworkConfig = dataclasses.field(default_factory=MLPConfig)
+    search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
+    selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
+    targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
+
+    def __post_init__(self):
+        check_types("", self)
+        check_range("", self, "seed", 0, 2**31 - 1)  # JAX would cut down a larger one unasked.
+
+
+def is_own(game: str) -> bool:
+    """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
+    return ":" in game
+
+
+def make_parts(config: Config, game: Game | None = None, network: Network | None = None) -> Parts:
+    """Builds the parts that a configuration names, once; a game or network given takes its place.
+
+    Raises:
+      ValueError: if there is no such game, or its network cannot be built.
+    """
+    return _make_parts(config, game, network)
+
+
+@functools.lru_cache(maxsize=16)
+def _make_parts(config: Config, game: Game | None, network: Network | None) -> Parts:
+    if game is None:
+        if is_own(config.game):
+            raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")
+        game = games.make(config.game)
+    if network is None:
+        if isinstance(config.network, OwnNetworkConfig):
+            source = config.network.source
+            raise ValueError(f"the network is one's own, {source}: hand it in as network=...")
+        network = make_network(config.network, game)
+    return Parts(
+        game=game,
+        network=network,
+        search=config.search,
+        selfplay=config.selfplay,
+        targets=make_targets(config.targets, game),
+        replay=make_replay(config.replay, config.learner.batch_size),
+        learner=configured_learner(config.learner, network),
+    )

@@ -1,0 +1,153 @@
+"""The residual tower of AlphaGo Zero and a multilayer perceptron, in Flax.
+
+For inference the tower's BatchNorm disappears into the convolutions, and these become the matrix
+products that are fastest for the board (see `convolution.py`).
+"""
+
+import functools
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from azjax.convolution import Form
+
+Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
+Folded = Any  # The inference form of the variables.
+_DENSE = ("policy", "value_hidden", "value")  # The tower's layers after its convolutions.
+
+
+class MLP(nn.Module):
+    """Shared layers with ReLU, then one hidden layer in each head."""
+
+    hidden: tuple[int, ...]
+    head_hidden: int
+    num_actions: int
+    dtype: Any = jnp.float32
+
+    @nn.compact
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
+        del train
+        dense = functools.partial(nn.Dense, dtype=self.dtype)
+        x = planes.reshape(len(planes), -1)
+        for width in self.hidden:
+            x = nn.relu(dense(width)(x))
+        policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))
+        value = nn.relu(dense(self.head_hidden, name="value_hidden")(x))
+        logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
+        value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
+        return logits, jnp.tanh(value)
+
+
+class Tower(nn.Module):
+    """Stem, residual blocks and two heads (Silver et al. 2017, Methods, "Neural network")."""
+
+    channels: int
+    blocks: int
+    norm: str  # `batch`, `layer` or `none`.
+    value_hidden: int
+    num_actions: int
+    form: Form
+    axis_name: str | None = None
+
+    @nn.compact
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
+        heads = {"policy_conv": 2, "value_conv": 1}
+        widths = dict(zip(_DENSE, (self.num_actions, self.value_hidden, 1), strict=True))
+
+        def layer(name, x):
+            features, size = heads.get(name, self.channels), 1 if name in heads else 3
+            x = BoardConv(features, size, self.norm == "none", self.form, name=name)(x)
+            return self._norm(x, f"{name}_norm", train)
+
+        def dense(name, x):
+            return nn.Dense(widths[name], name=name)(x)
+
+        return _tower(self.form, self.blocks, planes.astype(jnp.float32), layer, dense)
+
+    def _norm(self, x, name, train):
+        if self.norm == "batch":
+            axis = self.axis_name if train else None
+            channels = self.form.position_axes[-1]
+            norm = nn.BatchNorm(not train, channels, momentum=0.9, axis_name=axis, name=name)
+            return norm(x)
+        return _layer_norm(self.form, name)(x) if self.norm == "layer" else x
+
+
+def _layer_norm(form: Form, name=None) -> Any:
+    """Normalisation over the whole board and all channels of one position."""
+    axes = form.position_axes
+    return nn.LayerNorm(reduction_axes=axes, feature_axes=axes[-1], name=name)
+
+
+def _tower(form: Form, blocks: int, planes, layer, dense) -> tuple[jax.Array, jax.Array]:
+    """The tower's forward pass; `layer` and `dense` are functions of a name and an input."""
+
+    def head(name):
+        x = form.from_layout(nn.relu(layer(name, trunk)))
+        return x.reshape(len(x), -1)
+
+    trunk = nn.relu(layer("stem", form.to_layout(planes)))
+    for i in range(blocks):
+        inner = nn.relu(layer(f"block{i}_a", trunk))
+        trunk = nn.relu(trunk + layer(f"block{i}_b", inner))
+    logits = dense("policy", head("policy_conv")).astype(jnp.float32)
+    value = dense("value", nn.relu(dense("value_hidden", head("value_conv"))))
+    return logits, jnp.tanh(value[:, 0].astype(jnp.float32))
+
+
+class BoardConv(nn.Module):
+    """A 1x1 or 3x3 convolution with zero padding, computed in the chosen form."""
+
+    features: int
+    size: int
+    use_bias: bool
+    form: Form
+
+    @nn.compact
+    def __call__(self, x):
+        """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
+        height, width, inputs = (x.shape[axis] for axis in self.form.position_axes)
+        shape = (self.size, self.size, inputs, self.features)
+        kernel = self.param("kernel", nn.initializers.he_normal(), shape)
+        y = self.form.apply(x, self.form.arrange(kernel, (height, width)))
+        if not self.use_bias:
+            return y
+        return y + self.form.per_channel(self.param("bias", nn.initializers.zeros, shape[-1:]))
+
+
+def fold_tower(tower: Tower, board_shape: tuple[int, int], variables: Variables) -> Folded:
+    """Folds BatchNorm into the convolutions and arranges the kernels, once per search."""
+    params = variables["params"]
+
+    def fold(name):
+        kernel, norm = params[name]["kernel"], params.get(f"{name}_norm", {})
+        bias = params[name].get("bias", jnp.zeros(kernel.shape[-1]))
+        if tower.norm == "batch":
+            stats = variables["batch_stats"][f"{name}_norm"]
+            scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
+            kernel, bias, norm = kernel * scale, norm["bias"] - stats["mean"] * scale, {}
+        return {"kernel": tower.form.arrange(kernel, board_shape), "bias": bias, "norm": norm}
+
+    names = (name for name in params if not name.endswith("_norm"))
+    return {name: params[name] if name in _DENSE else fold(name) for name in names}
+
+
+def infer_tower(
+    form: Form, blocks: int, folded: Folded, planes: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The tower's forward pass on folded parameters, with the same results."""
+
+    def layer(name, x):
+        weights = folded[name]
+        x = form.apply(x, weights["kernel"]) + form.per_channel(weights["bias"])
+        norm = weights["norm"]
+        return _layer_norm(form).apply({"params": norm}, x) if norm else x
+
+    def dense(name, x):
+        return x @ folded[name]["kernel"] + folded[name]["bias"]
+
+    return _tower(form, blocks, planes.astype(folded["stem"]["bias"].dtype), layer, dense)

@@ -1,0 +1,173 @@
+"""Run directories: what a run is, in `config.json`, beside its checkpoints.
+
+Nothing that it says is ever imported or run, so a directory from a stranger cannot name code: a
+game that is not the package's is handed to who reads it (see `config.make_parts`).
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+from typing import Any, TypeVar
+
+import jax
+
+from azjax.config import Config
+from azjax.files import Path, write_json
+from azjax.processes import in_all, in_first
+from azjax.settings import from_dict, list_changes
+from azjax.summary import read_summary
+
+FORMAT = 2  # Of run directories; another one cannot be read.
+Settings = TypeVar("Settings")  # A dataclass of settings.
+
+
+class CheckpointError(Exception):
+    """A run directory or checkpoint cannot be used; the message says why and what would."""
+
+
+def create_run(run_dir: Path, config: Config, plan: dict | None = None) -> None:
+    """Makes a new run directory with the configuration in it.
+
+    Args:
+      run_dir: the directory.
+      config: everything that determines the run.
+      plan: what else the program that trains wants to remember, as JSON.
+
+    Raises:
+      CheckpointError: if the directory exists (it is never erased), cannot be made, or is
+        not seen by all processes.
+    """
+    path = pathlib.Path(run_dir)
+    in_first(lambda: _create_run(path, config, plan or {}))
+    in_all(lambda: _find(path))
+
+
+def _find(path: pathlib.Path) -> None:
+    if not (path / "config.json").exists():
+        raise CheckpointError(
+            f"process {jax.process_index()} does not see {path}, which process 0 made: use a "
+            "--run-dir on a disk that all processes share"
+        )
+
+
+def check_free(run_dir: Path) -> None:
+    """Refuses a run directory that exists already; none is ever erased. Makes those above it.
+
+    Raises:
+      CheckpointError: if it does, or cannot be made.
+    """
+    path = pathlib.Path(run_dir)
+    try:
+        _beside(path).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(_beside(path))
+    except OSError as error:
+        raise _cannot_be_made(path, error) from error
+    if path.exists():
+        raise CheckpointError(
+            f"{run_dir} exists already: add --resume to go on with that run, or choose another "
+            "--run-dir"
+        )
+
+
+def _create_run(path: pathlib.Path, config: Config, plan: dict) -> None:
+    check_free(path)
+    temporary = _beside(path)
+    try:
+        temporary.mkdir(parents=True)
+        content = {"format": FORMAT, **dataclasses.asdict(config)}
+        write_json(temporary / "config.json", content)
+        write_json(temporary / "plan.json", plan)
+        os.rename(temporary, path)
+    except OSError as error:
+        raise _cannot_be_made(path, error) from error
+
+
+def _beside(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f".{path.name}.tmp")
+
+
+def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another --run-dir")
+
+
+def read_config(run_dir: Path) -> Config:
+    """Reads the configuration of a run.
+
+    Raises:
+      CheckpointError: if there is no run, or its configuration cannot be understood, or is
+        not the one that its checkpoints were written with.
+    """
+    path = pathlib.Path(run_dir) / "config.json"
+    if not path.exists():
+        raise CheckpointError(
+            f"{run_dir} is not a run directory (no config.json in it): give the folder that "
+            "a training run made, such as runs/tic_tac_toe-default-1"
+        )
+    content = _read_json(path)
+    if isinstance(content, dict) and content.pop("format", None) != FORMAT:
+        raise CheckpointError(
+            f"{run_dir} is a run of another version of azjax, which this one cannot read: use "
+            "that version, or train anew"
+        )
+    config = _from_json(path, content, Config)
+    check_settings(run_dir, config)
+    return config
+
+
+def check_settings(run_dir: Path, config: Config) -> None:
+    """Refuses settings that a sound checkpoint was not written with."""
+    folder, path = checkpoints(run_dir), pathlib.Path(run_dir) / "config.json"
+    for step in reversed(iterations(run_dir)):
+        try:
+            content = read_summary(folder / str(step)).settings
+        except ValueError:
+            continue  # Who restores it hears of the damage.
+        try:
+            written = from_dict(Config, content)
+        except ValueError as error:
+            raise CheckpointError(
+                f"checkpoint {step} was written with settings that this version does not have "
+                f"({error}): use the version that wrote it"
+            ) from error
+        for name, here, there in list_changes(config, written)[:1]:
+            raise CheckpointError(
+                f"{name} is {here!r} in {path}, and checkpoint {step} was written with "
+                f"{there!r}: restore the file"
+            )
+
+
+def read_settings(path: Path, cls: type[Settings]) -> Settings:
+    """Reads a (nested) dataclass from a JSON file; entries left out have their defaults.
+
+    Raises:
+      CheckpointError: if the file is no JSON, or an entry is unknown or of a wrong type.
+    """
+    return _from_json(path, _read_json(path), cls)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(pathlib.Path(path).read_text())
+    except (ValueError, OSError, RecursionError) as error:  # The last if it is nested deeply.
+        raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
+
+
+def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
+    try:
+        return from_dict(cls, content)
+    except ValueError as error:
+        raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
+
+
+def checkpoints(run_dir: Path) -> pathlib.Path:
+    """Returns the folder of a run's checkpoints."""
+    return pathlib.Path(run_dir).resolve() / "checkpoints"
+
+
+def iterations(run_dir: Path) -> list[int]:
+    """Returns the iterations that a run has a checkpoint of, oldest first."""
+    names = (path.name for path in checkpoints(run_dir).glob("*"))
+    return sorted(int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n))

@@ -1,0 +1,160 @@
+"""What an algorithm is, what it is given, and what a search returns."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from azjax import drawing
+from azjax.game import State
+from azjax.search.tree import ROOT, Tree
+
+_SHOWN = 4  # Positions of a batch that a notebook shows.
+
+
+class Algorithm(Protocol):
+    """A way to search: its settings, and how it selects.
+
+    Any object with these members is one, best a frozen dataclass, such as `PUCT`.
+
+    Attributes:
+      algorithm: its name.
+      num_simulations: positions evaluated per move, beside the root.
+      is_deterministic: whether the position alone determines the action, without noise, at
+        temperature 0 and with a deterministic evaluator.
+    """
+
+    @property
+    def algorithm(self) -> str: ...  # noqa: D102
+
+    @property
+    def num_simulations(self) -> int: ...  # noqa: D102
+
+    @property
+    def is_deterministic(self) -> bool: ...  # noqa: D102
+
+    def select(self, roots: "Roots") -> "Selection":
+        """Says how to search from a batch of positions."""
+        ...
+
+
+class Roots(NamedTuple):
+    """The positions to search from, evaluated, and what was asked for.
+
+    Attributes:
+      states: `[B, ...]`.
+      legal: `bool [B, A]`.
+      logits: `float32 [B, A]`, the evaluator's; `tree.NEVER` where illegal.
+      value: `float32 [B]`, the evaluator's; 0 where the game is over.
+      keys: `[B]`, for the algorithm's own draws.
+      temperature: `float32 [B]`, for drawing the action; 0: the best.
+      add_noise: whether to explore, as self-play does; a bool, or `bool []` while tracing.
+      budget: simulations expected; a number, or `int32 []` while tracing.
+    """
+
+    states: State
+    legal: jax.Array
+    logits: jax.Array
+    value: jax.Array
+    keys: jax.Array
+    temperature: jax.Array
+    add_noise: bool | jax.Array
+    budget: int | jax.Array
+
+
+class Selection(NamedTuple):
+    """How an algorithm searches from given roots.
+
+    Attributes:
+      logits: `float32 [B, A]`, the prior of the roots, noise included.
+      at_root: `(tree, node) -> action`, for the root of one tree.
+      below: the same for the other nodes. The tree has no axis `B`; the action must be legal,
+        `children_prior_logits > tree.NEVER`.
+      finish: `tree [B, ...] -> SearchResult`.
+      extra: what the selection needs beside the tree; leaves `[B, ...]`, in the tree's
+        `extra_data`.
+      prior: `(key, logits [B, A]) -> logits [B, A]`, to put something in the place of the
+        evaluator's logits below the roots; None keeps them.
+    """
+
+    logits: jax.Array
+    at_root: Callable[[Tree, jax.Array], jax.Array]
+    below: Callable[[Tree, jax.Array], jax.Array]
+    finish: Callable[[Tree], Any]
+    extra: Any = None
+    prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+
+
+class SearchResult(NamedTuple):
+    """What a search found out about `B` positions.
+
+    Attributes:
+      action: `int32 [B]`, the action to play.
+      action_weights: `float32 [B, A]`, the policy to learn: PUCT's and UCT's visit shares,
+        or Gumbel's improved policy. Sums to 1 over the legal actions.
+      visit_counts: `int32 [B, A]`.
+      q_values: `float32 [B, A]`, mean outcome of each action for the player to move; 0
+        where unvisited.
+      value: `float32 [B]`, the root's mean value, for the player to move.
+      tree: the search tree; its embeddings are game states.
+      prior: `float32 [B, A]`, the policy that the search started from; None for UCT.
+    """
+
+    action: jax.Array
+    action_weights: jax.Array
+    visit_counts: jax.Array
+    q_values: jax.Array
+    value: jax.Array
+    tree: Tree
+    prior: jax.Array | None = None
+
+    def _repr_svg_(self) -> str | None:
+        """Shows the first positions, with the policy as a heat map; None while tracing."""
+        states = getattr(self.tree, "embeddings", None)
+        if isinstance(self.action, Tracer) or not hasattr(states, "draw"):
+            return None
+        pictures, captions = [], []
+        for row, weights in enumerate(np.asarray(self.action_weights)[:_SHOWN]):
+            state = jax.tree.map(lambda leaf: leaf[row, 0], states)
+            labels = [f"{share:.0%}" for share in weights]
+            pictures.append(state.draw(values=weights, labels=labels))
+            value = drawing.signed(float(self.value[row]))
+            captions.append(f"plays {self.action[row]}, value {value}")
+        return str(drawing.gallery(pictures, captions, rest=len(self.action) - len(pictures)))
+
+
+def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:
+    """Reads a result off the roots; `action [B]` and `weights [B, A]` are the algorithm's."""
+    visits = tree.children_visits[:, ROOT]
+    q_values = tree.qvalues(jnp.full(len(visits), ROOT))
+    return SearchResult(
+        action=action.astype(jnp.int32),
+        action_weights=weights,
+        visit_counts=visits,
+        q_values=jnp.where(visits > 0, q_values, 0.0),
+        value=tree.node_values[:, ROOT],
+        prior=jax.nn.softmax(tree.children_prior_logits[:, ROOT]),
+        tree=tree,
+    )
+
+
+def visit_shares(tree: Tree) -> jax.Array:
+    """Returns `float32 [B, A]`, the share of each action in the visits of its root."""
+    visits = tree.children_visits[:, ROOT]
+    return visits / jnp.sum(visits, axis=-1, keepdims=True)
+
+
+def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
+    """Draws an action with probability proportional to `visits ** (1 / temperature)`.
+
+    Args:
+      key: one key.
+      visits: `[A]`.
+      temperature: `float32 []`; 0: the most visited, and of several the lowest.
+    """
+    logits = jnp.log(jnp.maximum(visits, 1e-30)) / jnp.maximum(temperature, 1e-3)
+    drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf))
+    return jnp.where(temperature > 0, drawn, jnp.argmax(visits)).astype(jnp.int32)

@@ -1,0 +1,153 @@
+"""One simulation in a batch of trees: walk down, expand, back up.
+
+It does what `mctx.search` does, on the same tree, but keeps the path of a walk and updates
+the tree along it in place. (`mctx` carries the tree through a vmapped loop, which copies it
+at every step.) And a walk ends where a game ends, so that no tree is deeper than the game.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.game import State
+from azjax.search.algorithm import Selection
+from azjax.search.tree import NEVER, ROOT, UNVISITED, Tree
+
+
+class Expansion(NamedTuple):
+    """The positions that a simulation has come to, one in each tree.
+
+    Attributes:
+      states: `[B, ...]`.
+      reward: `float32 [B]`, of the move that led there, to the player who made it.
+      discount: `float32 [B]`, see `game.Step`.
+      logits: `float32 [B, A]`; `tree.NEVER` where illegal.
+      value: `float32 [B]`, for the player to move; 0 where the game is over.
+    """
+
+    states: State
+    reward: jax.Array
+    discount: jax.Array
+    logits: jax.Array
+    value: jax.Array
+
+
+class _Walk(NamedTuple):
+    """Walks on their way down, one in each tree.
+
+    Attributes:
+      depth: `int32 []`, moves made below the root.
+      node: `int32 [B]`, where each walk is, or ended.
+      action: `int32 [B]`, the action chosen there.
+      nodes: `int32 [D, B]`, the nodes passed; N where a walk had ended.
+      actions: `int32 [D, B]`, the actions chosen there.
+    """
+
+    depth: jax.Array
+    node: jax.Array
+    action: jax.Array
+    nodes: jax.Array
+    actions: jax.Array
+
+
+def simulate(
+    selection: Selection,
+    expand: Callable[[jax.Array, jax.Array, State], Expansion],
+    max_depth: int,
+    key: jax.Array,
+    tree: Tree,
+    simulation: jax.Array,
+) -> Tree:
+    """Adds one simulation to every tree `[B, ...]`.
+
+    Args:
+      selection: how to choose actions.
+      expand: `(key, actions [B], states [B, ...]) -> Expansion`.
+      max_depth: the length of the longest game.
+      key: for `expand`.
+      tree: the trees.
+      simulation: `int32 []`, how many there were before; new nodes get the next number.
+    """
+    batch = jnp.arange(tree.node_values.shape[0])
+    walk = _descend(selection, max_depth, tree)
+    child = tree.children_index[batch, walk.node, walk.action]
+    child = jnp.where(child == UNVISITED, simulation + 1, child)
+    states = jax.tree.map(lambda leaf: leaf[batch, walk.node], tree.embeddings)
+    found = expand(key, walk.action, states)
+    edge = (batch, walk.node, walk.action)
+    tree = tree.replace(
+        children_index=tree.children_index.at[edge].set(child),
+        children_rewards=tree.children_rewards.at[edge].set(found.reward),
+        children_discounts=tree.children_discounts.at[edge].set(found.discount),
+        parents=tree.parents.at[batch, child].set(walk.node),
+        action_from_parent=tree.action_from_parent.at[batch, child].set(walk.action),
+        children_prior_logits=tree.children_prior_logits.at[batch, child].set(found.logits),
+        raw_values=tree.raw_values.at[batch, child].set(found.value),
+        node_values=tree.node_values.at[batch, child].set(found.value),
+        node_visits=tree.node_visits.at[batch, child].add(1),
+        embeddings=jax.tree.map(
+            lambda leaf, new: leaf.at[batch, child].set(new), tree.embeddings, found.states
+        ),
+    )
+    return _back_up(tree, walk, found.value)
+
+
+def _descend(selection: Selection, max_depth: int, tree: Tree) -> _Walk:
+    """Follows the selection from every root until an unvisited action or a finished game."""
+    size, num_nodes = tree.node_values.shape
+    batch = jnp.arange(size)
+    root = jnp.full(size, ROOT)
+    action = jax.vmap(selection.at_root)(tree, root)
+    nodes = jnp.full((max_depth, size), num_nodes).at[0].set(root)
+    actions = jnp.zeros((max_depth, size), jnp.int32).at[0].set(action)
+
+    def below(walk):
+        """The next node of each walk, and whether it goes on there."""
+        child = tree.children_index[batch, walk.node, walk.action]
+        legal = jnp.any(tree.children_prior_logits[batch, child] > NEVER, axis=-1)
+        return child, (child != UNVISITED) & legal
+
+    def step(walk):
+        child, moves = below(walk)
+        node = jnp.where(moves, child, walk.node)
+        chosen = jax.vmap(selection.below)(tree, node)
+        depth = walk.depth + 1
+        return _Walk(
+            depth=depth,
+            node=node,
+            action=jnp.where(moves, chosen, walk.action),
+            nodes=walk.nodes.at[depth].set(jnp.where(moves, child, num_nodes)),
+            actions=walk.actions.at[depth].set(chosen),
+        )
+
+    start = _Walk(jnp.int32(0), root, action, nodes, actions)
+    return jax.lax.while_loop(lambda walk: jnp.any(below(walk)[1]), step, start)
+
+
+def _back_up(tree: Tree, walk: _Walk, value: jax.Array) -> Tree:
+    """Adds the leaves' values to all nodes on the way back to the roots."""
+    size, num_nodes = tree.node_values.shape
+    batch = jnp.arange(size)
+
+    def step(i, carry):
+        tree, below, value = carry
+        depth = walk.depth - i
+        node, action = walk.nodes[depth], walk.actions[depth]
+        passed = node < num_nodes  # The others are written to a node that does not exist.
+        reward = tree.children_rewards[batch, node, action]
+        back = reward + tree.children_discounts[batch, node, action] * value
+        value = jnp.where(passed, back, value)
+        # Every write depends on the read of the same array, so that XLA needs no copy.
+        count = tree.node_visits[batch, node]
+        mean = (tree.node_values[batch, node] * count + value) / (count + 1.0)
+        tree = tree.replace(
+            node_values=tree.node_values.at[batch, node].set(mean, mode="drop"),
+            node_visits=tree.node_visits.at[batch, node].set(count + 1, mode="drop"),
+            children_values=tree.children_values.at[batch, node, action].set(below, mode="drop"),
+            children_visits=tree.children_visits.at[batch, node, action].add(1, mode="drop"),
+        )
+        return tree, jnp.where(passed, mean, below), value
+
+    return jax.lax.fori_loop(0, walk.depth + 1, step, (tree, value, value))[0]

@@ -1,0 +1,131 @@
+"""Iterations and their self-play: with more games, with more seeds, and with their proof."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+from rich.progress import track
+
+from azjax import footprint, presets, train
+from azjax.config import Config, make_parts
+from azjax.learner import LearnerConfig
+from azjax.network import TowerConfig
+from azjax.replay import ReplayConfig
+from azjax.search import Gumbel
+from azjax.selfplay import SelfPlayConfig
+from experiments.benchmark.measuring import median_seconds, show
+from experiments.benchmark.options import Options
+from experiments.proof import make_proof
+from experiments.seeds import compile_seeds
+
+_BATCH = 1024  # Of the learner.
+_PLIES = 2  # Of --batch: few, so that the largest take seconds.
+_COUNTS = (1, 4, 16)  # Of seeds.
+
+
+def run_config(
+    options: Options, devices: int, games: int, plies: int, opening_share: float = 0.0
+) -> Config:
+    """A run of `plies` moves a game, each learned from once on average, as in AlphaZero."""
+    moves = games * plies
+    batch = min(_BATCH, moves) // devices * devices
+    return Config(
+        network=TowerConfig(channels=options.channels, blocks=options.blocks),
+        search=Gumbel(num_simulations=options.simulations),
+        selfplay=SelfPlayConfig(games=games, unroll_length=plies, opening_share=opening_share),
+        replay=ReplayConfig(capacity=4 * moves, shards=devices),
+        learner=LearnerConfig(batch_size=batch, steps=moves // batch),
+    )
+
+
+def preset_config(games: int) -> Config:
+    """The preset `default` with another number of games, and room for their moves."""
+    config = presets.get("default")
+    capacity = max(config.replay.capacity, games * config.selfplay.unroll_length)
+    return dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(config.selfplay, games=games),
+        replay=dataclasses.replace(config.replay, capacity=capacity),
+    )
+
+
+def compiled(function: Any, *args: Any) -> Any:
+    """Compiles a jitted function as the training program does."""
+    return function.lower(*args).compile(train.compiler_options())
+
+
+def go_on(iterate: Any, held: list[train.TrainState]) -> train.Metrics:
+    """Makes the next iteration of the state held, which is donated."""
+    held[0], metrics = iterate(held[0])
+    return metrics
+
+
+def time_batches(options: Options) -> list[dict]:
+    """Times self-play with every number of games."""
+    mesh = train.make_mesh()
+    sizes = track(options.batch_sizes, "self-play", transient=True)
+    rows = [_time_batch(options, mesh, games) for games in sizes]
+    return show(f"self-play, gumbel, {options.sizes}; medians of {options.repeats}", rows)
+
+
+def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
+    # From random openings, so that two moves see positions of all lengths.
+    parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
+    state = train.make_state(parts, jax.random.key(0), mesh)
+    play = compiled(train.make_play(parts, mesh), state)
+    seconds = median_seconds(options.repeats, play=lambda: play(state))["play"]
+    return {
+        "games": games,
+        "moves/s": games * _PLIES / seconds,
+        "microseconds/move": 1e6 * seconds / (games * _PLIES),
+        "search, bytes/game": footprint.tree_bytes(parts.search, parts.game),
+    }
+
+
+def time_verification(options: Options) -> list[dict]:
+    """Times iterations of the preset `default` and verifications in turn."""
+    parts, mesh = make_parts(presets.get("default")), train.make_mesh()
+    held = [train.make_state(parts, jax.random.key(0), mesh)]
+    iterate = compiled(train.make_iteration(parts, mesh), held[0])
+    judge = make_proof(parts, mesh).judge
+    seconds = median_seconds(
+        options.repeats,
+        iteration=lambda: go_on(iterate, held),
+        verification=lambda: judge(train.one_copy(held[0].learner.ema_params)),
+    )
+    row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
+    row["verification over iteration, %"] = 100 * seconds["verification"] / seconds["iteration"]
+    return show(f"preset default; medians of {options.repeats}", [row])
+
+
+def time_many_seeds(options: Options) -> list[dict]:
+    """Times iterations of several seeds in one program and of one run alone, in turn.
+
+    Separate runs, one after the other, take for each seed what one takes alone.
+    """
+    mesh, rows = train.make_mesh(), []
+    for games in options.train_games:
+        parts = make_parts(preset_config(games))
+        alone = [train.make_state(parts, jax.random.key(0), mesh)]
+        iterate = compiled(train.make_iteration(parts, mesh), alone[0])
+        for count in track(_COUNTS, f"seeds, {games:,} games", transient=True):
+            states, advance = compile_seeds(parts, count)
+            together = [states]
+            seconds = median_seconds(
+                options.repeats,
+                together=functools.partial(go_on, advance, together),
+                alone=functools.partial(go_on, iterate, alone),
+            )
+            shared = seconds["together"] / count
+            rows.append(
+                {
+                    "games": games,
+                    "seeds": count,
+                    "s, in one program": shared,
+                    "s, one after the other": seconds["alone"],
+                    "times as fast": seconds["alone"] / shared,
+                }
+            )
+    return show(f"preset default, one seed's iteration; medians of {options.repeats}", rows)

@@ -1,0 +1,94 @@
+"""How a training run ends: its certificate, its report, and what is said of it."""
+
+from typing import Any
+
+from azjax import certificate as certificates
+from azjax import files, processes, train
+from azjax.player import Player
+from azjax.verify import Verdict
+from azjax.viz import report
+from experiments import console
+from experiments.session import Session
+
+
+def certify_goal(
+    session: Session, state: train.TrainState, verdict: Verdict | None
+) -> certificates.Certificate | None:
+    """Returns the certificate if the goal is reached, search included, or None."""
+    if verdict is None or not certificates.reached(session.goal, verdict):
+        return None
+    found = certify(session, state)
+    return found if found and (session.goal == "unbeatable" or found.perfect) else None
+
+
+def certify(session: Session, state: train.TrainState) -> certificates.Certificate | None:
+    """Returns the certificate of a state's averaged network, where the game can be enumerated."""
+    if session.proof is None:
+        return None
+    player = _make_player(session, state)
+    seed = session.config.seed
+    return session.proof.certify(player.params, player.iteration, session.started, seed)
+
+
+def _make_player(session: Session, state: train.TrainState) -> Player:
+    params = session.parts.network.fold(train.one_copy(state.learner.ema_params))
+    return Player(session.parts, params, int(state.iteration))
+
+
+def conclude(session: Session, state: train.TrainState, certificate: Any, trained: bool) -> int:
+    """Lets process 0 write certificate and report, and say where they are.
+
+    Args:
+      session: the run.
+      state: at its end.
+      certificate: that the goal was reached, or None.
+      trained: whether this sitting made any iteration.
+
+    Returns:
+      The exit status: whether the goal was reached.
+    """
+    reached = session.goal == "never" or certificate is not None
+
+    def write():
+        _write_certificate(session, state, certificate, trained)
+        if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
+            _write_report(session, state)
+        print(f"run directory: {session.run_dir}")
+        _advise(session, int(state.iteration), trained, reached)
+
+    processes.in_first(write)
+    return 0 if reached else 1
+
+
+def _write_certificate(session: Session, state, certificate, trained: bool) -> None:
+    path = session.run_dir / "certificate.json"
+    if not trained and path.exists():
+        return
+    if found := certificate or certify(session, state):
+        files.write_json(path, found.as_json())
+        console.show_certificate(found)
+
+
+def _write_report(session: Session, state: train.TrainState) -> None:
+    """Writes `report.html`; the run is complete without it, so a failure is only a note."""
+    solution = session.proof and session.proof.solution
+    try:
+        path = report.write_report(session.run_dir, _make_player(session, state), solution)
+    except (OSError, ValueError) as error:
+        console.note(f"the report was not written: {error}")
+    else:
+        print(f"report: {path}")
+
+
+def _advise(session: Session, iterations: int, trained: bool, reached: bool) -> None:
+    """Says how to go on, if the goal was not reached or nothing was left to do."""
+    if not reached:
+        console.note(
+            f"not {session.goal} after {iterations} iterations: go on with --resume --run-dir "
+            f"{session.run_dir} --max-iterations {2 * iterations}"
+        )
+    elif not trained:
+        console.note(
+            f"{session.run_dir} was finished already, after {iterations} iterations: to train "
+            f"on, add --until never --max-iterations {2 * iterations}"
+        )

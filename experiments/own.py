@@ -1,0 +1,185 @@
+"""Games and networks of one's own, named on the command line: `path/to/file.py:make`.
+
+Only what is typed is imported. What a run directory says is compared with it, and never run.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.util
+import pathlib
+import sys
+from typing import Annotated, Any
+
+import tyro
+
+from azjax import config as configs
+from azjax import games, runs
+from azjax.config import Config, OwnNetworkConfig, is_own
+from azjax.game import Game
+from azjax.network import Network
+from azjax.player import Player, load
+from azjax.train import Parts
+from experiments import console
+
+
+@dataclasses.dataclass(frozen=True)
+class Typed:
+    """What a command line names: a game, and a network of one's own."""
+
+    game: str | None = None
+    """Which game: tic_tac_toe, connect_four, or your own: FILE.py:FUNCTION. Left out: that of
+    the run, unless it is your own."""
+    network: str | None = None
+    """The run's network, if it is your own: FILE.py:FUNCTION."""
+
+
+NOTHING = Typed()
+Option = Annotated[Typed, tyro.conf.arg(name="")]  # Among the options of a program.
+
+
+def identify(typed: str) -> str:
+    """Returns `PLACE:FUNCTION#SHA-256` for `PLACE:FUNCTION`, without running that file.
+
+    Raises:
+      ValueError: if there is no such file or module.
+    """
+    path = _find(typed.partition(":")[0])
+    return f"{typed}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
+    """Reads a run's settings, if the game and the network that it was trained with were typed.
+
+    Raises:
+      ValueError: saying what to add, or what differs.
+      runs.CheckpointError: if there is no run.
+    """
+    config = runs.read_config(run_dir)
+    if is_own(config.game):
+        _check_same(run_dir, "--game", config.game, typed.game)
+    elif typed.game not in (None, config.game):
+        raise ValueError(
+            f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
+        )
+    if isinstance(config.network, OwnNetworkConfig):
+        _check_same(run_dir, "--network", config.network.source, typed.network)
+    return config
+
+
+def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
+    """Compares functions' names and files' digests; a file may have moved."""
+    place, _, digest = saved.partition("#")
+    if typed is None or not is_own(typed):
+        raise ValueError(
+            f"{run_dir} has a {option[2:]} of its own, and no run directory may name code: add "
+            f"{option} {place}, if you trust that file"
+        )
+    if identify(typed).partition(":")[2] != saved.partition(":")[2]:
+        given = identify(typed).partition("#")[2]
+        raise ValueError(
+            f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
+            f"{place}, which had {digest[:12]}…: give that file as it was"
+        )
+
+
+def choose_game(typed: Typed, run_dir: pathlib.Path | None) -> tuple[Typed, Game]:
+    """Returns the game that was typed, or else that of a run, or else tic-tac-toe.
+
+    Returns:
+      What was typed, with the game's name, and the game.
+
+    Raises:
+      ValueError: as `check_run` and `find_game` do.
+      runs.CheckpointError: if there is no run.
+    """
+    of_run = check_run(run_dir, typed).game if run_dir else "tic_tac_toe"
+    name = typed.game or of_run
+    return dataclasses.replace(typed, game=name), find_game(name)
+
+
+def make_parts(config: Config, typed: Typed) -> Parts:
+    """Builds the parts of a run, with what was typed in the place of names.
+
+    Raises:
+      ValueError: if a file cannot be imported, or makes something else.
+    """
+    return configs.make_parts(config, *_make(config, typed))
+
+
+def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = None) -> Player:
+    """Loads a run's player, as `azjax.load` does, and says so if newer checkpoints are damaged.
+
+    Raises:
+      ValueError: if the run has a game or network of its own, and another or none was typed.
+      runs.CheckpointError: as `azjax.load` does.
+    """
+    player = load(run_dir, iteration, *_make(check_run(run_dir, typed), typed))
+    for sentence in player.skipped:
+        console.note(f"{sentence}; an older one is used")
+    return player
+
+
+def find_game(typed: str) -> Game:
+    """Returns a game by its name, or from somebody's file; every time the same object.
+
+    Raises:
+      ValueError: if there is none.
+    """
+    return _find_own_game(identify(typed)) if is_own(typed) else games.make(typed)
+
+
+@functools.cache
+def _find_own_game(identified: str) -> Game:
+    return _call(identified.partition("#")[0], Game)
+
+
+def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
+    """The game of a run, and its network if that is its own."""
+    game = find_game(typed.game or config.game)
+    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
+        return game, None
+    return game, _call(typed.network, Network, game)
+
+
+def _call(typed: str, kind: type, *arguments: Any) -> Any:
+    """Imports a function that was typed, calls it, and checks what it returns."""
+    place, _, name = typed.partition(":")
+    function = getattr(_import(place), name, None)
+    if not callable(function):
+        raise ValueError(f"{place} has no function {name!r}: name one that it has")
+    found = function(*arguments)
+    if not isinstance(found, kind):
+        raise ValueError(f"{typed} returns {type(found).__name__}: return a {kind.__name__}")
+    return found
+
+
+def _import(place: str) -> Any:
+    path = _find(place)
+    try:
+        if not place.endswith(".py"):
+            return importlib.import_module(place)
+        spec: Any = importlib.util.spec_from_file_location(f"azjax_own_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # Dataclasses look their module up.
+        spec.loader.exec_module(module)
+        return module
+    except Exception as error:  # Whatever somebody's file does when it is imported.
+        raise ValueError(
+            f"{place} cannot be imported ({type(error).__name__}: {error}): mend it first"
+        ) from error
+
+
+def _find(place: str) -> pathlib.Path:
+    """The file of `path/to/file.py` or `package.module`."""
+    path = pathlib.Path(place)
+    if not place.endswith(".py"):
+        try:
+            spec = importlib.util.find_spec(place)
+        except (ImportError, ValueError):
+            spec = None
+        path = pathlib.Path((spec and spec.origin) or "")
+    if not path.is_file():
+        raise ValueError(f"there is no {place}: give FILE.py:FUNCTION or package.module:FUNCTION")
+    return path

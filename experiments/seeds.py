@@ -1,0 +1,141 @@
+"""Trains many players at once, one a seed: `python -m experiments.seeds --seeds 16`."""
+
+import time
+
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
+import dataclasses
+import functools
+import pathlib
+import sys
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import certificate, oracle, presets
+from azjax.config import make_parts
+from azjax.settings import check_range
+from azjax.train import Parts, TrainState, compiler_options, init, iteration
+from azjax.verify import verify
+from experiments import console
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Trains one player a seed, all in one program, and tells how long each takes to be proved."""
+
+    seeds: int = 16
+    """How many: 0, 1, 2 and so on."""
+    preset: Literal["default", "paper", "mlp"] = "default"
+    """Settings of every training."""
+    smoke: bool = False
+    """Shrink everything, to see the whole program work in seconds."""
+    until: Literal["perfect", "unbeatable"] = "perfect"
+    """What each network alone has to reach."""
+    max_iterations: int = 100
+    """Stop after this many iterations at the latest."""
+    plot: pathlib.Path | None = None
+    """Draw the distribution: a name that ends in .png or .svg."""
+
+    def __post_init__(self):
+        check_range("--", self, "seeds", 1, 65_536)
+        check_range("--", self, "max_iterations", 1)
+        if self.plot:
+            console.check_plot(self.plot)
+
+
+def run(options: Options) -> int:
+    """Trains and prints; the exit status says whether every seed got there."""
+    config = presets.get(options.preset)
+    parts = make_parts(presets.smoke(config) if options.smoke else config)
+    started = time.time()
+    with console.busy("compiling…"):
+        states, advance = compile_seeds(parts, options.seeds)
+        judge = _compile_judge(parts, states)
+    reached = np.zeros(options.seeds, int)  # The iteration in which each was proved; 0: not yet.
+    blunders, number = reached, 0
+    while number < options.max_iterations and not reached.all():
+        number += 1
+        states, _ = advance(states)
+        verdicts = jax.device_get(judge(states.learner.ema_params))
+        blunders = verdicts.blunders
+        wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
+        reached = np.where((reached == 0) & (wrong == 0), number, reached)
+        print(
+            f"iteration {number:4d}  {time.time() - started:6.1f} s  {options.until} "
+            f"{np.count_nonzero(reached):4d} of {options.seeds}  "
+            f"blunders, median {np.median(blunders):6.0f}"
+        )
+    _show(options, reached, blunders)
+    return 0 if reached.all() else 1
+
+
+def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
+    """Compiles many trainings as one program, on one device.
+
+    Args:
+      parts: what is trained.
+      seeds: `S`, how many: 0 and the following.
+
+    Returns:
+      All first states, leaves `[S, ...]`, and an iteration of all, `states -> (states, Metrics)`,
+      which are donated.
+    """
+    start = jax.jit(jax.vmap(lambda seed: init(parts, jax.random.key(seed))))
+    states = start(jnp.arange(seeds, dtype=jnp.uint32))
+    advance: Any = jax.jit(jax.vmap(functools.partial(iteration, parts)), donate_argnums=0)
+    return states, advance.lower(states).compile(compiler_options())
+
+
+def _compile_judge(parts: Parts, states: TrainState) -> Any:
+    """Returns a verdict on all, `variables [S, ...] -> Verdict`, compiled."""
+    solution = oracle.solve(parts.game)
+
+    def judge(variables):
+        policy = certificate.network_policy(parts, parts.network.fold(variables))
+        return verify(solution, policy)
+
+    judged: Any = jax.jit(jax.vmap(judge))
+    return judged.lower(states.learner.ema_params).compile(compiler_options())
+
+
+def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:
+    """Prints a row a seed, and the distribution; draws it if asked for."""
+    rows = [
+        (f"{seed}", f"{number or 'never'}", f"{wrong}")
+        for seed, (number, wrong) in enumerate(zip(reached, blunders, strict=True))
+    ]
+    console.print_table(("seed", f"iterations to {options.until}", "blunders at the end"), rows)
+    found = np.sort(reached[reached > 0])
+    said = f"{options.until}: {len(found)} of {options.seeds} seeds"
+    if len(found):
+        low, middle, high = np.percentile(found, [25, 50, 75])
+        said += f"; iterations: quartiles {low:.0f}, {middle:.0f}, {high:.0f}, most {found[-1]}"
+    print(said)
+    if options.plot:
+        _draw(options, options.plot, found)
+
+
+def _draw(options: Options, path: pathlib.Path, found: np.ndarray) -> None:
+    """Draws the share of the seeds that were proved after so many iterations."""
+    from matplotlib.figure import Figure  # An extra, and slow to import.
+
+    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=110)
+    axes = figure.subplots()
+    axes.ecdf(np.append(found, [np.inf] * (options.seeds - len(found))), color="#2166ac")
+    axes.set(xlabel="iterations", ylabel=f"share of {options.seeds} seeds: {options.until}")
+    axes.set_ylim(0, 1.02)
+    axes.grid(alpha=0.3)
+    figure.savefig(path)
+    print(f"picture: {path}")
+
+
+main = console.make_main(run, Options, "experiments.seeds", "the seeds were not finished")
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""A training run made ready: checked, its directory locked, compiled, and a state to start from."""
+
+import contextlib
+import dataclasses
+import pathlib
+import re
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import Mesh
+
+from azjax import certificate as certificates
+from azjax import checkpoint, files, footprint, lock, metrics, processes, runs, train
+from azjax.config import Config
+from azjax.game import Game
+from experiments import console, interrupts, launch, own
+from experiments.options import Options, Plan
+from experiments.proof import Proof, make_proof
+
+
+class Session(NamedTuple):
+    """A run made ready: everything compiled, the state on its devices.
+
+    Attributes:
+      config: the settings of the run.
+      plan: when to stop and to save.
+      goal: what the plan's `until` means for this game.
+      run_dir: the run directory.
+      parts: what is trained.
+      state: where to start.
+      iterate: one iteration, compiled.
+      proof: None where the game cannot be enumerated.
+      started: the `time.time()` from which this run's seconds count; earlier sittings of a
+        resumed run move it back.
+    """
+
+    config: Config
+    plan: Plan
+    goal: certificates.Goal
+    run_dir: pathlib.Path
+    parts: train.Parts
+    state: train.TrainState
+    iterate: Callable[[train.TrainState], tuple[train.TrainState, train.Metrics]]
+    proof: Proof | None
+    started: float
+
+
+def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Session:
+    """Checks everything, compiles, finds the state to start from, and locks the run directory.
+
+    A new run's directory is made last, so that nothing is left of a run that cannot be.
+
+    Args:
+      options: from the command line.
+      started: the `time.time()` when this process began.
+      held: takes the lock, to be released when the run has ended.
+
+    Raises:
+      ValueError: if settings contradict each other or the machine.
+      runs.CheckpointError: if the run directory cannot be used.
+    """
+    mesh = train.make_mesh()
+    parts = _check_parts(options, mesh)
+    goal = _choose_goal(options.plan, parts.game)
+    run_dir = options.run_dir or _new_run_dir(options)
+    if options.resume:
+        _lock(run_dir, held)
+    else:
+        processes.in_first(lambda: runs.check_free(run_dir))
+    with (
+        console.busy("compiling…") if launch.is_first() else contextlib.nullcontext(),
+        ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
+    ):
+        compiled, proof = _compile(parts, mesh, pool)
+        state, seconds = _find_state(options, run_dir, parts, mesh)
+        iterate, proof = compiled.result(), proof and proof.result()
+    needs = footprint.footprint(parts, mesh, iterate)
+    footprint.check_fits(needs)
+    plan = _save_plan(options, run_dir, mesh)
+    if not options.resume:
+        _lock(run_dir, held)
+    if launch.is_first():
+        print(footprint.describe(needs, mesh.size))
+    return Session(
+        options.config, plan, goal, run_dir, parts, state, iterate, proof, started - seconds
+    )
+
+
+def _check_parts(options: Options, mesh: Mesh) -> train.Parts:
+    """Builds what is trained, and refuses what does not fit together or into memory."""
+    processes.check_devices()
+    parts = own.make_parts(options.config, options.typed)
+    train.check_parts(parts, mesh.size)
+    footprint.check_fits(footprint.footprint(parts, mesh))
+    return parts
+
+
+def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
+    if plan.until == "auto":
+        return "perfect" if game.enumerable else "never"
+    if plan.until != "never" and not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so --until {plan.until} cannot "
+            "be proved: use --until never with --max-iterations"
+        )
+    return plan.until
+
+
+def _new_run_dir(options: Options) -> pathlib.Path:
+    """Returns the first free `runs/GAME-PRESET-NUMBER`."""
+    place = options.config.game.partition(":")[0].removesuffix(".py")
+    game = re.split(r"[/.\\]", place)[-1]  # Of one's own, the name of its file or module.
+    name, number = f"{game}-{options.plan.preset}", 1
+    while (path := pathlib.Path(f"runs/{name}-{number}")).exists():
+        number += 1
+    return path
+
+
+def _lock(run_dir: pathlib.Path, held: contextlib.ExitStack) -> None:
+    """Lets process 0 lock the run directory; from now on it can be gone on with."""
+    processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
+    if launch.is_first():
+        interrupts.now.outcome = f"go on with --resume --run-dir {run_dir}"
+
+
+def _compile(
+    parts: train.Parts, mesh: Mesh, pool: ThreadPoolExecutor
+) -> tuple[Future[Any], Future[Proof] | None]:
+    """Starts to compile an iteration, and the proof where the game can be enumerated."""
+    iterate: Any = train.make_iteration(parts, mesh)
+    lowered = iterate.lower(train.abstract_state(parts, mesh))
+    compiled = pool.submit(lowered.compile, train.compiler_options())
+    return compiled, pool.submit(make_proof, parts, mesh) if parts.game.enumerable else None
+
+
+def _find_state(
+    options: Options, run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
+) -> tuple[train.TrainState, float]:
+    """Returns the newest sound state of a run, or else a first one, and the seconds until then."""
+    state, seconds = None, 0.0
+    if options.resume:
+        state, seconds = _restore(run_dir, parts, options.plan, mesh)
+    if state is None:
+        state = train.make_state(
+            parts,
+            jax.random.key(options.config.seed),
+            mesh,
+            lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
+        )
+    return state, seconds
+
+
+def _restore(
+    run_dir: pathlib.Path, parts: train.Parts, plan: Plan, mesh: Mesh
+) -> tuple[train.TrainState | None, float]:
+    """Returns the newest sound state of a run, if it has one, and the seconds until then."""
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    iteration = int(state.iteration) if state else 0
+    last = records[-1]["iteration"] if records else 0
+    if launch.is_first():
+        for sentence in skipped:
+            console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
+        if last - iteration > plan.checkpoint_every and not skipped:
+            console.note(
+                f"{run_dir} trained for {last} iterations, but its checkpoints end at "
+                f"{iteration}: it goes on from there"
+            )
+    return state, metrics.last_seconds(records, iteration)
+
+
+def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:
+    """Writes the plan, in a new run together with its directory.
+
+    It notes how many CPU devices each process has, so that a resumed run has as many.
+    """
+    plan = options.plan
+    if jax.default_backend() == "cpu":
+        plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
+    content = dataclasses.asdict(plan)
+    if options.resume:
+        processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
+    else:
+        runs.create_run(run_dir, options.config, content)
+    return plan

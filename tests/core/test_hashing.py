@@ -1,0 +1,51 @@
+"""Hashes are the same on the host and on a device, and the same as ever: files hold them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import hashing, oracle
+from azjax.game import init_batch
+from azjax.games.tic_tac_toe import from_board
+from nim import NIM
+
+BOARD = [1, -1, 0, 0, 1, 0, 0, 0, -1]
+
+
+def test_contents_are_the_numbers_of_a_state(some_states):
+    state = from_board(BOARD)
+    expected = np.array([*BOARD, 0, 0], np.int32).astype(np.uint32)
+    np.testing.assert_array_equal(hashing.contents(state), expected)
+    many = hashing.contents(some_states, axes=1)
+    assert many.shape == (len(some_states.board), 11) and many.dtype == np.uint32
+    np.testing.assert_array_equal(many, jax.jit(jax.vmap(hashing.contents))(some_states))
+
+
+def test_the_host_and_the_device_agree(some_states):
+    numbers = hashing.contents(some_states, axes=1)
+    weights = np.random.default_rng(0).integers(2**32, size=11, dtype=np.uint32)
+    host = hashing.weigh(np.asarray(numbers), weights)
+    assert isinstance(host, np.ndarray) and host.dtype == np.uint32
+    exact = [
+        sum(a * b for a, b in zip(row, weights.tolist(), strict=True)) for row in numbers.tolist()
+    ]
+    assert host.tolist() == [number % 2**32 for number in exact]
+    np.testing.assert_array_equal(jax.jit(lambda x: hashing.weigh(x, weights))(numbers), host)
+
+
+def test_digests_are_those_of_always():
+    digests = hashing.mix(hashing.mix(jnp.zeros((2, 2), jnp.uint32), [0, 7]), np.array([3, 3]))
+    assert digests.tolist() == [[676580436, 1920438226], [362268476, 1498999816]]
+
+
+def test_numbers_with_a_point_are_refused():
+    """Else positions that differ behind the point would be the same."""
+    game = NIM._replace(
+        init=lambda: jnp.array([7, 0], jnp.float32),
+        player=lambda state: (state[1] % 2).astype(jnp.int8),
+    )
+    with pytest.raises(ValueError, match="a state with a leaf of float32 cannot be looked up: use"):
+        hashing.contents(init_batch(game, 2), axes=1)
+    with pytest.raises(ValueError, match="use whole numbers, such as int8"):
+        oracle.make_index(NIM, oracle.solve(NIM)._replace(states=np.zeros((3, 2), np.float32)))

@@ -1,0 +1,102 @@
+"""The examples run as they stand, are short, and each is the whole of a page of the guide."""
+
+import runpy
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.game import init_batch
+from azjax.search import PUCT, make_search
+from azjax.testing import check_game
+from azjax.train import init, iteration
+from test_imports import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGES = (ROOT / "docs" / "examples").glob("*.md")
+
+
+def names(path):
+    """The names of an example, without running what it does as a program."""
+    return runpy.run_path(str(path), run_name=path.stem)
+
+
+def test_there_are_seven_and_each_is_short():
+    assert len(EXAMPLES) == 7
+    for path in EXAMPLES:
+        assert len(path.read_text().splitlines()) <= 80, path
+
+
+def test_each_is_the_whole_of_a_page():
+    pages = [page.read_text() for page in PAGES]
+    for path in EXAMPLES:
+        included = f'--8<-- "examples/{path.name}"'
+        assert sum(included in page for page in pages) == 1, path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
+
+
+def test_the_game_obeys_the_laws():
+    check_game(names(ROOT / "examples" / "breakthrough.py")["make"](), num_games=4)
+
+
+@pytest.mark.parametrize("network", ["transformer", "residual_mlp"])
+def test_the_networks_are_networks_of_any_game(network):
+    found = names(ROOT / "examples" / "networks.py")
+    for game in (
+        azjax.make("connect_four"),
+        names(ROOT / "examples" / "breakthrough.py")["make"](),
+    ):
+        made = found[network](game)
+        variables = jax.eval_shape(made.init, jax.random.key(0))
+        planes = jax.eval_shape(
+            lambda game=game: jax.vmap(lambda s: game.observe(s, game.encodings[0]))(
+                init_batch(game, 3)
+            )
+        )
+        logits, value = jax.eval_shape(made.apply, variables, planes)
+        assert (logits.shape, value.shape) == ((3, game.num_actions), (3,))
+
+
+@pytest.mark.slow
+def test_a_constant_exploration_is_a_special_case_of_the_rule(tic_tac_toe):
+    """With an endless base its exploration never grows, and it is PUCT."""
+    rule = names(ROOT / "examples" / "search_rule.py")["GrowingPUCT"]
+    evaluate = rollout_evaluator(tic_tac_toe)  # With values that say more than 0.
+    states, key = init_batch(tic_tac_toe, 1), jax.random.key(0)
+    found = [
+        make_search(search, tic_tac_toe, evaluate)(None, key, states).visit_counts
+        for search in (
+            PUCT(num_simulations=40, c_puct=1.25),
+            rule(num_simulations=40, c_base=1e30),
+            rule(num_simulations=40, c_base=1.0),
+        )
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+
+
+def test_the_target_is_the_value_at_the_end_of_the_most_visited_line(tic_tac_toe):
+    example = names(ROOT / "examples" / "tree_target.py")
+    parts = example["make_parts"](tic_tac_toe)
+    search = make_search(PUCT(num_simulations=30), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    result = jax.device_get(jax.jit(search)(None, jax.random.key(0), init_batch(tic_tac_toe, 1)))
+    tree = jax.tree.map(lambda leaf: leaf[0], result.tree)
+    node, total, weight = 0, 0.0, 1.0
+    while tree.children_visits[node].any():
+        action = tree.children_visits[node].argmax()
+        total += weight * tree.children_rewards[node, action]
+        weight *= tree.children_discounts[node, action]
+        node = tree.children_index[node, action]
+    expected = total + weight * tree.raw_values[node]
+    np.testing.assert_allclose(example["greedy_value"](result), [expected])
+    state, _ = jax.eval_shape(lambda: iteration(parts, init(parts, jax.random.key(0))))
+    assert state.replay is not None

@@ -1,0 +1,182 @@
+"""The command line of training: kinds of settings, chosen before the rest is read."""
+
+import dataclasses
+from typing import Literal
+
+import pytest
+
+from azjax import presets, runs
+from azjax.network import MLPConfig, TowerConfig
+from azjax.settings import flatten
+from experiments import console, options
+
+
+def network(arguments):
+    return options.parse(arguments.split()).config.network
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", presets.get("default").network),
+        ("--network.kind mlp", presets.get("default").network),  # The preset's values are kept.
+        ("--network.kind tower", TowerConfig()),
+        ("--network.kind=tower --network.value_hidden 9", TowerConfig(value_hidden=9)),
+        ("--network.channels 7 --network.kind tower", TowerConfig(channels=7)),
+        ("--preset paper", presets.get("paper").network),
+        ("--preset paper --network.kind tower", presets.get("paper").network),
+        ("--preset paper --network.kind mlp --network.hidden 8 4", MLPConfig(hidden=(8, 4))),
+        ("--smoke", MLPConfig(hidden=(32,), head_hidden=16)),
+        ("--smoke --network.kind tower", TowerConfig(channels=8, blocks=1, value_hidden=16)),
+        ("--smoke --network.hidden 5", MLPConfig(hidden=(5,), head_hidden=16)),
+    ],
+)
+def test_an_option_chooses_the_kind_of_network(arguments, expected):
+    assert network(arguments) == expected
+
+
+TOWERS = (
+    "is a setting of tower, and --network.kind is mlp: leave it out, or choose --network.kind tower"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--network.kind cnn", "--network.kind is 'cnn': use 'mlp' or 'tower' or 'own'"),
+        ("--network.channels 8", f"--network.channels {TOWERS}"),
+        ("--network.value_hidden=8", f"--network.value-hidden {TOWERS}"),
+        ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {TOWERS}"),
+        (
+            "--preset paper --network.head-hidden 3",
+            "--network.head-hidden is a setting of mlp, and --network.kind is tower: leave it out, "
+            "or choose --network.kind mlp",
+        ),
+        ("--network.kind", "argument --network.kind: expected one argument"),
+    ],
+)
+def test_what_the_chosen_kind_does_not_have_is_refused(arguments, said):
+    with pytest.raises(ValueError) as error:
+        network(arguments)
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize("kind", ["tower", "mlp"])
+def test_help_lists_the_settings_of_the_chosen_kind(kind, capsys):
+    with pytest.raises(SystemExit):
+        options.parse(["--network.kind", kind, "--help"])
+    said = capsys.readouterr().out
+    for each, config in (("tower", TowerConfig()), ("mlp", MLPConfig())):
+        own = {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
+        others = own - {f"--network.{name}" for name in ("kind", "encoding", "evaluation-dtype")}
+        assert others and all((option in said) == (each == kind) for option in others)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--network.kind tower", "--network.kind was 'mlp', not 'tower'"),
+        ("--network.kind mlp --network.hidden 4", "--network.hidden was (32,), not (4,)"),
+        ("--network.channels 4", f"--network.channels {TOWERS}"),
+    ],
+)
+def test_a_resumed_run_keeps_its_kind(arguments, said, tmp_path):
+    run_dir = tmp_path / "run"
+    plan = dataclasses.asdict(options.Plan())
+    runs.create_run(run_dir, presets.smoke(presets.get("default")), plan)
+    with pytest.raises(ValueError) as error:
+        options.parse(["--resume", "--run-dir", str(run_dir), *arguments.split()])
+    assert said in str(error.value)
+
+
+# Kinds within kinds.
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    name: Literal["constant"] = "constant"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cosine:
+    name: Literal["cosine"] = "cosine"
+    decay_steps: int = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    kind: Literal["adam"] = "adam"
+    epsilon: float = 1e-8
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD:
+    kind: Literal["sgd"] = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = True
+    its_rate: Constant | Cosine = dataclasses.field(default_factory=Constant)
+
+
+@dataclasses.dataclass(frozen=True)
+class Learner:
+    optimizer: Adam | SGD = dataclasses.field(default_factory=SGD)
+    steps: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Everything:
+    learner: Learner = dataclasses.field(default_factory=Learner)
+
+
+def parse(arguments, optimizer):
+    arguments = [options._dashed(argument) for argument in arguments.split()]
+    config = options._choose_kinds(Everything(Learner(optimizer)), arguments)
+    return console.parse(Everything, arguments, "program", default=config).learner.optimizer
+
+
+OF = "--learner.optimizer"
+PRESET = SGD(momentum=0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", PRESET),
+        (f"{OF}.kind adam --learner.steps 3", Adam()),
+        (f"{OF}.kind adam {OF}.epsilon 1", Adam(epsilon=1.0)),
+        (f"{OF}.no-nesterov", SGD(momentum=0.5, nesterov=False)),
+        (f"{OF}.its-rate.name cosine", dataclasses.replace(PRESET, its_rate=Cosine())),
+        (
+            f"{OF}.its_rate.decay_steps=3 {OF}.its_rate.name=cosine",
+            dataclasses.replace(PRESET, its_rate=Cosine(decay_steps=3)),
+        ),
+    ],
+)
+def test_kinds_may_have_kinds(arguments, expected):
+    assert parse(arguments, PRESET) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (f"{OF}.kind lion", f"{OF}.kind is 'lion': use 'adam' or 'sgd'"),
+        (f"{OF}.epsilon 1", f"{OF}.epsilon is a setting of adam, and {OF}.kind is sgd: leave"),
+        (
+            f"{OF}.kind adam {OF}.no-nesterov",
+            f"{OF}.nesterov is a setting of sgd, and {OF}.kind is adam",
+        ),
+        (
+            f"{OF}.kind adam {OF}.its-rate.name cosine",
+            f"{OF}.its-rate is a setting of sgd, and {OF}.",
+        ),
+        (
+            f"{OF}.its-rate.decay-steps 1",
+            f"{OF}.its-rate.decay-steps is a setting of cosine, and {OF}",
+        ),
+        (f"{OF}.epsilom 1", f"Unrecognized options: {OF}.epsilom"),
+    ],
+)
+def test_what_a_kind_within_does_not_have_is_refused(arguments, said):
+    with pytest.raises(ValueError) as error:
+        parse(arguments, PRESET)
+    assert str(error.value).startswith(said)

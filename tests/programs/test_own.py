@@ -1,0 +1,189 @@
+"""Games and networks of one's own: every program takes them, and no run directory runs code."""
+
+import dataclasses
+import importlib.metadata
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+import azjax
+import misere_pile
+from azjax import certificate, games, runs
+from experiments import arena, explain, options, own, play, report, train, verify
+
+NETWORK = """
+import flax.linen as nn
+
+from azjax.network import from_module
+
+
+class Shallow(nn.Module):
+    actions: int
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = nn.relu(nn.Dense(8)(planes.reshape(len(planes), -1)))
+        return nn.Dense(self.actions)(x), nn.tanh(nn.Dense(1)(x))[:, 0]
+
+
+def make(game):
+    return from_module(game, Shallow(game.num_actions), encoding=game.encodings[0])
+
+
+broken = print
+"""
+TINY = ["--smoke", "--no-report", "--max-iterations", "1"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a game, a network, and a run of both."""
+    folder = tmp_path_factory.mktemp("own")
+    shutil.copy(misere_pile.__file__, folder / "pile.py")
+    (folder / "net.py").write_text(NETWORK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        leave_searches_out(patch)
+        assert train.main([*TINY, *GAME, *NETWORK_OPTION, "--run-dir", "run"]) == 0
+    return folder
+
+
+GAME = ["--game", "pile.py:make"]
+NETWORK_OPTION = ["--network", "net.py:make"]
+
+
+def leave_searches_out(monkeypatch):
+    """Lets certificates leave the two searches out, which take longer than all the rest."""
+
+    def search_policy(parts, search, params):
+        return certificate.network_policy(parts, params)
+
+    monkeypatch.setattr(certificate, "search_policy", search_policy)
+
+
+@pytest.fixture
+def inside(place, tmp_path, monkeypatch):
+    """A copy of the folder, as the current one."""
+    monkeypatch.chdir(shutil.copytree(place, tmp_path / "own"))
+    monkeypatch.setattr(sys, "stdin", None)
+    leave_searches_out(monkeypatch)
+
+
+PROGRAMS = {
+    "train": lambda *own: train.main(
+        ["--resume", "--run-dir", "run", "--max-iterations", "2", *own]
+    ),
+    "verify": lambda *own: verify.main(["run", *own]),
+    "report": lambda *own: report.main(["run", *own]),
+    "play": lambda *own: play.main(["--run-dir", "run", "--agent", "network", *own]),
+    "arena": lambda *own: arena.main(["network@run", "random", "--games", "2", *own]),
+    "explain": lambda *own: explain.main(["--run-dir", "run", *own]),
+}
+
+
+def said(capfd):
+    """The one sentence of an error."""
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "shown"),
+    [
+        ("train", 0, "run directory: run"),
+        ("verify", 1, "decision states checked"),
+        ("report", 0, "report: run/report.html"),
+        ("play", 0, "X: you, O: network #1"),
+        ("arena", 0, "network #1"),
+    ],
+)
+def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == status
+    assert shown in capfd.readouterr().out
+    if name == "train":
+        assert runs.iterations("run") == [1, 2]
+
+
+def test_only_tic_tac_toe_is_explained(inside, capfd):
+    assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 2
+    assert "this player plays misere_pile" in said(capfd)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(own, "_import", None)
+        assert PROGRAMS[name]() == 2
+        assert PROGRAMS[name](*NETWORK_OPTION) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert (
+        first
+        == second
+        == (
+            "error: run has a game of its own, and no run directory may name code: add --game "
+            "pile.py:make, if you trust that file"
+        )
+    )
+    assert PROGRAMS[name](*GAME) == 2
+    assert "add --network net.py:make, if you trust that file" in said(capfd)
+    with open("pile.py", "a") as file:
+        file.write("# Another file.\n")
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
+    assert "--game pile.py:make has the SHA-256 " in said(capfd)
+
+
+def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
+    pathlib.Path("net.py").rename("moved.py")
+    assert verify.main(["run", *GAME, "--network", "moved.py:make"]) == 1
+    capfd.readouterr()
+    assert verify.main(["run", *GAME, "--network", "moved.py:broken"]) == 2
+    assert "run was trained with net.py:make, which had " in said(capfd)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--game", "none.py:make"], "there is no none.py: give FILE.py:FUNCTION or"),
+        (["--game", "no.module:make"], "there is no no.module: give FILE.py:FUNCTION or"),
+        (["--game", "pile.py:no"], "pile.py has no function 'no': name one that it has"),
+        (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): mend it first"),
+        (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
+    ],
+)
+def test_refuses_files_that_make_nothing(arguments, sentence, inside, capfd):
+    pathlib.Path("bad.py").write_text("{}[1]\n")
+    assert train.main([*TINY, *arguments]) == 2
+    assert sentence in capfd.readouterr().err
+    assert not pathlib.Path("runs").exists()
+
+
+def test_a_run_without_files_of_its_own_needs_none(tmp_path, capfd):
+    runs.create_run(tmp_path / "run", options.parse(["--smoke"]).config)
+    run_dir = str(tmp_path / "run")
+    for arguments in (["--game", f"{__file__}:x"], ["--game", "connect_four"]):
+        assert verify.main([run_dir, *arguments]) == 2
+        assert f"{run_dir} is a run of tic_tac_toe, not of {arguments[1]}" in said(capfd)
+    assert train.main(["--resume", "--run-dir", run_dir, "--network", f"{__file__}:x"]) == 2
+    assert "--network" in said(capfd)
+
+
+def test_the_same_file_is_the_same_game(inside):
+    assert own.find_game("pile.py:make") is own.find_game("pile.py:make")
+    before = own.find_game("pile.py:make")
+    pathlib.Path("pile.py").write_text(
+        "import azjax\n\n\ndef make():\n    return azjax.make('tic_tac_toe')\n"
+    )
+    assert own.find_game("pile.py:make") is not before
+
+
+def test_installed_packages_name_their_games(monkeypatch):
+    point = importlib.metadata.EntryPoint("pile", "misere_pile:make", "azjax.games")
+    found = {"azjax.games": importlib.metadata.EntryPoints([point])}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found[group])
+    assert games.available() == ("tic_tac_toe", "connect_four", "pile")
+    assert azjax.make("pile").name == "misere_pile"
+    config = dataclasses.replace(options.parse(["--smoke"]).config, game="pile")
+    assert own.make_parts(config, own.NOTHING).game is azjax.make("pile")

@@ -1,0 +1,67 @@
+"""Many seeds in one program: a row for each, their distribution, and its picture."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from experiments import seeds
+
+TINY = ["--smoke", "--seeds", "2", "--max-iterations", "2"]
+
+
+def rows(said):
+    """The seed, the iterations and the blunders of each row."""
+    return re.findall(
+        r"^[^0-9a-z]*([01])[^0-9a-z]+(never|[0-9]+)[^0-9a-z]+([0-9]+)\W*$", said, re.M
+    )
+
+
+@pytest.mark.slow
+def test_every_seed_has_a_row(tmp_path, capsys):
+    assert seeds.main([*TINY, "--plot", str(tmp_path / "plot.png")]) == 1
+    said = capsys.readouterr().out
+    assert (
+        len(re.findall(r"^iteration +[12] .* perfect +0 of 2  blunders, median", said, re.M)) == 2
+    )
+    found = rows(said)
+    assert [row[:2] for row in found] == [("0", "never"), ("1", "never")]
+    assert found[0][2] != found[1][2]  # Each has a key of its own.
+    assert "perfect: 0 of 2 seeds\n" in said
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("until", ["perfect", "unbeatable"])
+def test_the_first_time_counts(until, capsys, monkeypatch):
+    """The first seed gets there in iteration 3; the second one in 1, and in 2 again."""
+    wrong = iter(np.array([[5, 0], [4, 0], [0, 3]]))
+
+    def judge(params):
+        found = next(wrong)
+        lines, blunders = np.stack([0 * found, found], axis=1), np.array([7, 7])
+        return SimpleNamespace(
+            blunders=found if until == "perfect" else blunders, losing_lines=lines
+        )
+
+    states = SimpleNamespace(learner=SimpleNamespace(ema_params=None))
+    monkeypatch.setattr(seeds, "compile_seeds", lambda *_: (states, lambda s: (s, None)))
+    monkeypatch.setattr(seeds, "_compile_judge", lambda *_: judge)
+    assert seeds.main(["--seeds", "2", "--until", until]) == 0
+    said = capsys.readouterr().out
+    assert [row[1] for row in rows(said)] == ["3", "1"]
+    assert f"{until}: 2 of 2 seeds; iterations: quartiles 2, 2, 2, most 3\n" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--seeds", "0"], "--seeds is 0: use 1 to 65536"),
+        (["--max-iterations", "0"], "--max-iterations is 0: use 1 or more"),
+        (["--plot", "/nowhere/x.png"], "there is no folder /nowhere"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):
+    assert seeds.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and sentence in said and said.count("\n") == 1

@@ -1,0 +1,17 @@
+"""Run directories of networks that have learned nothing."""
+
+import jax
+
+from azjax import checkpoint, runs, train
+from azjax.config import make_parts
+
+
+def make_run(run_dir, config, iterations=(0,)):
+    """Makes a run with a checkpoint of each iteration; returns its folder."""
+    mesh = train.make_mesh()
+    state = train.make_state(make_parts(config), jax.random.key(config.seed), mesh)
+    runs.create_run(run_dir, config)
+    for iteration in iterations:
+        at = state.replace(iteration=state.iteration + iteration)
+        checkpoint.save(run_dir, at, 0.0, keep=len(iterations))
+    return run_dir

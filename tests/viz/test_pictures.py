@@ -1,0 +1,107 @@
+"""Every game has pictures: its own, or its text; nobody asks a state for its fields."""
+
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import games, oracle
+from azjax.evaluators import uniform_evaluator
+from azjax.game import init_batch
+from azjax.pictures import draw_state, draw_text
+from azjax.search import PUCT, make_search
+from azjax.verify import verify
+from azjax.viz import atlas as atlases
+from azjax.viz.games import Move, games_table
+from azjax.viz.tree import BOARD, draw_tree, graphviz
+from experiments.board import policy_grid
+from nim import NIM
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(picture):
+    """The lines of text in a picture."""
+    return [e.text for e in ElementTree.fromstring(str(picture)).iter(SVG + "text")]
+
+
+@pytest.mark.parametrize("name", games.available())
+def test_a_picture_is_the_games_own(name):
+    game = games.make(name)
+    state, look = game.init(), {"labels": ["a"] * game.num_actions, "last": None}
+    assert str(draw_state(game, state, 50, **look)) == str(state.draw(size=50, **look))
+    assert str(draw_state(game, state)) == state._repr_svg_()
+
+
+def test_without_one_it_is_the_text():
+    state = NIM.step(NIM.init(), 1)[0]
+    picture = draw_state(NIM, state, 80, labels=["10%", "", "90%"], values=np.ones(3))
+    assert texts(picture) == ["|||||", "0: 10%, 2: 90%"]
+    assert picture.element.get("width") == "80"
+    assert texts(draw_state(NIM, state, last=2)) == ["|||||"]
+
+
+def test_a_text_keeps_its_shape():
+    picture = draw_text(" a  b\n\n<c>\x1b[1m\n", size=60)
+    assert texts(picture) == [" a  b", None, "<c> [1m"]
+    keeps = "{http://www.w3.org/XML/1998/namespace}space"
+    lines = [*ElementTree.fromstring(str(picture)).iter(SVG + "text")]
+    assert {line.get(keeps) for line in lines} == {"preserve"}
+    assert max(float(picture.element.get(side, 0)) for side in ("width", "height")) == 60
+    assert texts(draw_text("")) == []
+
+
+@pytest.fixture(scope="module")
+def searched():
+    search = make_search(PUCT(num_simulations=8), NIM, uniform_evaluator(NIM))
+    return jax.jit(search)(None, jax.random.key(0), init_batch(NIM, 2))
+
+
+def test_a_tree_of_a_game_without_pictures(searched):
+    picture = draw_tree(NIM, searched, row=1)
+    assert texts(picture).count("|" * 7) == 1 and "|" * 6 in texts(picture)
+    boards = [e for e in ElementTree.fromstring(str(picture)).iter(SVG + "svg") if e.get("x")]
+    assert {(e.get("width"), e.get("height")) for e in boards} == {(str(BOARD), str(BOARD))}
+    assert "|" * 7 in graphviz(NIM, searched)
+
+
+def test_a_search_of_a_game_without_pictures_is_shown_as_text(searched):
+    assert searched._repr_svg_() is None
+
+
+def test_a_game_without_pictures_as_a_table():
+    state, moves = NIM.init(), []
+    for action, outcome in ((2, 1), (0, -1), (2, 1)):
+        moves.append(Move(state, action, np.float32([0.5, 0.25, 0.25]), 0.0, outcome))
+        state = NIM.step(state, action)[0]
+    table = games_table(NIM, [moves])
+    shown = [e.text for e in table.element.iter("text")]
+    assert shown == ["|" * 7, "|" * 4, "|" * 3]
+
+
+def test_a_policy_is_laid_out_without_the_fields_of_a_state():
+    """In a line, or like the board where its cells are the moves."""
+    state = NIM.step(NIM.step(NIM.init(), 2)[0], 1)[0]
+    assert [row.split() for row in policy_grid(NIM, state, np.array([0.25, 0.75, 0]))] == [
+        ["0", "1", "2"],
+        ["25%", "75%", "-"],
+    ]
+    square = NIM._replace(board_shape=(1, 3))
+    assert [row.split() for row in policy_grid(square, state, np.array([0.25, 0.75, 0]))] == [
+        ["25%", "75%", "-"]
+    ]
+
+
+@pytest.mark.slow
+def test_an_atlas_of_a_game_without_pictures_has_its_texts():
+    solution = oracle.solve(NIM)
+    atlas = atlases.make_atlas(NIM, solution)
+    logits = np.float32(solution.optimal[solution.decisions])
+    verdict = verify(solution, lambda _: (logits, solution.values[solution.decisions]))
+    portrait = atlases.make_portrait(atlas, solution, verdict, logits, np.float32(logits[:, 0]))
+    portraits = jax.tree.map(lambda leaf: np.asarray(leaf)[None], portrait)
+    data = atlases.atlas_data(NIM, solution, atlas, np.array([0]), portraits)
+    left = solution.states[atlas.representatives, 0]
+    assert data["texts"] == ["|" * int(count) or "-" for count in left]
+    assert "boards" not in data
