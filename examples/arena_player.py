@@ -1,0 +1,59 @@
+"""An evaluator and a player of your own, in the arena.
+
+The evaluator knows one rule of thumb of tic-tac-toe: lines that are still open are worth
+something. Any search turns it into a player. The other player has no search at all: it wins if
+it can, and moves at random otherwise.
+"""
+
+import jax
+import jax.numpy as jnp
+
+import azjax
+from azjax import agents, arena
+from azjax.evaluators import Evaluator
+from azjax.game import Game, check_batch
+from azjax.games.tic_tac_toe import LINES
+from azjax.search import PUCT
+
+
+def open_lines(game: Game) -> Evaluator:
+    """All actions alike; the value is the share of lines that only the own side still holds."""
+
+    def evaluate(params, key, states):
+        del params, key
+        own = jnp.where(states.player == 0, 1, -1)[:, None, None]
+        lines = states.board[:, LINES] * own
+        mine, theirs = jnp.any(lines == 1, axis=-1), jnp.any(lines == -1, axis=-1)
+        value = jnp.mean((mine & ~theirs) * 1.0 - (theirs & ~mine) * 1.0, axis=-1)
+        return jnp.zeros((check_batch(game, states), game.num_actions)), value
+
+    return Evaluator(evaluate, is_deterministic=True)
+
+
+def takes_wins(game: Game) -> agents.Agent:
+    """Wins at once where it can; plays any legal move elsewhere."""
+
+    def act(params, key, states):
+        del params
+        legal = jax.vmap(game.legal_actions)(states)
+        every = jnp.arange(game.num_actions)
+        rewards = jax.vmap(lambda s: jax.vmap(lambda a: game.step(s, a)[1])(every))(states)
+        liked = jnp.where(jnp.any(rewards > 0, axis=-1, keepdims=True), rewards > 0, legal)
+        weights = liked / jnp.sum(liked, axis=-1, keepdims=True)
+        action = jax.random.categorical(key, jnp.where(liked, 0.0, -jnp.inf))
+        return agents.Decision(action.astype(jnp.int32), weights)
+
+    return agents.Agent("takes wins", act)
+
+
+if __name__ == "__main__":
+    game = azjax.make("tic_tac_toe")
+    players = [
+        agents.search_agent(game, PUCT(num_simulations=50), open_lines(game), name="open lines"),
+        takes_wins(game),
+        agents.random_agent(game),
+    ]
+    for match in arena.round_robin(game, players, 1000, jax.random.key(0)):
+        first, second = match.moving_first, match.moving_second
+        won, drawn = first.wins + second.wins, first.draws + second.draws
+        print(f"{match.first} - {match.second}: {won} won, {drawn} drawn of 1,000")

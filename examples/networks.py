@@ -1,0 +1,73 @@
+"""Networks of your own: a transformer over the cells, and a residual multilayer perceptron.
+
+Any Flax module does that takes planes `[B, H, W, C]` and returns `(logits [B, A], value [B])`:
+`--network examples/networks.py:transformer`, or from Python `from_module(game, module)`.
+"""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+import azjax
+from azjax import presets
+from azjax.config import make_parts
+from azjax.game import Game
+from azjax.network import Network, from_module
+from azjax.train import init, iteration
+
+
+class Transformer(nn.Module):
+    """Attention among cells: one token a cell, with a learned embedding of its place."""
+
+    num_actions: int
+    width: int = 32
+    layers: int = 2
+
+    @nn.compact
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])`."""
+        x = nn.Dense(self.width)(planes.reshape(len(planes), -1, planes.shape[-1]) * 1.0)
+        x += self.param("place", nn.initializers.normal(0.02), x.shape[1:])
+        for _ in range(self.layers):
+            x += nn.MultiHeadDotProductAttention(num_heads=4)(nn.LayerNorm()(x))
+            hidden = nn.relu(nn.Dense(2 * self.width)(nn.LayerNorm()(x)))
+            x += nn.Dense(self.width)(hidden)
+        x = nn.LayerNorm()(x).reshape(len(x), -1)
+        return nn.Dense(self.num_actions)(x), jnp.tanh(nn.Dense(1)(x)[:, 0])
+
+
+class ResidualMLP(nn.Module):
+    """Fully connected layers that add to what they read."""
+
+    num_actions: int
+    width: int = 128
+    layers: int = 3
+
+    @nn.compact
+    def __call__(self, planes, train: bool = False):
+        """Returns `(logits [B, A], value [B])`."""
+        x = nn.Dense(self.width)(planes.reshape(len(planes), -1) * 1.0)
+        for _ in range(self.layers):
+            x += nn.Dense(self.width)(nn.relu(nn.LayerNorm()(x)))
+        return nn.Dense(self.num_actions)(x), jnp.tanh(nn.Dense(1)(x)[:, 0])
+
+
+def transformer(game: Game) -> Network:
+    """The transformer for a game, in the first of its encodings."""
+    return from_module(game, Transformer(game.num_actions), game.encodings[0])
+
+
+def residual_mlp(game: Game) -> Network:
+    """The perceptron for a game, in the first of its encodings."""
+    return from_module(game, ResidualMLP(game.num_actions), game.encodings[0])
+
+
+if __name__ == "__main__":
+    game = azjax.make("tic_tac_toe")
+    parts = make_parts(presets.smoke(presets.get("default")), game, transformer(game))
+    state, step = init(parts, jax.random.key(0)), jax.jit(functools.partial(iteration, parts))
+    for _ in range(5):
+        state, metrics = step(state)
+        print(f"iteration {state.iteration}: loss {metrics.losses['loss']:.3f}")

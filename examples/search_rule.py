@@ -1,0 +1,65 @@
+"""A search rule of your own: PUCT whose exploration grows with the visits.
+
+AlphaZero's pseudocode (Silver et al. 2018, supplement) explores with
+`c(N) = log((1 + N + c_base) / c_base) + c_init` where the paper's text has a constant. An
+algorithm is any record with the members of `azjax.search.Algorithm`.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+import azjax
+from azjax.evaluators import uniform_evaluator
+from azjax.game import init_batch
+from azjax.search import (
+    NEVER,
+    ROOT,
+    Roots,
+    Selection,
+    Tree,
+    make_result,
+    make_search,
+    visit_shares,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class GrowingPUCT:
+    """PUCT with AlphaZero's growing exploration, without noise."""
+
+    algorithm: str = "growing-puct"
+    num_simulations: int = 32
+    c_base: float = 19_652.0
+    c_init: float = 1.25
+
+    @property
+    def is_deterministic(self) -> bool:
+        """True: ties go to the lowest action."""
+        return True
+
+    def select(self, roots: Roots) -> Selection:
+        """Says how to search: by the same rule at every node; plays the most visited action."""
+
+        def act(tree: Tree, node: jax.Array) -> jax.Array:
+            total = tree.node_visits[node].astype(jnp.float32)
+            visits, logits = tree.children_visits[node], tree.children_prior_logits[node]
+            c = jnp.log((1 + total + self.c_base) / self.c_base) + self.c_init
+            q = jnp.where(visits > 0, tree.qvalues(node), 0.0)
+            score = q + c * jax.nn.softmax(logits) * jnp.sqrt(total) / (1 + visits)
+            return jnp.argmax(jnp.where(logits > NEVER, score, -jnp.inf)).astype(jnp.int32)
+
+        def finish(tree: Tree):
+            action = jnp.argmax(tree.children_visits[:, ROOT], axis=-1)
+            return make_result(tree, action, visit_shares(tree))
+
+        return Selection(roots.logits, at_root=act, below=act, finish=finish)
+
+
+if __name__ == "__main__":
+    game = azjax.make("tic_tac_toe")
+    search = jax.jit(make_search(GrowingPUCT(num_simulations=200), game, uniform_evaluator(game)))
+    result = search(None, jax.random.key(0), init_batch(game, 1))
+    print("visits of the first move:", result.visit_counts[0].tolist())
+    print("With Parts(search=GrowingPUCT(), ...) self-play uses it, too.")

@@ -1,0 +1,75 @@
+"""A value target of your own, computed from the search's tree: the greedy backup.
+
+A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup") learns
+the value at the end of the most visited line, in which no exploration has a share.
+`Targets.note` says what self-play keeps of each search, `Targets.make` what is learned of it.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import optax
+
+import azjax
+from azjax.learner import make_learner
+from azjax.network import MLPConfig, make_network
+from azjax.replay import ReplayConfig, make_replay
+from azjax.search import ROOT, Gumbel, SearchResult
+from azjax.selfplay import SelfPlayConfig, Transition
+from azjax.targets import Sample, TargetConfig, Targets, make_targets
+from azjax.train import Parts, init, iteration
+
+
+def greedy_value(result: SearchResult) -> jax.Array:
+    """`float32 [B]`, the value of each root by its most visited line, for the player to move."""
+
+    def follow(tree):
+        def goes_on(walk):
+            node, _, _ = walk
+            return jnp.any(tree.children_visits[node] > 0)
+
+        def step(walk):
+            node, total, weight = walk
+            action = jnp.argmax(tree.children_visits[node])
+            total += weight * tree.children_rewards[node, action]
+            weight *= tree.children_discounts[node, action]
+            return tree.children_index[node, action], total, weight
+
+        start = (jnp.int32(ROOT), jnp.float32(0), jnp.float32(1))
+        node, total, weight = jax.lax.while_loop(goes_on, step, start)
+        return total + weight * tree.raw_values[node]
+
+    return jax.vmap(follow)(result.tree)
+
+
+def make(game) -> Targets:
+    """AlphaZero's targets, but for the value."""
+    usual = make_targets(TargetConfig(), game)
+
+    def samples(transitions: Transition) -> Sample:
+        return usual.make(transitions)._replace(value=transitions.extra)
+
+    return usual._replace(make=samples, note=greedy_value)
+
+
+def make_parts(game) -> Parts:
+    """A small training with these targets."""
+    network = make_network(MLPConfig(hidden=(64, 64)), game)
+    return Parts(
+        game=game,
+        network=network,
+        search=Gumbel(num_simulations=16),
+        selfplay=SelfPlayConfig(games=128),
+        targets=make(game),
+        replay=make_replay(ReplayConfig(capacity=8192), batch_size=256),
+        learner=make_learner(network, optax.adam(2e-3), steps=32),
+    )
+
+
+if __name__ == "__main__":
+    parts = make_parts(azjax.make("tic_tac_toe"))
+    state, step = init(parts, jax.random.key(0)), jax.jit(functools.partial(iteration, parts))
+    for _ in range(5):
+        state, metrics = step(state)
+        print(f"iteration {state.iteration}: value loss {metrics.losses['value_loss']:.3f}")
