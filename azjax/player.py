@@ -56,8 +56,7 @@ class Player:
           ValueError: if the states are not a batch of this game.
         """
         check_batch(self.game, states)
-        logits, value, *_ = _compiled_evaluate(self.parts)(self.params, states)
-        return logits, value
+        return _compiled_evaluate(self.parts)(self.params, states)
 
     def search(
         self, keys: jax.Array, states: State, search: Algorithm | None = None, **settings: Any

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 from typing import Any, TypeVar
 
 import jax
@@ -61,11 +60,14 @@ def check_free(run_dir: Path) -> None:
     """
     path = pathlib.Path(run_dir)
     try:
-        _beside(path).mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(_beside(path))
+        exists, beside = path.exists(), _beside(path)
+        if not exists:
+            beside.mkdir(parents=True, exist_ok=True)
+            if not any(beside.iterdir()):  # Else a process died here, and its files are in order.
+                beside.rmdir()
     except OSError as error:
         raise _cannot_be_made(path, error) from error
-    if path.exists():
+    if exists:
         raise CheckpointError(
             f"{run_dir} exists already: add --resume to go on with that run, or choose another "
             "--run-dir"
@@ -76,7 +78,7 @@ def _create_run(path: pathlib.Path, config: Config, plan: dict) -> None:
     check_free(path)
     temporary = _beside(path)
     try:
-        temporary.mkdir(parents=True)
+        temporary.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, **dataclasses.asdict(config)}
         write_json(temporary / "config.json", content)
         write_json(temporary / "plan.json", plan)

@@ -216,7 +216,6 @@ def _local_keys(key, count: int, axis_name: str | None):
 def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
     """Deals samples `[T, B, ...]` out to this device's shards, `[D, K, ...]`, by game."""
     shards = jax.tree.leaves(replay)[0].shape[0]
-
     return jax.tree.map(
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]), samples
     )
@@ -283,10 +282,10 @@ def make_state(
     data = np.asarray(jax.random.key_data(key))
     make = _initial(parts, str(jax.random.key_impl(key)))
     placed = jax.jit(make, out_shardings=_shardings(mesh, make.eval_shape(data)))
-    compiled = placed.lower(data).compile(compiler_options(often=False))
+    first = compiled(placed, data, often=False)
     if check is not None:
-        check(compiled)
-    return compiled(data)
+        check(first)
+    return first(data)
 
 
 def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
@@ -330,6 +329,11 @@ def make_mesh(devices=None) -> Mesh:
 def one_copy(replicated: Any) -> Any:
     """Returns a tree that every device holds as this process's first device holds it."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
+
+
+def compiled(function: Any, *args: Any, often: bool = True) -> Any:
+    """Compiles a jitted function for arguments, or their shapes; see `compiler_options`."""
+    return function.lower(*args).compile(compiler_options(often))
 
 
 def compiler_options(often: bool = True) -> dict[str, Any]:

@@ -49,10 +49,9 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
         train.abstract_state(parts, mesh).learner.ema_params,
     )
-    lowered = jax.jit(judge).lower(average)
     return Proof(
         solution=solution,
-        judge=lowered.compile(train.compiler_options()),
+        judge=train.compiled(jax.jit(judge), average),
         certify=certificates.make_certifier(parts, solution),
     )
 

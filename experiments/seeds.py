@@ -20,7 +20,7 @@ import numpy as np
 from azjax import certificate, oracle, presets
 from azjax.config import make_parts
 from azjax.settings import check_range
-from azjax.train import Parts, TrainState, compiler_options, init, iteration
+from azjax.train import Parts, TrainState, compiled, init, iteration
 from azjax.verify import verify
 from experiments import console
 
@@ -87,9 +87,10 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
       which are donated.
     """
     start = jax.jit(jax.vmap(lambda seed: init(parts, jax.random.key(seed))))
-    states = start(jnp.arange(seeds, dtype=jnp.uint32))
+    numbers = jnp.arange(seeds, dtype=jnp.uint32)
+    states = compiled(start, numbers, often=False)(numbers)
     advance: Any = jax.jit(jax.vmap(functools.partial(iteration, parts)), donate_argnums=0)
-    return states, advance.lower(states).compile(compiler_options())
+    return states, compiled(advance, states)
 
 
 def _compile_judge(parts: Parts, states: TrainState) -> Any:
@@ -100,8 +101,7 @@ def _compile_judge(parts: Parts, states: TrainState) -> Any:
         policy = certificate.network_policy(parts, parts.network.fold(variables))
         return verify(solution, policy)
 
-    judged: Any = jax.jit(jax.vmap(judge))
-    return judged.lower(states.learner.ema_params).compile(compiler_options())
+    return compiled(jax.jit(jax.vmap(judge)), states.learner.ema_params)
 
 
 def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:

@@ -51,11 +51,6 @@ def preset_config(games: int) -> Config:
     )
 
 
-def compiled(function: Any, *args: Any) -> Any:
-    """Compiles a jitted function as the training program does."""
-    return function.lower(*args).compile(train.compiler_options())
-
-
 def go_on(iterate: Any, held: list[train.TrainState]) -> train.Metrics:
     """Makes the next iteration of the state held, which is donated."""
     held[0], metrics = iterate(held[0])
@@ -74,7 +69,7 @@ def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
     # From random openings, so that two moves see positions of all lengths.
     parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
     state = train.make_state(parts, jax.random.key(0), mesh)
-    play = compiled(train.make_play(parts, mesh), state)
+    play = train.compiled(train.make_play(parts, mesh), state)
     seconds = median_seconds(options.repeats, play=lambda: play(state))["play"]
     return {
         "games": games,
@@ -88,7 +83,7 @@ def time_verification(options: Options) -> list[dict]:
     """Times iterations of the preset `default` and verifications in turn."""
     parts, mesh = make_parts(presets.get("default")), train.make_mesh()
     held = [train.make_state(parts, jax.random.key(0), mesh)]
-    iterate = compiled(train.make_iteration(parts, mesh), held[0])
+    iterate = train.compiled(train.make_iteration(parts, mesh), held[0])
     judge = make_proof(parts, mesh).judge
     seconds = median_seconds(
         options.repeats,
@@ -109,7 +104,7 @@ def time_many_seeds(options: Options) -> list[dict]:
     for games in options.train_games:
         parts = make_parts(preset_config(games))
         alone = [train.make_state(parts, jax.random.key(0), mesh)]
-        iterate = compiled(train.make_iteration(parts, mesh), alone[0])
+        iterate = train.compiled(train.make_iteration(parts, mesh), alone[0])
         for count in track(_COUNTS, f"seeds, {games:,} games", transient=True):
             states, advance = compile_seeds(parts, count)
             together = [states]

@@ -20,7 +20,7 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.search import PUCT, make_search
 from experiments.benchmark import textbook
-from experiments.benchmark.iterations import compiled, go_on, run_config
+from experiments.benchmark.iterations import go_on, run_config
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
@@ -77,7 +77,7 @@ def on_mesh(
     mapped = jax.shard_map(
         function, mesh=mesh, in_specs=in_specs, out_specs=out_spec, check_vma=False
     )
-    program = compiled(jax.jit(mapped), *placed)
+    program = train.compiled(jax.jit(mapped), *placed)
     return lambda: program(*placed)
 
 
@@ -132,9 +132,9 @@ def _time_search(setup: Setup) -> dict:
 def _time_selfplay(setup: Setup, peak: float) -> list[dict]:
     """Self-play from the starting position by Gumbel search, and the iteration around it."""
     options, parts, key = setup.options, setup.parts, jax.random.key(3)
-    play = compiled(train.make_play(parts, setup.mesh), setup.state)
+    play = train.compiled(train.make_play(parts, setup.mesh), setup.state)
     held = [train.make_state(parts, key, setup.mesh)]  # It is donated.
-    iterate = compiled(train.make_iteration(parts, setup.mesh), held[0])
+    iterate = train.compiled(train.make_iteration(parts, setup.mesh), held[0])
     search = textbook.make_search("gumbel", setup.evaluate, options.simulations)
     theirs = jax.jit(textbook.make_selfplay(search, _PLIES))
     states = textbook.init_games(key, options.games)

@@ -593,6 +593,16 @@ def test_makes_parents_and_ignores_a_start_that_was_killed(tmp_path):
     assert not leftover.exists()
 
 
+def test_asking_whether_a_directory_is_free_leaves_all_as_it_is(tmp_path):
+    beside = tmp_path / ".run.tmp"
+    runs.check_free(tmp_path / "run")
+    assert not any(tmp_path.iterdir())
+    beside.mkdir()
+    (beside / "config.json").write_text("mine")
+    runs.check_free(tmp_path / "run")
+    assert (beside / "config.json").read_text() == "mine"
+
+
 def test_says_why_a_directory_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):

@@ -32,8 +32,7 @@ def test_training_uses_every_key_once(ledger):
     """From the seed on, over two iterations: network, games, searches, restarts, learning."""
     mesh = train.make_mesh(jax.devices()[:1])
     state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh)
-    iterate = train.make_iteration(make_parts(CONFIG), mesh).lower(state)
-    iterate = iterate.compile(train.compiler_options(often=False))
+    iterate = train.compiled(train.make_iteration(make_parts(CONFIG), mesh), state, often=False)
     for _ in range(2):
         state, _ = iterate(state)
     assert ledger.misused() == {}

@@ -14,12 +14,12 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import checkpoint, presets, runs, train
+from azjax import presets, runs
 from azjax.agents import Decision, random_agent
-from azjax.config import make_parts
 from azjax.games import connect_four, tic_tac_toe
 from experiments import board, own, play, table
 from experiments.players import make_agent
+from run_directories import make_run
 from terminal import Terminal
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -63,14 +63,6 @@ def program(monkeypatch, capfd, tmp_path):
         return status, out, err
 
     return run
-
-
-def make_run(run_dir, config=CONFIG, iteration=3):
-    runs.create_run(run_dir, config)
-    state = train.make_state(make_parts(config), jax.random.key(config.seed), train.make_mesh())
-    state = dataclasses.replace(state, iteration=state.iteration + iteration)
-    checkpoint.save(run_dir, state, 0.0)
-    return run_dir
 
 
 def moves_of_a_person(solution, seat, best):
@@ -226,7 +218,7 @@ def test_hint_by_the_opponent(command, program):
 
 @pytest.mark.slow
 def test_hint_by_another_player_and_of_a_search(program, tmp_path):
-    make_run(tmp_path / "run")
+    make_run(tmp_path / "run", CONFIG, (3,))
     _, out, _ = program(f"--agent random --hint puct:20@{tmp_path / 'run'}", ["hint", "quit"])
     assert re.search(r"^puct\(20\) #3 would play \d and expects an? ", out, re.M)
     assert re.search(r"^ +move +visits +Q +prior +policy *$", out, re.M)
@@ -366,10 +358,11 @@ def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
     )
     _, out, _ = program("--game connect_four", ["quit"])
     assert out.startswith("opponent: uct:100 (no run of connect_four in runs/; --agent ")
-    make_run(tmp_path / "runs" / "a")
-    make_run(tmp_path / "runs" / "b", iteration=5)
+    make_run(tmp_path / "runs" / "a", CONFIG, (3,))
+    make_run(tmp_path / "runs" / "b", CONFIG, (5,))
     runs.create_run(tmp_path / "runs" / "untrained", CONFIG)
-    make_run(tmp_path / "runs" / "four", dataclasses.replace(CONFIG, game="connect_four"))
+    four = dataclasses.replace(CONFIG, game="connect_four")
+    make_run(tmp_path / "runs" / "four", four, (3,))
     for age, name in enumerate(["untrained", "four", "b", "a"]):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
     (tmp_path / "runs" / "spoiled" / "checkpoints" / "3").mkdir(parents=True)

@@ -77,8 +77,9 @@ def test_positions_are_as_many_as_said(tic_tac_toe, solution):
 def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
     config, mesh = presets.get("default"), train.make_mesh(jax.devices()[:2])
     parts = make_parts(config)
-    iterate = train.make_iteration(parts, mesh).lower(train.abstract_state(parts, mesh))
-    needs = footprint.footprint(parts, mesh, iterate.compile(train.compiler_options()))
+    iterate = train.make_iteration(parts, mesh)
+    iterate = train.compiled(iterate, train.abstract_state(parts, mesh))
+    needs = footprint.footprint(parts, mesh, iterate)
     own = footprint.describe_bytes(needs.limit)
     expected = footprint.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
     assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2
