@@ -200,18 +200,6 @@ def count_games(solution: Solution) -> np.ndarray:
     return counts
 
 
-def true_values(solution: Solution) -> np.ndarray:
-    """Returns `Solution.values`, but the outcome where the game is over."""
-    truth = solution.values.copy()
-    parents, actions = np.nonzero(solution.legal)
-    children = solution.children[parents, actions]
-    same = solution.player[children] == solution.player[parents]
-    outcome = solution.rewards[parents, actions] * np.where(same, 1, -1)
-    ends = solution.over[children]
-    truth[children[ends]] = outcome[ends]
-    return truth
-
-
 def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
     """Returns `int64 [S]`, numbers from 0 that positions equal up to symmetry share.
 

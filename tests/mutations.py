@@ -271,11 +271,11 @@ MUTATIONS = [
         "tests/core/test_verify.py",
     ),
     Mutation(
-        "oracle: finished games are the last mover's loss",
-        "azjax/oracle.py",
+        "viz: finished games are the last mover's loss",
+        "azjax/viz/positions.py",
         "np.where(same, 1, -1)",
         "np.where(same, -1, 1)",
-        "tests/core/test_oracle.py",
+        "tests/viz/test_atlas.py",
     ),
     Mutation(
         "targets: a game that is cut off counts as drawn",

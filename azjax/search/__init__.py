@@ -18,7 +18,6 @@ from azjax.search.algorithm import (
 from azjax.search.gumbel import Gumbel, considered_visits
 from azjax.search.make import Resumable, Search, make_resumable, make_search
 from azjax.search.puct import PUCT, Terms, puct_action, puct_terms
-from azjax.search.retrace import History, retrace
 from azjax.search.tree import NEVER, ROOT, Tree
 from azjax.search.uct import UCT, uct_action
 
@@ -32,7 +31,6 @@ __all__ = [
     "UCT",
     "Algorithm",
     "Gumbel",
-    "History",
     "Resumable",
     "Roots",
     "Search",
@@ -46,7 +44,6 @@ __all__ = [
     "make_search",
     "puct_action",
     "puct_terms",
-    "retrace",
     "uct_action",
     "visit_shares",
 ]

@@ -17,9 +17,10 @@ import numpy as np
 from azjax.files import replacing
 from azjax.game import Game
 from azjax.games import tic_tac_toe
-from azjax.oracle import Solution, symmetry_classes, true_values
+from azjax.oracle import Solution, symmetry_classes
 from azjax.verify import Verdict
 from azjax.viz.page import pack
+from azjax.viz.positions import true_values
 
 Array = jax.Array | np.ndarray
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from azjax.drawing import node, signed
 from azjax.game import Game, State, Step, init_batch, play
-from azjax.pictures import draw_state
 from azjax.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.train import Parts
+from azjax.viz.pictures import draw_state
 
 Element = ElementTree.Element
 

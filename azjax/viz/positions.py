@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import tic_tac_toe
-from azjax.oracle import Solution, true_values
+from azjax.oracle import Solution
 from azjax.player import Player
 from azjax.viz.page import pack
 
@@ -42,6 +42,18 @@ def position_table(solution: Solution, player: Player | None = None, name: str =
         "optimal": pack(solution.optimal @ (1 << np.arange(9)), "<u2"),
     }
     return table | _network(solution, player, name) if player else table
+
+
+def true_values(solution: Solution) -> np.ndarray:
+    """Returns `Solution.values`, but the outcome where the game is over."""
+    truth = solution.values.copy()
+    parents, actions = np.nonzero(solution.legal)
+    children = solution.children[parents, actions]
+    same = solution.player[children] == solution.player[parents]
+    outcome = solution.rewards[parents, actions] * np.where(same, 1, -1)
+    ends = solution.over[children]
+    truth[children[ends]] = outcome[ends]
+    return truth
 
 
 def check_game(player: Player) -> None:

@@ -17,13 +17,13 @@ from azjax.config import Config
 from azjax.drawing import node, signed
 from azjax.game import Game, State, init_batch
 from azjax.oracle import Solution
-from azjax.pictures import draw_state
 from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart
 from azjax.viz.games import analyse, games_table, sample_games
 from azjax.viz.page import Section, write_page
+from azjax.viz.pictures import draw_state
 
 _CURVES = [  # Title, unit, whether logarithmic, and the lines by their names in the records.
     ("Loss", "", False, {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),

@@ -5,10 +5,30 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from azjax.search import PUCT, Algorithm, History, retrace
+from azjax.search import PUCT, ROOT, Algorithm, Selection, Terms, Tree, puct_action, puct_terms
+from azjax.search.simulate import Expansion, simulate
+from azjax.search.tree import new_tree
 from azjax.viz.layout import depths_of
+
+
+class History(NamedTuple):
+    """What a tree was like before the first of its `K` simulations, and after each.
+
+    Attributes:
+      node_visits: `int32 [K + 1, N]`; a node that does not exist yet has none.
+      node_values: `float32 [K + 1, N]`, means, for the player to move there.
+      children_visits: `int32 [K + 1, N, A]`.
+      terms: what PUCT sees of the actions, every leaf `[K + 1, N, A]`. In a node that does not
+        exist yet they mean nothing.
+    """
+
+    node_visits: jax.Array
+    node_values: jax.Array
+    children_visits: jax.Array
+    terms: Terms
 
 
 class Simulation(NamedTuple):
@@ -40,8 +60,7 @@ class Trace(NamedTuple):
 
     Attributes:
       simulations: in their order.
-      history: the statistics before the first simulation and after each; see
-        `search.History`.
+      history: the statistics before the first simulation and after each.
       parents: `int [N]`; -1 for the root and for numbers that were never used.
       actions: `int [N]`, the action that led to each node; -1 for the root.
       depths: `int [N]`; -1 for numbers that were never used.
@@ -72,7 +91,7 @@ def _compiled(search: PUCT):
     """One program for all values of c_puct, which an explorer changes at will."""
 
     def grow(c_puct, tree):
-        return retrace(dataclasses.replace(search, c_puct=c_puct), tree)
+        return _retrace(dataclasses.replace(search, c_puct=c_puct), tree)
 
     return jax.jit(grow)
 
@@ -137,3 +156,48 @@ def _simulation(tree, history: History, depths: np.ndarray, k: int) -> Simulatio
         value=float(tree.raw_values[leaf]),
         backup=tuple(reversed(backup)),
     )
+
+
+def _retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
+    """Grows one tree of a finished PUCT search again, and keeps its history.
+
+    The same code runs as in the search itself, with the finished tree in the place of game and
+    evaluator: node numbers are the states, and what stands in the tree is their evaluation. Noise
+    is in the tree already.
+    """
+    select = functools.partial(puct_action, settings)
+    selection = Selection(tree.children_prior_logits, select, select, finish=lambda tree: tree)
+    remember = functools.partial(_remember, tree)
+    num_nodes = len(tree.node_visits)
+
+    def grow(grown, k):
+        grown = simulate(selection, remember, num_nodes, jax.random.key(0), grown, k)
+        return grown, _snapshot(settings, grown)
+
+    number, legal = jnp.full(1, ROOT), ~tree.root_invalid_actions[None]
+    logits, value = tree.children_prior_logits[number], tree.raw_values[number]
+    root = new_tree(logits, value, number, legal, num_nodes)
+    grown, after = jax.lax.scan(grow, root, jnp.arange(num_nodes - 1))
+    before = _snapshot(settings, root)
+    history = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), before, after)
+    return jax.tree.map(lambda leaf: leaf[0], grown), history
+
+
+def _remember(tree: Tree, key, actions, nodes) -> Expansion:
+    """Answers what game and evaluator answered, from what they left in the finished tree."""
+    del key
+    children = tree.children_index[nodes, actions]
+    return Expansion(
+        states=children,
+        reward=tree.children_rewards[nodes, actions],
+        discount=tree.children_discounts[nodes, actions],
+        logits=tree.children_prior_logits[children],
+        value=tree.raw_values[children],
+    )
+
+
+def _snapshot(settings: PUCT, grown: Tree) -> History:
+    tree = jax.tree.map(lambda leaf: leaf[0], grown)
+    nodes = jnp.arange(len(tree.node_visits))
+    terms = jax.vmap(functools.partial(puct_terms, settings), in_axes=(None, 0))(tree, nodes)
+    return History(tree.node_visits, tree.node_values, tree.children_visits, terms)

@@ -7,9 +7,9 @@ import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
 from azjax.game import Game
-from azjax.pictures import draw_state
 from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
+from azjax.viz.pictures import draw_state
 
 SPACING, LEVEL = 64, 128  # Pixels between siblings, and between plies.
 BOARD = 44

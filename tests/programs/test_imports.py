@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["settings", "files", "drawing", "game", "hashing", "pictures", "testing", "games", "oracle"],
+    *["settings", "files", "drawing", "game", "hashing", "testing", "games", "oracle"],
     *["verify", "convolution", "modules", "network", "evaluators", "search", "agents", "openings"],
     *["arena", "ratings", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],

@@ -12,7 +12,9 @@ from azjax import oracle
 from azjax.verify import verify
 from azjax.viz import atlas as atlases
 from azjax.viz.atlas import Portrait, choose_frames
+from azjax.viz.positions import true_values
 from misere_pile import make as make_pile
+from reference import Position, misere_pile, sign, tic_tac_toe
 
 PLIES = [1, 3, 12, 38, 108, 174, 204, 153, 57, 15]
 
@@ -278,3 +280,24 @@ def test_refuses_portraits_of_another_game(tic_tac_toe, solution, atlas, portrai
     few = jax.tree.map(lambda leaf: leaf[None, :9], portrait)
     with pytest.raises(ValueError, match="9 classes of positions, and the atlas 765"):
         atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), few)
+
+
+# The truth that pages show.
+
+
+@pytest.mark.parametrize("rules", [tic_tac_toe, misere_pile], ids=["tic_tac_toe", "misere_pile"])
+def test_finished_games_are_worth_their_outcome_to_the_player_to_move(rules, solution):
+    """Backwards from the rules: what the last move earned, seen from whoever comes next."""
+    solution = solution if rules is tic_tac_toe else oracle.solve(make_pile())
+    leaves = (np.asarray(leaf).tolist() for leaf in solution.states)
+    listed = [Position(tuple(b), p, o) for b, p, o in zip(*leaves, strict=True)]
+    truth, places = true_values(solution), {position: row for row, position in enumerate(listed)}
+    np.testing.assert_array_equal(truth[~solution.over], solution.values[~solution.over])
+    seen = set()
+    for position in listed:
+        for action in rules.legal(position):
+            after, reward = rules.play(position, action)
+            if after.over:
+                assert truth[places[after]] == sign(position, after) * reward
+                seen.add((truth[places[after]], after.player))
+    assert len(seen) >= 2

@@ -9,11 +9,11 @@ import pytest
 from azjax import games, oracle
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
-from azjax.pictures import draw_state, draw_text
 from azjax.search import PUCT, make_search
 from azjax.verify import verify
 from azjax.viz import atlas as atlases
 from azjax.viz.games import Move, games_table
+from azjax.viz.pictures import draw_state, draw_text
 from azjax.viz.tree import BOARD, draw_tree, graphviz
 from experiments.board import policy_grid
 from nim import NIM
