@@ -11,12 +11,10 @@ from azjax.agents.agent import (
     random_agent,
     sampled,
     search_agent,
-    tabulated,
 )
 from azjax.agents.anytime import anytime_agent
-from azjax.agents.experience import Experience, load_experience, save_experience
 from azjax.agents.negamax import alpha_beta_agent, minimax_agent
-from azjax.agents.persistent import PersistentConfig, persistent_agent
+from azjax.agents.persistent import Experience, PersistentConfig, persistent_agent
 
 __all__ = [
     "Agent",
@@ -28,14 +26,11 @@ __all__ = [
     "anytime_agent",
     "as_agent",
     "decide",
-    "load_experience",
     "minimax_agent",
     "network_agent",
     "perfect_agent",
     "persistent_agent",
     "random_agent",
     "sampled",
-    "save_experience",
     "search_agent",
-    "tabulated",
 ]

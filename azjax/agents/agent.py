@@ -1,7 +1,6 @@
 """The record of a player, and the players that need no search of their own."""
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -198,53 +197,18 @@ def sampled(agent: Agent) -> Agent:
         key_act, key_draw = jax.random.split(key)
         return draw(key_draw, agent.act(params, key_act, states))
 
-    same = agent._replace(name=f"{agent.name}, sampled", act=act, deterministic=False)
-    if (learn_first := agent.learn) is None:
-        return same
-
     def learn(params, key, states, memory):
         key_act, key_draw = jax.random.split(key)
         decision, memory = learn_first(params, key_act, states, memory)
         return draw(key_draw, decision), memory
 
-    return same._replace(learn=learn)
-
-
-def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
-    """Makes a table of a player's moves in every position, and plays them from the table.
-
-    A slow deterministic player becomes the fastest one.
-
-    Raises:
-      ValueError: if the player draws its moves.
-    """
-    if not agent.deterministic:
-        raise ValueError(
-            f"{agent.name} does not always play the same move: use a deterministic player"
-        )
-    index, decide_all = make_index(game, solution), jax.jit(agent.act)
-    actions = np.zeros(solution.num_states, np.int32)
-    weights = np.zeros(solution.legal.shape, np.float32)
-    for rows in _chunks(solution):
-        states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-        decision = decide_all(agent.params, jax.random.key(0), states)
-        actions[rows], weights[rows] = decision.action, decision.weights
-
-    def act(params, key, states):
-        del params, key
-        row = index(states)
-        return Decision(jnp.asarray(actions)[row], jnp.asarray(weights)[row])
-
-    return Agent(agent.name, act, deterministic=True)
-
-
-def _chunks(solution: Solution) -> Iterator[np.ndarray]:
-    """Yields chunks of the decision states, of few sizes, each of one ply and so alike in cost."""
-    for start, end in itertools.pairwise(solution.layers):
-        rows = np.arange(start, end)[~solution.over[start:end]]
-        size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
-        for first in range(0, len(rows), size):
-            yield rows[np.minimum(np.arange(first, first + size), len(rows) - 1)]
+    learn_first: Any = agent.learn
+    return agent._replace(
+        name=f"{agent.name}, sampled",
+        act=act,
+        deterministic=False,
+        learn=learn if learn_first else None,
+    )
 
 
 def _uniform_over(mask: jax.Array) -> jax.Array:

@@ -1,7 +1,7 @@
 """Persistent MCTS: UCT whose statistics, keyed by position, last from game to game.
 
-The memory is a table of arrays, `agents.experience`, that goes through every call. Positions
-reached by different moves share one entry, so the tree is in truth a graph.
+The memory is a table of arrays, `Experience`, that goes through every call. Positions reached by
+different moves share one entry, so the tree is in truth a graph.
 """
 
 import dataclasses
@@ -10,12 +10,15 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.agents.agent import Agent, Decision
-from azjax.agents.experience import PROBES, Experience, init_experience, locate
 from azjax.evaluators import rollout
 from azjax.game import Game, State, check_batch
+from azjax.hashing import contents, weigh
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
+
+_PROBES = 16  # Neighbouring slots in which a position may stand.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +39,30 @@ class PersistentConfig:
         check_types("persistent", self)
         check_range("persistent", self, "num_simulations", 1, MOST_SIMULATIONS)
         check_range("persistent", self, "exploration", 0)
-        check_range("persistent", self, "capacity", PROBES, 2**30)
+        check_range("persistent", self, "capacity", _PROBES, 2**30)
 
     @property
     def slots(self) -> int:
         """The capacity, rounded up to a power of two."""
         return 2 ** math.ceil(math.log2(self.capacity))
+
+
+class Experience(NamedTuple):
+    """What is known about positions: a hash table of `C` slots; for a batch, `B` in front.
+
+    `numpy.savez(path, **memory._asdict())` keeps it for another day.
+
+    Attributes:
+      fingerprints: `uint32 [C]`, which position a slot holds; 0 if none.
+      visits: `int32 [C]`, simulations that came through it.
+      totals: `float32 [C]`, the sum of their outcomes, for player 0.
+      children: `int32 [C, A]`, the slot after each action; -1 where untried.
+    """
+
+    fingerprints: jax.Array
+    visits: jax.Array
+    totals: jax.Array
+    children: jax.Array
 
 
 class _Walk(NamedTuple):
@@ -67,7 +88,13 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
     slots = config.slots
 
     def init_memory(batch_size: int) -> Experience:
-        return init_experience(batch_size, slots, game.num_actions)
+        size = batch_size, slots
+        return Experience(
+            fingerprints=jnp.zeros(size, jnp.uint32),
+            visits=jnp.zeros(size, jnp.int32),
+            totals=jnp.zeros(size),
+            children=jnp.full((*size, game.num_actions), -1),
+        )
 
     def learn(params, key, states, memory):
         del params
@@ -79,7 +106,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
                 f"need {(batch, slots)}: use its init_memory, or its capacity"
             )
         goes_on = ~jax.vmap(game.is_over)(states)
-        roots, memory = jax.vmap(locate)(memory, states, goes_on)
+        roots, memory = jax.vmap(_locate)(memory, states, goes_on)
 
         def simulate(i, memory):
             keys = jax.random.split(jax.random.fold_in(key_simulate, i), batch)
@@ -100,6 +127,25 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
         init_memory=init_memory,
         learn=learn,
     )
+
+
+def _locate(memory: Experience, state: State, wanted: jax.Array) -> tuple[jax.Array, Experience]:
+    """Returns the slot of a position, taking a free one if it is new; -1 if there is none.
+
+    Where it is not `wanted`, nothing is stored, and the slot is -1.
+    """
+    numbers, slots = contents(state), len(memory.visits)
+    weights = np.random.default_rng(0).integers(2**32, size=(2, numbers.size), dtype=np.uint32)
+    place, fingerprint = weigh(numbers, weights | 1)
+    fingerprint |= jnp.uint32(1)  # 0 says that a slot is free.
+    start = (place >> (33 - slots.bit_length())).astype(jnp.int32)
+    probes = (start + jnp.arange(_PROBES)) % slots
+    found = memory.fingerprints[probes]
+    usable = (found == fingerprint) | (found == 0)
+    slot = jnp.where(wanted & jnp.any(usable), probes[jnp.argmax(usable)], -1)
+    target = jnp.where(slot < 0, slots, slot)
+    stored = memory.fingerprints.at[target].set(fingerprint, mode="drop")
+    return slot, memory._replace(fingerprints=stored)
 
 
 def _simulate(
@@ -128,7 +174,7 @@ def _simulate(
     untried = _untried(walk)
     action = jnp.argmax(jnp.where(untried, order, -1.0))
     moved, outcome = _move(game, walk.state, action, walk.outcome)
-    slot, memory = locate(memory, moved, known & jnp.any(untried))
+    slot, memory = _locate(memory, moved, known & jnp.any(untried))
     expands = slot >= 0
     leaf = jnp.where(expands, slot, nowhere)
     path = walk.path.at[walk.length].set(leaf)

@@ -2,27 +2,29 @@
 
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax import games, oracle
 from azjax.agents import (
     Agent,
+    Decision,
     PersistentConfig,
     alpha_beta_agent,
     decide,
     minimax_agent,
     persistent_agent,
     random_agent,
-    tabulated,
 )
 from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.game import Game, check_batch
-from azjax.oracle import Solution
+from azjax.oracle import Solution, make_index
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
 
 ROOT_2 = math.sqrt(2)
@@ -136,6 +138,33 @@ def searcher(name: str) -> Agent:
     game = games.make("tic_tac_toe")
     agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
     return tabulated(game, oracle.solve(game), agent)
+
+
+def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
+    """Makes a table of a deterministic player's moves, and plays them from the table."""
+    index, decide_all = make_index(game, solution), jax.jit(agent.act)
+    actions = np.zeros(solution.num_states, np.int32)
+    weights = np.zeros(solution.legal.shape, np.float32)
+    for rows in _chunks(solution):
+        states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+        decision = decide_all(agent.params, jax.random.key(0), states)
+        actions[rows], weights[rows] = decision.action, decision.weights
+
+    def act(params, key, states):
+        del params, key
+        row = index(states)
+        return Decision(jnp.asarray(actions)[row], jnp.asarray(weights)[row])
+
+    return Agent(agent.name, act, deterministic=True)
+
+
+def _chunks(solution: Solution) -> Iterator[np.ndarray]:
+    """Yields chunks of the decision states, of few sizes, each of one ply and so alike in cost."""
+    for start, end in itertools.pairwise(solution.layers):
+        rows = np.arange(start, end)[~solution.over[start:end]]
+        size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
+        for first in range(0, len(rows), size):
+            yield rows[np.minimum(np.arange(first, first + size), len(rows) - 1)]
 
 
 @functools.cache

@@ -1,11 +1,9 @@
 """Every player keeps one contract; those that search agree with slow twins."""
 
 import functools
-import gc
 import importlib
 import itertools
 import random
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -14,20 +12,16 @@ import pytest
 
 from azjax import oracle
 from azjax.agents import (
-    Experience,
     PersistentConfig,
     alpha_beta_agent,
     anytime_agent,
-    load_experience,
     minimax_agent,
     network_agent,
     perfect_agent,
     persistent_agent,
     random_agent,
     sampled,
-    save_experience,
     search_agent,
-    tabulated,
 )
 from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch, random_action, where
@@ -217,25 +211,6 @@ def test_a_perfect_player_plays_the_first_of_the_optimal_actions(solution):
     np.testing.assert_array_equal(decision.action, solution.optimal[rows].argmax(axis=1))
     np.testing.assert_array_equal(decision.weights > 0, solution.optimal[rows])
     np.testing.assert_array_equal(decision.value, solution.values[rows])
-
-
-def test_tabulated_plays_the_same_everywhere(solution):
-    game = bench("tic_tac_toe").game
-    agent = make_agent("network", "tic_tac_toe")
-    table = tabulated(game, solution, agent)
-    assert (table.name, table.deterministic) == (agent.name, True)
-    order = np.random.default_rng(0).permutation(len(solution.decisions))
-    states = rows_of(solution.decision_states, order)
-    found, expected = ask(table, states), ask(agent, states)
-    np.testing.assert_array_equal(found.action, expected.action)
-    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["random", "sampled", "uct", "persistent"])
-def test_tabulated_refuses_players_that_draw(kind, solution):
-    agent = make_agent(kind, "tic_tac_toe")
-    with pytest.raises(ValueError, match="does not always play the same move.*deterministic"):
-        tabulated(bench("tic_tac_toe").game, solution, agent)
 
 
 # Minimax and alpha-beta.
@@ -481,85 +456,6 @@ def test_a_full_table_still_plays():
     assert 0 < unknown.sum() < ROWS
     assert not decision.value[unknown].any()
     assert same(rows_of(later, unknown), rows_of(memory, unknown))
-
-
-@pytest.fixture
-def memory(tic_tac_toe):
-    agent, learn = learner("tic_tac_toe", capacity=16)
-    start = init_batch(tic_tac_toe, ROWS), agent.init_memory(ROWS)
-    return learn(agent.params, jax.random.key(0), *start)[1]
-
-
-def test_a_memory_is_read_as_it_was_written(tic_tac_toe, memory, tmp_path):
-    for path in (tmp_path / "memory.npz", str(tmp_path / "no_suffix")):
-        save_experience(path, tic_tac_toe, memory)
-        loaded = load_experience(path, tic_tac_toe)
-        assert isinstance(loaded, Experience)
-        assert same(loaded, memory)
-        assert [leaf.dtype for leaf in loaded] == [leaf.dtype for leaf in memory]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.npz", "no_suffix"]
-
-
-def break_file(path, how):
-    content = path.read_bytes()
-    if how == "cut":
-        path.write_bytes(content[: len(content) // 2])
-    elif how == "flipped":
-        middle = len(content) // 2
-        path.write_bytes(content[:middle] + bytes(255 - b for b in content[middle:][:40]))
-    elif how == "text":
-        path.write_text("no memory\n")
-    elif how == "empty":
-        path.write_bytes(b"")
-    elif how == "array":
-        with path.open("wb") as file:
-            np.save(file, np.zeros(3))
-    else:
-        with path.open("wb") as file:
-            np.savez(file, game=np.array("tic_tac_toe"))
-
-
-@pytest.mark.parametrize("how", ["cut", "flipped", "text", "empty", "array", "fields missing"])
-def test_refuses_what_is_no_memory(how, tic_tac_toe, memory, tmp_path):
-    path = tmp_path / "memory.npz"
-    save_experience(path, tic_tac_toe, memory)
-    break_file(path, how)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        said = refusal(path, tic_tac_toe)
-        gc.collect()
-    assert not caught
-    assert said.startswith(f"{path} is not a player's memory")
-    assert said.endswith(": give a file that save_experience wrote")
-    assert "\n" not in said and "unsafe" not in said
-
-
-def refusal(path, game):
-    with pytest.raises(ValueError) as error:
-        load_experience(path, game)
-    return str(error.value)
-
-
-def test_refuses_the_memory_of_another_game(tic_tac_toe, memory, tmp_path):
-    path = tmp_path / "memory.npz"
-    save_experience(path, tic_tac_toe, memory)
-    with pytest.raises(ValueError, match="a memory of tic_tac_toe, not of connect_four: use it"):
-        load_experience(path, bench("connect_four").game)
-    with pytest.raises(FileNotFoundError):
-        load_experience(tmp_path / "nothing.npz", tic_tac_toe)
-
-
-def test_a_failed_save_leaves_the_old_file(tic_tac_toe, memory, tmp_path, monkeypatch):
-    def fail(file, **arrays):
-        file.write(b"half")
-        raise OSError("no space left on device")
-
-    path = tmp_path / "memory.npz"
-    save_experience(path, tic_tac_toe, memory)
-    monkeypatch.setattr(np, "savez_compressed", fail)
-    with pytest.raises(OSError, match="no space left"):
-        save_experience(path, tic_tac_toe, jax.tree.map(jnp.zeros_like, memory))
-    assert same(load_experience(path, tic_tac_toe), memory)
 
 
 @pytest.mark.parametrize(

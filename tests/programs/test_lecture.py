@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.agents import perfect_agent
 from experiments.lecture import __main__ as program
 from experiments.lecture import exploration, integration, learning, matches, network
 from experiments.lecture.page import Page
-from experiments.lecture.setup import Experiment, Setup, classic, learner
+from experiments.lecture.setup import Experiment, Setup, classic, learner, tabulated
 
 
 class Tiny(Setup):
@@ -46,6 +47,18 @@ def test_outcomes_count_for_the_player_named_first(setup):
     for first, second, sign in (("MCTS(10)", "random", 1), ("random", "MCTS(10)", -1)):
         games = matches._play(setup, first, second, 64, jax.random.key(0))
         assert sign * games.outcomes.mean() > 0.4
+
+
+def test_a_table_plays_the_same_everywhere(tic_tac_toe, solution):
+    agent = perfect_agent(tic_tac_toe, solution)
+    table = tabulated(tic_tac_toe, solution, agent)
+    assert (table.name, table.deterministic) == (agent.name, True)
+    order = np.random.default_rng(0).permutation(len(solution.decisions))
+    states = jax.tree.map(lambda leaf: leaf[order], solution.decision_states)
+    key = jax.random.key(0)
+    found, expected = table.act(None, key, states), agent.act(None, key, states)
+    np.testing.assert_array_equal(found.action, expected.action)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
 
 
 def test_players_share_programs():
