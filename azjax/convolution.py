@@ -5,13 +5,12 @@ products of channels by channels as one dense matrix, and 28 as a product of spe
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-Choice = Literal["auto", "fourier", "dense", "xla"]
 Kernel = Any  # What `arrange` returns.
 
 _DENSE_CELLS = 16  # Up to this many cells, one dense product beats XLA's own form.
@@ -39,21 +38,11 @@ class Form(NamedTuple):
     per_channel: Callable[[jax.Array], jax.Array] = lambda x: x
 
 
-def choose_form(choice: Choice, board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
-    """Returns the form that is chosen; of `auto`, the fastest measured for the board.
+def choose_form(board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
+    """Returns the fastest form measured for a board.
 
-    Spectra add numbers up before they are multiplied, so `auto` uses them in float32 alone.
-
-    Raises:
-      ValueError: if the form is not for boards of this shape.
+    Spectra add numbers up before they are multiplied, so they are for float32 alone.
     """
-    if choice == "fourier" and board_shape != (3, 3):
-        raise ValueError(
-            "network.convolution is 'fourier', which is for boards of 3 by 3, and this one has "
-            f"{board_shape[0]} by {board_shape[1]}: use 'auto'"
-        )
-    if choice != "auto":
-        return FORMS[choice]
     if board_shape == (3, 3) and dtype == jnp.float32 and jax.default_backend() == "cpu":
         return FORMS["fourier"]
     return FORMS["dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"]

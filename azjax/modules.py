@@ -46,7 +46,6 @@ class Tower(nn.Module):
 
     channels: int
     blocks: int
-    norm: str  # `batch`, `layer` or `none`.
     value_hidden: int
     num_actions: int
     form: Form
@@ -60,27 +59,15 @@ class Tower(nn.Module):
 
         def layer(name, x):
             features, size = heads.get(name, self.channels), 1 if name in heads else 3
-            x = BoardConv(features, size, self.norm == "none", self.form, name=name)(x)
-            return self._norm(x, f"{name}_norm", train)
+            x = BoardConv(features, size, self.form, name=name)(x)
+            axis = self.axis_name if train else None
+            look = {"momentum": 0.9, "axis_name": axis, "name": f"{name}_norm"}
+            return nn.BatchNorm(not train, self.form.position_axes[-1], **look)(x)
 
         def dense(name, x):
             return nn.Dense(widths[name], name=name)(x)
 
         return _tower(self.form, self.blocks, planes.astype(jnp.float32), layer, dense)
-
-    def _norm(self, x, name, train):
-        if self.norm == "batch":
-            axis = self.axis_name if train else None
-            channels = self.form.position_axes[-1]
-            norm = nn.BatchNorm(not train, channels, momentum=0.9, axis_name=axis, name=name)
-            return norm(x)
-        return _layer_norm(self.form, name)(x) if self.norm == "layer" else x
-
-
-def _layer_norm(form: Form, name=None) -> Any:
-    """Normalisation over the whole board and all channels of one position."""
-    axes = form.position_axes
-    return nn.LayerNorm(reduction_axes=axes, feature_axes=axes[-1], name=name)
 
 
 def _tower(form: Form, blocks: int, planes, layer, dense) -> tuple[jax.Array, jax.Array]:
@@ -104,7 +91,6 @@ class BoardConv(nn.Module):
 
     features: int
     size: int
-    use_bias: bool
     form: Form
 
     @nn.compact
@@ -113,24 +99,18 @@ class BoardConv(nn.Module):
         height, width, inputs = (x.shape[axis] for axis in self.form.position_axes)
         shape = (self.size, self.size, inputs, self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
-        y = self.form.apply(x, self.form.arrange(kernel, (height, width)))
-        if not self.use_bias:
-            return y
-        return y + self.form.per_channel(self.param("bias", nn.initializers.zeros, shape[-1:]))
+        return self.form.apply(x, self.form.arrange(kernel, (height, width)))
 
 
-def fold_tower(tower: Tower, board_shape: tuple[int, int], variables: Variables) -> Folded:
+def fold_tower(form: Form, board_shape: tuple[int, int], variables: Variables) -> Folded:
     """Folds BatchNorm into the convolutions and arranges the kernels, once per search."""
     params = variables["params"]
 
     def fold(name):
-        kernel, norm = params[name]["kernel"], params.get(f"{name}_norm", {})
-        bias = params[name].get("bias", jnp.zeros(kernel.shape[-1]))
-        if tower.norm == "batch":
-            stats = variables["batch_stats"][f"{name}_norm"]
-            scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
-            kernel, bias, norm = kernel * scale, norm["bias"] - stats["mean"] * scale, {}
-        return {"kernel": tower.form.arrange(kernel, board_shape), "bias": bias, "norm": norm}
+        norm, stats = params[f"{name}_norm"], variables["batch_stats"][f"{name}_norm"]
+        scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
+        kernel = form.arrange(params[name]["kernel"] * scale, board_shape)
+        return {"kernel": kernel, "bias": norm["bias"] - stats["mean"] * scale}
 
     names = (name for name in params if not name.endswith("_norm"))
     return {name: params[name] if name in _DENSE else fold(name) for name in names}
@@ -143,9 +123,7 @@ def infer_tower(
 
     def layer(name, x):
         weights = folded[name]
-        x = form.apply(x, weights["kernel"]) + form.per_channel(weights["bias"])
-        norm = weights["norm"]
-        return _layer_norm(form).apply({"params": norm}, x) if norm else x
+        return form.apply(x, weights["kernel"]) + form.per_channel(weights["bias"])
 
     def dense(name, x):
         return x @ folded[name]["kernel"] + folded[name]["bias"]

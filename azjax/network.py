@@ -14,7 +14,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.convolution import Choice, choose_form
+from azjax.convolution import choose_form
 from azjax.game import Game, describe
 from azjax.modules import MLP, Folded, Tower, Variables, fold_tower, infer_tower
 from azjax.settings import check_range, check_types
@@ -25,7 +25,7 @@ WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
 
 @dataclasses.dataclass(frozen=True)
 class TowerConfig:
-    """A residual tower of convolutions, as in the papers."""
+    """A residual tower of convolutions with BatchNorm, as in the papers."""
 
     kind: Literal["tower"] = "tower"
     """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
@@ -37,17 +37,11 @@ class TowerConfig:
     """Channels of each convolution. AlphaZero: 256."""
     blocks: int = 2
     """Residual blocks. AlphaZero: 19."""
-    norm: Literal["batch", "layer", "none"] = "batch"
-    """Normalisation after each convolution. AlphaZero: batch."""
     value_hidden: int = 64
     """Width of the value head's hidden layer. AlphaZero: 256."""
     evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
     and faster where the hardware has it."""
-    convolution: Choice = "auto"
-    """How 3x3 convolutions are computed. `fourier`: as products of spectra, on boards of 3 by
-    3; `dense`: one product over the whole board; `xla`: XLA's convolution; `auto`: the fastest
-    measured for the board."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -138,22 +132,22 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     """Builds the tower or the MLP for a game.
 
     Raises:
-      ValueError: if the game has no such encoding, or the form of convolution is not for it.
+      ValueError: if the game has no such encoding.
     """
     dtype = jnp.dtype(config.evaluation_dtype)
-    if is_tower := isinstance(config, TowerConfig):
-        form = choose_form(config.convolution, game.board_shape, dtype)
-        sizes = (config.channels, config.blocks, config.norm, config.value_hidden)
-        module: Any = Tower(*sizes, game.num_actions, form)
+    if isinstance(config, TowerConfig):
+        form = choose_form(game.board_shape, dtype)
+        sizes = (config.channels, config.blocks, config.value_hidden, game.num_actions)
+        module: Any = Tower(*sizes, form)
+        arrange: Any = functools.partial(fold_tower, form, game.board_shape)
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
         module = MLP(config.hidden, config.head_hidden, game.num_actions)
-        infer = module.clone(dtype=dtype).apply
+        arrange, infer = dict, module.clone(dtype=dtype).apply
 
     @jax.jit
     def fold(variables):
-        folded = fold_tower(module, game.board_shape, variables) if is_tower else variables
-        return jax.tree.map(lambda weights: weights.astype(dtype), folded)
+        return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
 
     return _wrap(game, module, config.encoding)._replace(fold=fold, infer=infer)
 

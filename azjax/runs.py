@@ -19,7 +19,7 @@ from azjax.processes import in_all, in_first
 from azjax.settings import from_dict, list_changes
 from azjax.summary import read_summary
 
-FORMAT = 2  # Of run directories; another one cannot be read.
+FORMAT = 3  # Of run directories; another one cannot be read.
 Settings = TypeVar("Settings")  # A dataclass of settings.
 
 

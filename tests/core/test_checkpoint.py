@@ -383,7 +383,7 @@ def test_only_a_plain_number_is_a_checkpoint(name, run, state):
     assert_same(restore(run, set_aside=True).state, at(state, 2))
 
 
-@pytest.mark.parametrize("change", [{"format": 1}, {"format": None}, {}])
+@pytest.mark.parametrize("change", [{"format": 2}, {"format": None}, {}])
 def test_a_run_of_another_version_is_refused_in_one_sentence(run, change):
     path = run / "config.json"
     content = json.loads(path.read_text())

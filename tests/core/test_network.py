@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from azjax import convolution, games
+from azjax import network as networks
 from azjax.evaluators import network_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig, configured_learner
@@ -26,8 +27,6 @@ FORMS = ("dense", "xla", "fourier")
 KINDS = {
     "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "batch": TINY,
-    "layer": dataclasses.replace(TINY, norm="layer"),
-    "none": dataclasses.replace(TINY, norm="none"),
 }
 
 
@@ -51,6 +50,13 @@ def random_variables(network, seed=0):
     return jax.tree_util.tree_map_with_path(draw, jax.eval_shape(network.init, jax.random.key(0)))
 
 
+def make_in_form(form, config, game):
+    """A network whose convolutions have a form that is not chosen for the board."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "choose_form", lambda board_shape, dtype: convolution.FORMS[form])
+        return make_network(config, game)
+
+
 def random_planes(game, encoding, batch=8):
     shape = jax.eval_shape(lambda: game.observe(game.init(), encoding)).shape
     return jnp.asarray(np.random.default_rng(1).random((batch, *shape)) < 0.4)
@@ -68,11 +74,9 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     """Evaluation mode and inference form, in every form of convolution, from one set of weights."""
     game = games.make(name)
     config = dataclasses.replace(KINDS[kind], encoding=encoding)
-    configs = [config]
-    if config.kind == "tower":
-        forms = FORMS if game.board_shape == (3, 3) else FORMS[:2]
-        configs = [dataclasses.replace(config, convolution=form) for form in forms]
-    networks = [make_network(config, game) for config in configs]
+    forms = FORMS if game.board_shape == (3, 3) else FORMS[:2]
+    forms = forms if config.kind == "tower" else FORMS[:1]
+    networks = [make_in_form(form, config, game) for form in forms]
 
     @jax.jit
     def outputs(variables, planes):
@@ -114,14 +118,23 @@ def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     np.testing.assert_allclose(coarse.apply(variables, planes)[0], logits, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "form"), [("tic_tac_toe", "fourier"), ("connect_four", "xla")])
-def test_auto_chooses_the_form_by_the_size_of_the_board(name, form):
-    networks = [
-        make_network(dataclasses.replace(TINY, convolution=convolution), games.make(name))
-        for convolution in ("auto", form)
-    ]
-    auto, chosen = (jax.eval_shape(n.fold, random_variables(n)) for n in networks)
-    assert auto == chosen
+@pytest.mark.parametrize(
+    ("shape", "dtype", "form"),
+    [
+        ((3, 3), "float32", "fourier"),
+        ((3, 3), "bfloat16", "dense"),
+        ((4, 4), "float32", "dense"),
+        ((6, 7), "float32", "xla"),
+    ],
+)
+def test_the_form_is_chosen_by_the_size_of_the_board(shape, dtype, form):
+    game = games.make("tic_tac_toe")._replace(
+        board_shape=shape, observe=lambda state, encoding: jnp.zeros((*shape, 2), bool)
+    )
+    config = dataclasses.replace(TINY, evaluation_dtype=dtype)
+    found, expected = make_network(config, game), make_in_form(form, config, game)
+    found, expected = (jax.eval_shape(n.fold, random_variables(n)) for n in (found, expected))
+    assert found == expected
 
 
 @pytest.mark.parametrize(("kind", "encoding"), [("mlp", "absolute"), ("batch", "relative")])
@@ -178,13 +191,6 @@ def test_mlp_has_the_shapes_of_the_textbook(tic_tac_toe):
     }
 
 
-@pytest.mark.parametrize("norm", ["layer", "none"])
-def test_only_the_convolution_that_nothing_normalises_has_a_bias(tic_tac_toe, norm):
-    names = shapes(make_network(KINDS[norm], tic_tac_toe))
-    assert ("stem/bias" in names) == (norm == "none")
-    assert ("stem_norm/bias" in names) == (norm == "layer")
-
-
 @pytest.fixture(scope="module")
 def trained(tic_tac_toe):
     """One step of the statistics: on one device, and for each of two (leading axis)."""
@@ -230,7 +236,7 @@ def test_statistics_over_two_devices_are_those_of_the_whole_batch(trained):
 def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
     """The stem's input is the planes themselves, so its mean is one product away."""
     old, (_, _, new), _ = trained
-    network = make_network(dataclasses.replace(TINY, convolution="xla"), tic_tac_toe)
+    network = make_network(TINY, tic_tac_toe)
     kernel = random_variables(network)["params"]["stem"]["kernel"]
     planes = random_planes(tic_tac_toe, TINY.encoding, batch=16).astype(jnp.float32)
     padded = np.pad(planes, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -247,8 +253,6 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
         ({"channels": 0}, "network.channels is 0: use 1 to 65536"),
         ({"value_hidden": 0}, "network.value_hidden is 0"),
         ({"blocks": -1}, "network.blocks is -1: use 0 to 100"),
-        ({"norm": "group"}, "network.norm is 'group': use 'batch' or 'layer' or 'none'"),
-        ({"convolution": "gather"}, "network.convolution is 'gather': use 'auto' or 'fourier'"),
         ({"encoding": 3}, "network.encoding is 3, which is not of type str"),
         ({"kind": "mlp"}, "network.kind is 'mlp': use 'tower'"),
     ],
@@ -299,12 +303,6 @@ def test_a_network_reads_its_encoding(tic_tac_toe):
         network = make_network(MLPConfig(encoding=encoding), tic_tac_toe)
         assert network.encoding == encoding
         assert shapes(network)["Dense_0/kernel"][0] == planes * 9
-
-
-def test_spectra_are_for_boards_of_3_by_3():
-    config = dataclasses.replace(TINY, convolution="fourier")
-    with pytest.raises(ValueError, match="for boards of 3 by 3, and this one has 6 by 7"):
-        make_network(config, games.make("connect_four"))
 
 
 def test_spectra_are_those_of_the_discrete_fourier_transform():

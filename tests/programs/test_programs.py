@@ -642,8 +642,10 @@ def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
     assert files(finished) == before
 
 
-SPOILT = ["", "[]", '{"format": 2, "colour": 3}', '{"format": 2, "seed": "x", "preset": 1}']
-SPOILT += ["[" * 10_000]
+SPOILT = [
+    f'{{"format": {runs.FORMAT}, {entry}}}' for entry in ('"colour": 3', '"seed": "x", "preset": 1')
+]
+SPOILT += ["", "[]", "[" * 10_000]
 
 
 @pytest.mark.parametrize("name", ["config.json", "plan.json"])
