@@ -113,17 +113,14 @@ def describe(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
         title = "Unbeatable: no losing line from either seat"
     if content["perfect"]:
         title = "Perfect: optimal in every reachable position"
-    rows = [(words, _in_words(content[name])) for name, words in _ROWS.items()]
+    found = ((words, content[name]) for name, words in _ROWS.items())
+    rows = [(words, f"{x:,}" if isinstance(x, int) else str(x)) for words, x in found]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
         for s in content["searches"]
     ]
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     return title, [*rows, ("versions", versions)]
-
-
-def _in_words(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
@@ -149,7 +146,6 @@ def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
     return policy
 
 
-@functools.lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the result depends on."""
     packages = ("jax", "jaxlib", "flax", "optax", "mctx")

@@ -45,7 +45,7 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
       CheckpointError: if the disk is full, `config.json` cannot be used, or the network's
         parameters are not finite; the checkpoints before are untouched.
     """
-    plain = _whole(_to_plain(state))
+    plain = _whole(dataclasses.replace(state, key=jax.random.key_data(state.key)))
     in_first(lambda: _save(runs.checkpoints(run_dir), plain, score, keep))
 
 
@@ -111,11 +111,7 @@ class Restored(NamedTuple):
 
 
 def restore(
-    run_dir: Path,
-    parts: Parts,
-    mesh: Mesh | None = None,
-    set_aside: bool = False,
-    step: int | None = None,
+    run_dir: Path, parts: Parts, mesh: Mesh | None = None, set_aside: bool = False
 ) -> Restored:
     """Reads the newest sound checkpoint of a run.
 
@@ -124,15 +120,14 @@ def restore(
       parts: the run's.
       mesh: the devices to put the state on; all local devices by default.
       set_aside: move damaged checkpoints to `damaged/`, so that the run can write its own.
-      step: read the checkpoint of this iteration and no other.
 
     Raises:
-      CheckpointError: if there are checkpoints but none is sound, or not the one asked for.
+      CheckpointError: if there are checkpoints but none is sound.
     """
-    if step is None and not in_all(lambda: runs.iterations(run_dir)):
+    if not in_all(lambda: runs.iterations(run_dir)):
         return Restored(None, [])
     target = _divide(_abstract(parts, make_mesh() if mesh is None else mesh))
-    found, _, skipped = _newest_sound(run_dir, target, set_aside, step)
+    found, _, skipped = _newest_sound(run_dir, target, set_aside)
     return Restored(_join(found), skipped)
 
 
@@ -159,12 +154,12 @@ def restore_player(
     )
     if step is None and not runs.iterations(run_dir):
         raise CheckpointError(f"{run_dir} has no checkpoint yet: train on")
-    found, step, skipped = _newest_sound(run_dir, {_PLAYER: target}, False, step)
+    found, step, skipped = _newest_sound(run_dir, {_PLAYER: target}, step=step)
     return found[_PLAYER], step, skipped
 
 
 def _newest_sound(
-    run_dir: Path, target: dict[str, Any], set_aside: bool, step: int | None
+    run_dir: Path, target: dict[str, Any], set_aside: bool = False, step: int | None = None
 ) -> tuple[dict[str, Any], int, list[str]]:
     """Reads the newest sound checkpoint; returns its trees, its iteration and what is damaged."""
     folder, known, reasons = runs.checkpoints(run_dir), runs.iterations(run_dir), {}
@@ -247,11 +242,6 @@ def _whole(plain: TrainState) -> TrainState:
         return multihost_utils.process_allgather(leaf, tiled=True)
 
     return jax.tree.map(copy, plain)
-
-
-def _to_plain(state: TrainState) -> TrainState:
-    """Replaces the typed key by its data, an ordinary array."""
-    return dataclasses.replace(state, key=jax.random.key_data(state.key))
 
 
 def _abstract(parts: Parts, mesh: Mesh) -> TrainState:

@@ -51,13 +51,13 @@ class Footprint(NamedTuple):
     @property
     def total(self) -> int:
         """What is needed at the worst moment."""
-        return self.network + self.optimizer + self.buffer + self.tree + self.work
+        return sum(self[:-1])
 
 
 def footprint(parts: Parts, mesh: Mesh, *programs: Any) -> Footprint:
     """Adds up what a training needs on each device of a mesh.
 
-    What its compiled `programs` need beside what lasts is `work`; without any it counts as 0.
+    What the largest of its compiled `programs` needs beside what lasts is `work`, 0 without any.
     """
     state = abstract_state(parts, mesh)
     learner = state.learner
@@ -66,17 +66,12 @@ def footprint(parts: Parts, mesh: Mesh, *programs: Any) -> Footprint:
     buffer = _bytes_of((state.replay, state.games)) // mesh.size
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
     tree = together * tree_bytes(parts.search, parts.game)
-    lasting = network + optimizer + buffer + tree
-    needed = max((_program_bytes(program) for program in programs), default=lasting)
-    work = max(needed - lasting, 0)
-    return Footprint(network, optimizer, buffer, tree, work, device_memory(mesh))
-
-
-def _program_bytes(program: Any) -> int:
-    """Bytes that a compiled program needs: arguments, results, and what it holds meanwhile."""
-    stats = program.memory_analysis()
-    held = stats.argument_size_in_bytes + stats.output_size_in_bytes - stats.alias_size_in_bytes
-    return held + stats.temp_size_in_bytes
+    lasting = Footprint(network, optimizer, buffer, tree, 0, device_memory(mesh))
+    work = 0
+    for said in (program.memory_analysis() for program in programs):
+        held = said.argument_size_in_bytes + said.output_size_in_bytes - said.alias_size_in_bytes
+        work = max(work, held + said.temp_size_in_bytes - lasting.total)
+    return lasting._replace(work=work)
 
 
 def check_fits(needs: Footprint) -> None:
@@ -125,19 +120,13 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
 def device_memory(mesh: Mesh | None = None) -> int:
     """Bytes that each device of a mesh has, or one alone; CPU devices share the machine's."""
     devices = jax.local_devices()[:1] if mesh is None else mesh.local_devices
-    device = devices[0]
-    statistics = device.memory_stats() or {}
+    statistics = devices[0].memory_stats() or {}
     if "bytes_limit" in statistics:
         return statistics["bytes_limit"]
-    return _machine_memory() // len(devices)
-
-
-def _machine_memory() -> int:
-    """The machine's memory, or what a container leaves of it."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = pathlib.Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.exists() else "max"
-    return memory if text == "max" else min(memory, int(text))
+    container = pathlib.Path("/sys/fs/cgroup/memory.max")
+    limit = container.read_text().strip() if container.exists() else "max"
+    return (memory if limit == "max" else min(memory, int(limit))) // len(devices)
 
 
 def describe_bytes(count: float) -> str:

@@ -127,13 +127,7 @@ def check_settings(run_dir: Path, config: Config) -> None:
             content = read_summary(folder / str(step)).settings
         except ValueError:
             continue  # Who restores it hears of the damage.
-        try:
-            written = from_dict(Config, content)
-        except ValueError as error:
-            raise CheckpointError(
-                f"checkpoint {step} was written with settings that this version does not have "
-                f"({error}): use the version that wrote it"
-            ) from error
+        written = _from_json(folder / str(step) / "summary.json", content, Config)
         for name, here, there in list_changes(config, written)[:1]:
             raise CheckpointError(
                 f"{name} is {here!r} in {path}, and checkpoint {step} was written with "
