@@ -93,17 +93,16 @@ def symmetries() -> Symmetries:
     return Symmetries(cells=cells, actions=cells)
 
 
-def from_board(board: Sequence[int] | np.ndarray, player: int | None = None) -> State:
-    """Returns the state of a position given as nine numbers.
+def from_board(board: Sequence[int] | np.ndarray) -> State:
+    """Returns the state of a position given as nine numbers; their counts tell who is to move.
 
     Args:
       board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
-      player: 0 (X) or 1 (O), who is to move; inferred from the counts if None.
 
     Raises:
-      ValueError: if no game leads to this position with this player to move, or while tracing.
+      ValueError: if no game leads to this position, or while tracing.
     """
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((board, player))):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(board)):
         raise ValueError(
             "from_board checks a position on the host, so it cannot be traced: call it outside of "
             "jit and vmap and hand the states in, or move inside by jax.vmap over game.step"
@@ -118,27 +117,22 @@ def from_board(board: Sequence[int] | np.ndarray, player: int | None = None) -> 
         bad = sorted({str(x) for x in cells[~np.isin(cells, (-1, 0, 1))]})
         raise ValueError(f"cell value {bad[0]} is not allowed: use 1 = X, -1 = O, 0 = empty")
     count_x, count_o = int((cells == 1).sum()), int((cells == -1).sum())
-    if count_x - count_o not in (0, 1):
+    to_move = count_x - count_o
+    if to_move not in (0, 1):
         raise ValueError(
             f"{count_x} X and {count_o} O cannot occur: X moves first, so there are "
             "as many X as O, or one X more"
         )
-    to_move = count_x - count_o
-    if player is not None and player != to_move:
-        raise ValueError(
-            f"player {player} cannot be to move with {count_x} X and {count_o} O: "
-            f"pass player={to_move} or leave it out"
-        )
-    wins_x, wins_o = (bool((cells[LINES] == mark).all(axis=1).any()) for mark in (1, -1))
-    if wins_x and wins_o:
+    wins = [bool((cells[LINES] == mark).all(axis=1).any()) for mark in (1, -1)]
+    if all(wins):
         raise ValueError("both X and O have three in a row: a game ends at the first")
-    if (wins_x and to_move == 0) or (wins_o and to_move == 1):
-        winner, loser = ("X", "O") if wins_x else ("O", "X")
+    if wins[to_move]:
+        winner, loser = "XO"[to_move], "OX"[to_move]
         raise ValueError(
             f"{winner} has three in a row but {loser} moved after that: "
             f"remove one {loser} from the board"
         )
-    over = wins_x or wins_o or count_x + count_o == 9
+    over = any(wins) or count_x + count_o == 9
     return State(jnp.asarray(cells, jnp.int8), jnp.int8(to_move), jnp.asarray(over))
 
 

@@ -403,34 +403,27 @@ def test_from_board_accepts_exactly_the_reachable_boards():
                 from_board(board)
 
 
-@pytest.mark.parametrize("player", [None, 0])
-def test_from_board_cannot_be_traced(player):
+def test_from_board_cannot_be_traced():
     with pytest.raises(ValueError, match="from_board .* on the host, so it cannot be traced: call"):
-        jax.jit(lambda board: from_board(board, player))(np.zeros(9, np.int8))
+        jax.jit(from_board)(np.zeros(9, np.int8))
     with pytest.raises(ValueError, match="hand the states in, or move inside by jax.vmap over"):
         jax.vmap(lambda cell: from_board([cell, *[0] * 8]))(np.zeros(3, np.int8))
 
 
-def test_from_board_takes_the_player_whose_turn_it_is():
-    assert from_board([1, 0, 0, 0, 0, 0, 0, 0, 0], player=1).player == 1
-
-
 @pytest.mark.parametrize(
-    ("board", "player", "message"),
+    ("board", "message"),
     [
-        ([0] * 8, None, r"a board is 9 numbers.*shape \(8,\)"),
-        ([[0] * 3] * 3, None, r"a board is 9 numbers.*shape \(3, 3\)"),
-        ([2, 0, 0, 0, 0, 0, 0, 0, 0], None, "cell value 2 is not allowed"),
-        ([0.5, 0, 0, 0, 0, 0, 0, 0, 0], None, "cell value 0.5 is not allowed"),
-        ([1, 1, 0, 0, 0, 0, 0, 0, 0], None, "2 X and 0 O cannot occur"),
-        ([-1, 0, 0, 0, 0, 0, 0, 0, 0], None, "0 X and 1 O cannot occur"),
-        ([1, 0, 0, 0, 0, 0, 0, 0, 0], 0, "player 0 cannot be to move.*pass player=1"),
-        ([0, 0, 0, 0, 0, 0, 0, 0, 0], 1, "player 1 cannot be to move.*pass player=0"),
-        ([1, 1, 1, -1, -1, -1, 0, 0, 0], None, "both X and O have three in a row"),
-        ([1, 1, 1, -1, -1, 0, -1, 0, 0], None, "X has three in a row but O moved after that"),
-        ([-1, -1, -1, 1, 1, 0, 1, 1, 0], None, "O has three in a row but X moved after that"),
+        ([0] * 8, r"a board is 9 numbers.*shape \(8,\)"),
+        ([[0] * 3] * 3, r"a board is 9 numbers.*shape \(3, 3\)"),
+        ([2, 0, 0, 0, 0, 0, 0, 0, 0], "cell value 2 is not allowed"),
+        ([0.5, 0, 0, 0, 0, 0, 0, 0, 0], "cell value 0.5 is not allowed"),
+        ([1, 1, 0, 0, 0, 0, 0, 0, 0], "2 X and 0 O cannot occur"),
+        ([-1, 0, 0, 0, 0, 0, 0, 0, 0], "0 X and 1 O cannot occur"),
+        ([1, 1, 1, -1, -1, -1, 0, 0, 0], "both X and O have three in a row"),
+        ([1, 1, 1, -1, -1, 0, -1, 0, 0], "X has three in a row but O moved after that"),
+        ([-1, -1, -1, 1, 1, 0, 1, 1, 0], "O has three in a row but X moved after that"),
     ],
 )
-def test_from_board_says_what_is_wrong(board, player, message):
+def test_from_board_says_what_is_wrong(board, message):
     with pytest.raises(ValueError, match=message):
-        from_board(board, player)
+        from_board(board)
