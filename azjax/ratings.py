@@ -27,7 +27,7 @@ class Ratings(NamedTuple):
 
     Attributes:
       names: of the `P` players.
-      ratings: `float64 [P]`, relative to the anchor or to the players' average.
+      ratings: `float64 [P]`, relative to the players' average.
       low, high: `float64 [P]`, the ends of the intervals of `ratings`.
       first_move_advantage: what moving first adds to a rating.
       draw_parameter: Davidson's nu; equal players draw `nu / (2 + nu)` of their games.
@@ -130,12 +130,7 @@ def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
 
 
 def fit(
-    names: Sequence[str],
-    first: Any,
-    second: Any,
-    counts: Any,
-    confidence: float = 0.95,
-    anchor: str | None = None,
+    names: Sequence[str], first: Any, second: Any, counts: Any, confidence: float = 0.95
 ) -> Ratings:
     """Fits the ratings of a tournament: Bradley-Terry with draws and the advantage of moving first.
 
@@ -151,20 +146,17 @@ def fit(
       second: `int [M]`, the player who moved second.
       counts: `int [M, 3]`, games that the first mover won, drew and lost.
       confidence: of the intervals.
-      anchor: the player whose rating is 0; by default the ratings average 0.
 
     Raises:
       ValueError: if an argument's shape, type or range is wrong, a player met itself or nobody,
         or groups of players never met.
     """
-    names, anchors = tuple(names), names if anchor is None else [anchor]
+    names = tuple(names)
     _check_confidence(confidence)
-    if unknown := set(anchors) - set(names):
-        raise ValueError(f"the anchor {unknown.pop()!r} is no player: use one of {names}")
     first, second, counts = _check_games(names, first, second, counts)
     mode, covariance = _posterior(_design(len(names), first, second), counts)
-    relative = np.eye(len(mode))  # Takes the anchor's rating from every rating.
-    relative[:-2, [names.index(name) for name in anchors]] -= 1 / len(anchors)
+    relative = np.eye(len(mode))
+    relative[:-2, :-2] -= 1 / len(names)  # Takes the average from every rating.
     centre = ELO_PER_LOGIT * relative @ mode
     errors = ELO_PER_LOGIT * np.sqrt(np.diag(relative @ covariance @ relative.T))
     reach = special.ndtri((1 + confidence) / 2) * errors

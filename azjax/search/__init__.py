@@ -15,11 +15,11 @@ from azjax.search.algorithm import (
     make_result,
     visit_shares,
 )
-from azjax.search.gumbel import Gumbel, considered_visits
-from azjax.search.make import Resumable, Search, make_resumable, make_search
-from azjax.search.puct import PUCT, Terms, puct_action, puct_terms
+from azjax.search.gumbel import Gumbel
+from azjax.search.make import Search, make_resumable, make_search
+from azjax.search.puct import PUCT
 from azjax.search.tree import NEVER, ROOT, Tree
-from azjax.search.uct import UCT, uct_action
+from azjax.search.uct import UCT
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
 
@@ -31,19 +31,13 @@ __all__ = [
     "UCT",
     "Algorithm",
     "Gumbel",
-    "Resumable",
     "Roots",
     "Search",
     "SearchResult",
     "Selection",
-    "Terms",
     "Tree",
-    "considered_visits",
     "make_resumable",
     "make_result",
     "make_search",
-    "puct_action",
-    "puct_terms",
-    "uct_action",
     "visit_shares",
 ]

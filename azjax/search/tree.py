@@ -79,8 +79,8 @@ def new_tree(
     chex.assert_tree_shape_prefix((states, extra), (size,))
     node, edge = (size, num_nodes), (size, num_nodes, num_actions)
 
-    def with_root(root, fill=0):
-        leaf = jnp.full((size, num_nodes, *root.shape[1:]), fill, root.dtype)
+    def with_root(root):
+        leaf = jnp.zeros((size, num_nodes, *root.shape[1:]), root.dtype)
         return leaf.at[:, ROOT].set(root)
 
     make: Any = mctx.Tree

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.search import PUCT, ROOT, Algorithm, Selection, Terms, Tree, puct_action, puct_terms
+from azjax.search import PUCT, ROOT, Algorithm, Selection, Tree
+from azjax.search.puct import Terms, puct_action, puct_terms
 from azjax.search.simulate import Expansion, simulate
 from azjax.search.tree import new_tree
 from azjax.viz.layout import depths_of

@@ -14,7 +14,9 @@ import misere_pile
 from azjax import games
 from azjax.evaluators import rollout_evaluator
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import ALGORITHMS, UCT, considered_visits, make, make_search, uct_action
+from azjax.search import ALGORITHMS, UCT, make, make_search
+from azjax.search.gumbel import considered_visits
+from azjax.search.uct import uct_action
 from reference import Position, uct
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
