@@ -107,9 +107,10 @@ def play_match(
 
     def play_seat(seat):
         key_seat = jax.random.fold_in(key, seat)
-        return _tally(
-            play_games(game, first, second, per_seat, key_seat, seat, openings, progress=progress)
-        )
+        players = game, first, second
+        games = play_games(*players, per_seat, key_seat, seat, openings, progress=progress)
+        wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
+        return Tally(wins, draws, losses, len(np.unique(games.digests)))
 
     return Match(first.name, second.name, play_seat(0), play_seat(1), deterministic)
 
@@ -117,11 +118,6 @@ def play_match(
 def _check_games(num_games: int) -> None:
     if num_games < 1:
         raise ValueError(f"{num_games} games decide nothing: play 1 or more")
-
-
-def _tally(games: Results) -> Tally:
-    wins, draws, losses = (int((games.outcomes == value).sum()) for value in (1, 0, -1))
-    return Tally(wins, draws, losses, len(np.unique(games.digests)))
 
 
 def round_robin(
