@@ -4,6 +4,7 @@ X and O are a blue cross and a vermilion ring, which the colour-blind can tell a
 attributes make a picture complete; the classes let a page adapt it to a dark theme.
 """
 
+import base64
 import dataclasses
 import math
 import os
@@ -26,7 +27,11 @@ _SHOWN = 8  # Boards of a batch that a notebook shows.
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """An SVG picture, the root of an element tree. Notebooks show it; `str` gives its text."""
+    """An SVG picture, the root of an element tree. Notebooks show it; `str` gives its text.
+
+    They show an image within HTML, which they trust whoever ran the notebook; bare SVG they would
+    replace by text until somebody runs it again.
+    """
 
     element: ElementTree.Element
 
@@ -34,7 +39,8 @@ class Drawing:
         """Returns the SVG text."""
         return ElementTree.tostring(self.element, encoding="unicode")
 
-    _repr_svg_ = __str__
+    def _repr_html_(self) -> str:
+        return ElementTree.tostring(as_image(self.element), encoding="unicode", method="html")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an SVG file.
@@ -45,6 +51,13 @@ class Drawing:
         path = pathlib.Path(path)
         check_folder(path)
         path.write_text(str(self) + "\n")
+
+
+def as_image(picture: ElementTree.Element) -> ElementTree.Element:
+    """Wraps an SVG picture into an HTML image, described by the picture's label."""
+    packed = base64.b64encode(ElementTree.tostring(picture)).decode()
+    label = picture.get("aria-label", "")
+    return node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
 
 
 def check_folder(path: pathlib.Path) -> None:
@@ -168,7 +181,8 @@ def draw_states(draw: Callable[[Any], Drawing], states: Any, axes: int) -> str |
     flat = [np.reshape(np.asarray(leaf), (-1, *np.shape(leaf)[axes:])) for leaf in leaves]
     count = len(flat[0])
     pictures = [draw(tree.unflatten(leaf[i] for leaf in flat)) for i in range(min(count, _SHOWN))]
-    return str(pictures[0] if count == 1 else gallery(pictures, rest=count - len(pictures)))
+    shown = pictures[0] if count == 1 else gallery(pictures, rest=count - len(pictures))
+    return shown._repr_html_()
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
@@ -185,13 +199,15 @@ def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int
     if rest:
         parts.append(note(total, height / 2, f"and {rest:,} more"))
         total += 120
-    return canvas(total, height + (24 if captions else 0), *parts)
+    label = "; ".join([*captions, *(picture.get("aria-label", "") for picture in pictures)])
+    return canvas(total, height + (24 if captions else 0), *parts, label=label)
 
 
 def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
     """Makes a text beside a picture, in a grey that is readable on light and on dark."""
     look = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
-    return node("text", look | (style or {}), text)
+    page_own = {"style": "fill: var(--az-muted, #6e7781)"}
+    return node("text", look | page_own | (style or {}), text)
 
 
 def signed(value: float, digits: int = 2) -> str:

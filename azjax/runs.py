@@ -158,6 +158,31 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 
+def newest(game: str) -> pathlib.Path:
+    """Finds the run of a game that was made last and has a checkpoint.
+
+    It looks into `runs/` in the current folder, then in those above it, so that a notebook finds
+    what was trained from the root of the repository.
+
+    Raises:
+      CheckpointError: if there is none.
+    """
+    here = pathlib.Path.cwd()
+    for folder in (here, *here.parents):
+        found = (folder / "runs").glob("*/config.json")
+        for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
+            try:
+                config = read_config(path.parent)
+            except CheckpointError:  # Not a run that could be used.
+                continue
+            if config.game == game and iterations(path.parent):
+                return path.parent
+    raise CheckpointError(
+        f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
+        f"python -m experiments.train --game {game}"
+    )
+
+
 def checkpoints(run_dir: Path) -> pathlib.Path:
     """Returns the folder of a run's checkpoints."""
     return pathlib.Path(run_dir).resolve() / "checkpoints"

@@ -62,7 +62,7 @@ class State(NamedTuple):
             look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
         return drawing.board(cells, (_ROWS, _COLUMNS), LINES, **look)
 
-    def _repr_svg_(self) -> str | None:
+    def _repr_html_(self) -> str | None:
         return drawing.draw_states(State.draw, self, np.ndim(self.player))
 
 

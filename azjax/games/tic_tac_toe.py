@@ -41,7 +41,7 @@ class State(NamedTuple):
         look = {"values": values, "labels": labels, "last": last, "size": size}
         return drawing.board(np.asarray(self.board), (3, 3), LINES, **look)
 
-    def _repr_svg_(self) -> str | None:
+    def _repr_html_(self) -> str | None:
         return drawing.draw_states(State.draw, self, np.ndim(self.player))
 
 

@@ -111,7 +111,7 @@ class SearchResult(NamedTuple):
     tree: Tree
     prior: jax.Array | None = None
 
-    def _repr_svg_(self) -> str | None:
+    def _repr_html_(self) -> str | None:
         """Shows the first positions, with the policy as a heat map; None while tracing."""
         states = getattr(self.tree, "embeddings", None)
         if isinstance(self.action, Tracer) or not hasattr(states, "draw"):
@@ -123,7 +123,8 @@ class SearchResult(NamedTuple):
             pictures.append(state.draw(values=weights, labels=labels))
             value = drawing.signed(float(self.value[row]))
             captions.append(f"plays {self.action[row]}, value {value}")
-        return str(drawing.gallery(pictures, captions, rest=len(self.action) - len(pictures)))
+        rest = len(self.action) - len(pictures)
+        return drawing.gallery(pictures, captions, rest)._repr_html_()
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:

@@ -1,5 +1,6 @@
 """Games of self-play as data, and as a table to read."""
 
+import copy
 import dataclasses
 import functools
 import math
@@ -10,7 +11,7 @@ from xml.etree import ElementTree
 import jax
 import numpy as np
 
-from azjax.drawing import node, signed
+from azjax.drawing import as_image, node, signed
 from azjax.game import Game, State, Step, init_batch, play
 from azjax.player import Player
 from azjax.search import SearchResult, make_search
@@ -159,7 +160,11 @@ class GamesTable:
     element: Element
 
     def _repr_html_(self) -> str:
-        return ElementTree.tostring(self.element, encoding="unicode", method="html")
+        """Writes the table with images in the place of SVG, for which see `Drawing`."""
+        table = copy.deepcopy(self.element)
+        for cell in table.iter("td"):
+            cell[:] = [as_image(child) if child.tag == "svg" else child for child in cell]
+        return ElementTree.tostring(table, encoding="unicode", method="html")
 
 
 _HEADINGS = ("move", "position", "search probabilities", "value", "plays", "outcome")

@@ -1,5 +1,6 @@
 """Boards as pictures: what stands where, in what colour, and nothing that is not in the data."""
 
+import base64
 from xml.etree import ElementTree
 
 import jax
@@ -13,7 +14,14 @@ from azjax.game import init_batch
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import ALGORITHMS, make_search
 
+IMAGE = '<img src="data:image/svg+xml;base64,'
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def svg_of(shown):
+    """The text of the picture that a notebook shows, which is one image."""
+    assert shown.startswith(IMAGE) and shown.count("<") == 1
+    return base64.b64decode(shown.removeprefix(IMAGE).split('"')[0]).decode()
 
 
 def parts(picture, tag, name):
@@ -75,15 +83,23 @@ def test_a_picture_is_saved_or_refused(tmp_path):
 @pytest.mark.parametrize("name", azjax.games.available())
 def test_states_and_batches_show_themselves(name):
     game = azjax.make(name)
-    one, many = game.init()._repr_svg_(), init_batch(game, 100)._repr_svg_()
+    one, many = (svg_of(s._repr_html_()) for s in (game.init(), init_batch(game, 100)))
     assert len(list(ElementTree.fromstring(one).iter(SVG + "svg"))) == 1
     assert len(list(ElementTree.fromstring(many).iter(SVG + "svg"))) == 1 + 8
     assert "and 92 more" in many
 
 
+def test_a_notebook_shows_an_image_described_by_its_label():
+    picture = drawing.board([1, *[0] * 8], (3, 3))
+    assert svg_of(picture._repr_html_()) == str(picture)
+    assert 'alt="board X.. ... ..."' in picture._repr_html_()
+    pair = drawing.gallery([picture, drawing.board([0] * 9, (3, 3))], ['a "b"', "two"])
+    assert 'alt="a &quot;b&quot;; two; board X.. ... ...; board' in pair._repr_html_()
+
+
 def test_a_state_under_tracing_shows_itself_as_text(tic_tac_toe):
     shown = []
-    jax.jit(lambda state: shown.append(state._repr_svg_()))(tic_tac_toe.init())
+    jax.jit(lambda state: shown.append(state._repr_html_()))(tic_tac_toe.init())
     assert shown == [None]
 
 
@@ -105,7 +121,7 @@ def test_search_results_show_themselves(tic_tac_toe, algorithm):
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
     states = init_batch(tic_tac_toe, 20)
     result = search(None, jax.random.split(jax.random.key(0), 20), states)
-    shown = result._repr_svg_()
+    shown = svg_of(result._repr_html_())
     assert f"plays {int(result.action[0])}, value" in shown
     assert "and 16 more" in shown
-    assert result._replace(tree=None)._repr_svg_() is None
+    assert result._replace(tree=None)._repr_html_() is None

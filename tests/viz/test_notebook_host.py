@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from azjax.viz.searches import Request, Searcher
 CELLS = [
     "from azjax.viz.widgets import Explorer\nwidget = Explorer(simulations=12)\nwidget",
 ]
+STORED = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks" / "1_game.ipynb"
 QUIET = {  # Nothing pops up over the notebook, and nothing asks the network for news.
     "@jupyterlab/apputils-extension:notification": {
         "fetchNews": "false",
@@ -35,6 +38,7 @@ def jupyterlab(tmp_path_factory):
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": spec})
     nbformat.write(notebook, folder / "explore.ipynb")
+    shutil.copy(STORED, folder)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -117,3 +121,21 @@ def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, err
     assert explorer.locator("[data-node='0']").count() == 1
     assert "O to move" in explorer.locator(".az-detail").inner_text()
     assert found == []
+
+
+@pytest.mark.slow
+def test_stored_pictures_show_at_once(jupyterlab, browser, errors):
+    """Nobody has run the notebook here, and nobody has said to trust it."""
+    page = browser.new_page(viewport={"width": 1400, "height": 6000})  # All cells are in view.
+    page.set_default_timeout(90_000)
+    found = errors(page)
+    page.goto(f"{jupyterlab}/lab/tree/{STORED.name}")
+    cells = nbformat.read(STORED, as_version=4).cells
+    stored = [
+        o for cell in cells for o in cell.get("outputs", []) if "text/html" in o.get("data", ())
+    ]
+    pictures = page.locator(".jp-OutputArea-output img")
+    pictures.nth(len(stored) - 1).wait_for()
+    assert pictures.count() == len(stored)
+    assert all(pictures.evaluate_all("all => all.map(e => e.naturalWidth)"))
+    assert page.get_by_text("(a picture)").count() == 0 and found == []

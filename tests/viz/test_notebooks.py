@@ -1,5 +1,9 @@
-"""The notebooks run from top to bottom, and what is stored in them was printed by them."""
+"""The notebooks run from top to bottom, and what is stored in them was printed by them.
 
+Widgets are not stored: without the kernel that made them they show nothing.
+"""
+
+import dataclasses
 import os
 import pathlib
 import sys
@@ -8,6 +12,8 @@ import jax
 import nbclient
 import nbformat
 import pytest
+
+from azjax import presets, runs
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -26,19 +32,56 @@ def code(notebook):
 
 
 def kinds(cell):
-    """What kinds of output a cell has; printed text may come in several pieces."""
-    return {tuple(sorted(o.get("data", {}))) or o.get("name") for o in cell.outputs}
+    """What kinds of output a cell has, but widgets; printed text may come in several pieces."""
+    found = {tuple(sorted(o.get("data", {}))) or o.get("name") for o in cell.outputs}
+    return {kind for kind in found if "widget" not in "".join(kind)}
 
 
 def test_there_are_three():
     assert [path.name[0] for path in NOTEBOOKS] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    NOTEBOOKS,
-    ids=lambda path: path.stem,
-)
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+@each_notebook
+def test_what_is_stored_shows_before_anybody_trusts_it(path):
+    """JupyterLab shows text and clean HTML at once, and other kinds only to who ran them."""
+    outputs = [o for cell in code(nbformat.read(path, as_version=4)) for o in cell.outputs]
+    assert {kind for o in outputs for kind in o.get("data", {})} <= {"text/plain", "text/html"}
+    html = [o.data["text/html"] for o in outputs if "text/html" in o.get("data", {})]
+    assert html and all("<img" in text and "<svg" not in text for text in html)
+
+
+def make_run(folder, game="tic_tac_toe", checkpoints=(3,)):
+    """A run as far as finding it goes."""
+    config = presets.smoke(presets.get("default"))
+    runs.create_run(folder, dataclasses.replace(config, game=game))
+    for number in checkpoints:
+        (folder / "checkpoints" / str(number)).mkdir(parents=True)
+
+
+def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
+    (tmp_path / "experiments" / "notebooks").mkdir(parents=True)
+    make_run(tmp_path / "runs" / "older")
+    make_run(tmp_path / "runs" / "newer")
+    make_run(tmp_path / "runs" / "untrained", checkpoints=())
+    make_run(tmp_path / "runs" / "four", "connect_four")
+    (tmp_path / "runs" / "spoiled").mkdir()
+    (tmp_path / "runs" / "spoiled" / "config.json").write_text("{")
+    for age, name in enumerate(["spoiled", "four", "untrained", "newer", "older"]):
+        os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
+    for folder in (tmp_path, tmp_path / "runs", tmp_path / "experiments" / "notebooks"):
+        monkeypatch.chdir(folder)
+        assert runs.newest("tic_tac_toe") == tmp_path / "runs" / "newer"
+    assert runs.newest("connect_four") == tmp_path / "runs" / "four"
+    make_run(tmp_path / "experiments" / "notebooks" / "runs" / "near")
+    assert runs.newest("tic_tac_toe").name == "near"
+    with pytest.raises(runs.CheckpointError, match="there is no run of chess in a folder runs/"):
+        runs.newest("chess")
+
+
+@each_notebook
 @pytest.mark.slow
 def test_a_notebook_runs(path, environment):
     stored = nbformat.read(path, as_version=4)

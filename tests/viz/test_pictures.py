@@ -31,7 +31,7 @@ def test_a_picture_is_the_games_own(name):
     game = games.make(name)
     state, look = game.init(), {"labels": ["a"] * game.num_actions, "last": None}
     assert str(draw_state(game, state, 50, **look)) == str(state.draw(size=50, **look))
-    assert str(draw_state(game, state)) == state._repr_svg_()
+    assert draw_state(game, state)._repr_html_() == state._repr_html_()
 
 
 def test_without_one_it_is_the_text():
@@ -67,7 +67,7 @@ def test_a_tree_of_a_game_without_pictures(searched):
 
 
 def test_a_search_of_a_game_without_pictures_is_shown_as_text(searched):
-    assert searched._repr_svg_() is None
+    assert searched._repr_html_() is None
 
 
 def test_a_game_without_pictures_as_a_table():

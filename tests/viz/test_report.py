@@ -202,7 +202,10 @@ def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
         len([e for e in svg.iter() if e.get("class") == "az-last"]) for svg in first.iter("svg")
     ]
     assert marked == [0, 1, 1, 1, 1]
-    assert table._repr_html_().startswith('<table class="az-games">')
+    shown = table._repr_html_()
+    assert shown.startswith('<table class="az-games">')
+    assert shown.count("<img") == 5 + 6 and "<svg" not in shown  # Which notebooks would take out.
+    assert len(list(table.element.iter("svg"))) == 5 + 6
 
 
 def test_sampled_games_are_games(tic_tac_toe, player):
