@@ -1,7 +1,7 @@
 """Line charts as SVG elements that follow a page's theme, with nothing but this package."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import canvas, node
@@ -10,6 +10,7 @@ _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 496, 40, 204
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00")
 _MOST_TITLES = 60  # Points of a line that tell their numbers.
+_LEAST = 480  # Pixels of width, at which text has 9.
 _LINE = 15  # Between labels, at least.
 
 
@@ -21,6 +22,8 @@ def line_chart(
     log: bool = False,
     unit: str = "",
     x_label: str = "iteration",
+    log_x: bool = False,
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
 ) -> Element:
     """Draws lines over common points, each with its name at its end.
 
@@ -33,6 +36,8 @@ def line_chart(
       log: a logarithmic scale for counts, which has room for 0: log(1 + y).
       unit: what the numbers are counted in, for the labels of the points.
       x_label: what `xs` are.
+      log_x: the same scale for `xs`.
+      bands: a range `[N]`, `[N]` around the line of each name here, drawn as an area.
 
     Raises:
       ValueError: if there are no points, or a line has another number of them than `xs`.
@@ -41,16 +46,19 @@ def line_chart(
         if not xs or len(ys) != len(xs):
             raise ValueError(f"{name!r} has {len(ys)} points for {len(xs)} places: give as many")
     lines = {name: _finite(xs, ys) for name, ys in series.items()}
-    values = [y for line in lines.values() for _, y in line]
+    ranges = {
+        name: [*_finite(xs, low), *_finite(xs, high)[::-1]]
+        for name, (low, high) in (bands or {}).items()
+    }
+    values = [y for line in (*lines.values(), *ranges.values()) for _, y in line]
     ticks = _log_ticks(values) if log else _ticks(min([0, *values]), max(values, default=1))
-    to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT)
-    squash = math.log1p if log else float
-    height = _scale(squash(ticks[0]), squash(ticks[-1]), _BOTTOM, _TOP)
-
-    def to_y(value: float) -> float:
-        return height(squash(value))
-
-    parts = [_axes(title, unit, x_label, xs, ticks, to_x, to_y)]
+    to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
+    to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
+    parts = [_axes(title, unit, x_label, _x_ticks(xs, log_x), ticks, to_x, to_y)]
+    for i, name in enumerate(lines):
+        if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
+            look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
+            parts.append(node("path", {"d": _path(outline) + "Z", "class": "az-band"} | look))
     ends = [to_y(line[-1][1]) for line in lines.values() if line]
     labels = iter(_spread(ends))
     for i, (name, line) in enumerate(lines.items()):
@@ -60,8 +68,14 @@ def line_chart(
             parts.append(_line(name, i, places, said, next(labels)))
     picture = canvas(_WIDTH, _HEIGHT, *parts, label=title).element
     picture.set("class", "az-chart")
-    picture.set("style", "max-width: 100%; height: auto")
+    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {_WIDTH}px; height: auto")
     return picture
+
+
+def side_by_side(charts: Iterable[Element]) -> Element:
+    """Lays charts out in columns. On a phone each scrolls, so that its text stays legible."""
+    boxes = [node("div", {"class": "az-scroll", "tabindex": 0}, chart) for chart in charts]
+    return node("div", {"class": "az-charts"}, *boxes)
 
 
 def _finite(xs, ys) -> list[tuple[float, float]]:
@@ -70,11 +84,13 @@ def _finite(xs, ys) -> list[tuple[float, float]]:
     ]
 
 
-def _scale(low: float, high: float, start: float, end: float):
+def _scale(low: float, high: float, start: float, end: float, log: bool = False):
     """Maps `low` to `start` and `high` to `end`; everything to the middle if they are equal."""
+    squash = math.log1p if log else float
     if low == high:
         return lambda value: (start + end) / 2
-    return lambda value: start + (value - low) / (high - low) * (end - start)
+    stretch = (end - start) / (squash(high) - squash(low))
+    return lambda value: start + (squash(value) - squash(low)) * stretch
 
 
 def _ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -96,7 +112,14 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
     return [0.0, *powers, *([m * last for m in (1, 2, 5, 10) if m * last >= top][:1])]
 
 
-def _axes(title, unit, x_label, xs, ticks, to_x, to_y) -> Element:
+def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
+    """Whole numbers within the range, or its start."""
+    powers = [0, *(m * 10**k for k in range(10) for m in (1, 2, 5))]
+    ticks = powers if log else _ticks(xs[0], xs[-1], 6)
+    return [x for x in ticks if xs[0] <= x <= xs[-1] and x == int(x)] or [xs[0]]
+
+
+def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
     parts = [_text(_LEFT - 44, 18, title, size=13, weight=600)]
     if unit:
         parts[0].append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
@@ -106,20 +129,17 @@ def _axes(title, unit, x_label, xs, ticks, to_x, to_y) -> Element:
         parts.append(node("line", {"x1": _LEFT, "x2": _RIGHT, "y1": y, "y2": y} | look))
         if tick == ticks[-1] or to_y(tick) - to_y(ticks[-1]) > 12:
             parts.append(_text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True))
-    whole = [x for x in _ticks(xs[0], xs[-1], 6) if xs[0] <= x <= xs[-1] and x == int(x)]
-    for x in whole or [xs[0]]:
+    for x in x_ticks:
         parts.append(_text(to_x(x), _BOTTOM + 16, _number(x), anchor="middle", faint=True))
-    parts.append(_text(_RIGHT + 10, _BOTTOM + 16, x_label, faint=True))
+    parts.append(_text(_RIGHT + 24, _BOTTOM + 16, x_label, faint=True))
     return node("g", None, *parts)
 
 
 def _line(name: str, index: int, places, said: list[str], label_y: float) -> Element:
-    number = index % len(_COLORS) + 1
-    color = f"var(--az-series-{number}, {_COLORS[number - 1]})"
-    d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    color = _color(index)
     look = {"fill": "none", "stroke-width": 2, "stroke-linejoin": "round"}
     look |= {"stroke-linecap": "round", "style": f"stroke: {color}"}
-    parts = [node("path", {"d": d} | look)]
+    parts = [node("path", {"d": _path(places)} | look)]
     if len(places) == 1:
         parts.append(_dot(places[0], 3, color))
     stride = -(-len(places) // _MOST_TITLES)
@@ -129,6 +149,15 @@ def _line(name: str, index: int, places, said: list[str], label_y: float) -> Ele
     label = _text(places[-1][0] + 10, label_y + 4, name)
     label.set("style", f"fill: {color}")
     return node("g", {"class": "az-series"}, *parts, label)
+
+
+def _color(index: int) -> str:
+    number = index % len(_COLORS) + 1
+    return f"var(--az-series-{number}, {_COLORS[number - 1]})"
+
+
+def _path(places) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
 def _dot(place, radius: float, color: str) -> Element:

@@ -20,7 +20,7 @@ from azjax.oracle import Solution
 from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
-from azjax.viz.chart import line_chart
+from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_table, sample_games
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
@@ -115,10 +115,10 @@ def _curves(records: list[dict]) -> list[Section]:
             charts.append(line_chart(title, xs, lines, log=log, unit=unit))
     intro = (
         "Blunders are positions where the raw network's move throws away value; losing lines are "
-        "complete games that it loses, over every reply of the opponent. Point at a line for its "
-        "numbers."
+        "complete games that it loses to some opponent: every reply is tried. Point at a line for "
+        "its numbers."
     )
-    return [Section("Training", intro, element=node("div", {"class": "az-charts"}, *charts))]
+    return [Section("Training", intro, element=side_by_side(charts))]
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:

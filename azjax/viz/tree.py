@@ -15,7 +15,11 @@ SPACING, LEVEL = 64, 128  # Pixels between siblings, and between plies.
 BOARD = 44
 _BOX, _HEIGHT = 56, 102
 _PLAYERS = ("X", "O")
-_EDGE, _INK, _FAINT = "#8c959f", "#24292f", "#57606a"
+_EDGE, _INK, _FAINT, _PAPER, _PANEL = "#8c959f", "#24292f", "#57606a", "#ffffff", "#f6f8fa"
+_VARIABLES = {  # What a page calls these colours, which it may have in light and in dark.
+    **{COLOR_X: "x", COLOR_O: "o", _EDGE: "control", _INK: "ink", _FAINT: "muted"},
+    **{_PAPER: "paper", _PANEL: "panel"},
+}
 _BORDERS = (COLOR_X, COLOR_O)
 
 
@@ -131,8 +135,8 @@ def draw_tree(
     caption = _caption(nodes)
     width = max(max(x.values()) + _BOX / 2 + 8, 7.0 * len(caption))
     height = max(y.values()) + _HEIGHT + 44
-    text = _text(8, height - 10, caption, {"fill": _FAINT, "font-size": 13})
-    paper = node("rect", {"width": width, "height": height, "fill": "#ffffff", "rx": 6})
+    text = _text(8, height - 10, caption, _look(fill=_FAINT) | {"font-size": 13})
+    paper = node("rect", {"width": width, "height": height, "rx": 6} | _look(fill=_PAPER))
     return canvas(width, height, paper, *edges, *boxes, text, label=caption)
 
 
@@ -150,17 +154,16 @@ def _caption(nodes: Nodes) -> str:
 def _edge(x1, y1, x2, y2, share):
     start, middle = y1 + _HEIGHT, (y1 + _HEIGHT + y2) / 2
     path = f"M{x1:.1f} {start:.1f}C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
-    return node(
-        "path", {"d": path, "fill": "none", "stroke": _EDGE, "stroke-width": 1 + 6 * float(share)}
-    )
+    look = {"fill": "none", "stroke-width": 1 + 6 * float(share)} | _look(stroke=_EDGE)
+    return node("path", {"d": path} | look)
 
 
 def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: float, y: float):
     """One node: a border that tells who is to move, the board, and three numbers."""
     state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
     player, over = int(game.player(state)), bool(game.is_over(state))
-    border = {"width": _BOX, "height": _HEIGHT, "fill": "#f6f8fa", "rx": (2, 12)[player]}
-    border |= {"stroke": _FAINT if over else _BORDERS[player], "stroke-width": 1.5}
+    border = {"width": _BOX, "height": _HEIGHT, "rx": (2, 12)[player], "stroke-width": 1.5}
+    border |= _look(fill=_PANEL, stroke=_FAINT if over else _BORDERS[player])
     last = int(nodes.actions[i]) if i else None
     picture = draw_state(game, state, BOARD, last=last).element
     place = {"x": (_BOX - BOARD) / 2, "y": 5, "width": BOARD, "height": BOARD}
@@ -173,7 +176,7 @@ def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: fl
         for n, line in enumerate(lines)
     ]
     if i in nodes.hidden:
-        more = {"text-anchor": "middle", "fill": _FAINT, "font-size": 9}
+        more = {"text-anchor": "middle", "font-size": 9} | _look(fill=_FAINT)
         texts.append(_text(_BOX / 2, _HEIGHT - 4, f"+{nodes.hidden[i]} below", more))
     title = node("title", None, _sentence(nodes, i, _PLAYERS[player], over))
     place = {"transform": f"translate({x - _BOX / 2:.1f} {y:.1f})"}
@@ -186,7 +189,13 @@ def _sentence(nodes: Nodes, i: int, player: str, over: bool) -> str:
 
 
 def _text(x, y, text, style):
-    return node("text", {"x": x, "y": y, "font-size": 10, "fill": _INK} | style, text)
+    return node("text", {"x": x, "y": y, "font-size": 10} | _look(fill=_INK) | style, text)
+
+
+def _look(**colors: str) -> dict[str, str]:
+    """Attributes of these colours, for which a page's own stand in."""
+    style = (f"{name}: var(--az-{_VARIABLES[color]}, {color})" for name, color in colors.items())
+    return colors | {"style": "; ".join(style)}
 
 
 def graphviz(

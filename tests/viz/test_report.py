@@ -21,7 +21,7 @@ from azjax.game import init_batch
 from azjax.games import connect_four
 from azjax.player import Player
 from azjax.viz import atlas, film
-from azjax.viz.chart import line_chart
+from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import Move, analyse, finish_game, games_table, sample_games
 from azjax.viz.report import write_report
 from experiments import report
@@ -136,6 +136,31 @@ def test_charts_of_any_numbers_stay_inside(xs, ys, points, log):
     [d] = paths(chart)
     assert len(heights(d)) == points
     assert all(39 <= y <= 205 for y in heights(d))
+
+
+def test_a_chart_may_have_a_logarithmic_axis_and_ranges():
+    xs, lines = [0, 1, 3, 10], {"y": [1.0, 2, 2, 1], "z": [0, 0, 0, 0]}
+    bands = {"y": ([0.5, 1, 1, 0.5], [1.5, 4, 2.5, 1.5])}
+    chart = line_chart("Any", xs, lines, log_x=True, x_label="C", bands=bands)
+    assert {"0", "1", "2", "5", "10", "C", "4"} <= set(texts(chart))
+    band, line, _ = paths(chart)
+    assert band.endswith("Z") and len(heights(band)) == 2 * len(heights(line))
+    upper, lower = heights(band)[4:][::-1], heights(band)[:4]
+    assert all(low > y > high for low, y, high in zip(lower, heights(line), upper, strict=True))
+    places = [float(x) for x in re.findall(r"[ML]([\d.]+) ", line)]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)  # log(1 + x)
+    at = {"".join(e.itertext()): float(e.get("x")) for e in chart.iter("text")}
+    assert at["C"] - at["10"] > 20  # The name of the axis begins beside its last number.
+
+
+def test_charts_scroll_one_by_one_where_they_would_be_too_small_to_read():
+    one = line_chart("Any", [1, 2], {"y": [1, 2]})
+    grid = side_by_side([one, one])
+    assert [box.get("class") for box in grid] == ["az-scroll"] * 2
+    assert {box.get("tabindex") for box in grid} == {"0"}  # By the keyboard, too.
+    least = int(re.findall(r"min-width: (\d+)px", one.get("style", ""))[0])
+    smallest = min(float(e.get("font-size", 0)) for e in one.iter("text"))
+    assert smallest * least / float(one.get("width", 0)) >= 9
 
 
 def test_labels_of_lines_that_end_together_stand_apart():

@@ -112,6 +112,20 @@ def test_hidden_children_are_counted(tic_tac_toe, result):
     assert f"+{int((result.tree.children_index[0, 0] >= 0).sum())} below" in picture
 
 
+def test_a_page_may_set_every_colour(tic_tac_toe, result):
+    """Those of the boards by their classes, those around them by its variables."""
+    tree = draw_tree(tic_tac_toe, result, max_nodes=3).element
+    boards = {part for board in tree.iter("svg") if board is not tree for part in board.iter()}
+    colored = 0
+    for part in set(tree.iter()) - boards:
+        for name in ("fill", "stroke"):
+            if part.get(name, "none") != "none":
+                assert f"{name}: var(--az-" in part.get("style", "")
+                assert f", {part.get(name)})" in part.get("style", "")
+                colored += 1
+    assert colored > 15
+
+
 def test_graphviz_reads_what_is_written_for_it(tic_tac_toe, result):
     text = graphviz(tic_tac_toe, result, max_nodes=20)
     assert len(re.findall(r"->", text)) == 19
