@@ -1,4 +1,4 @@
-"""`python -m experiments.lecture --out DIR`: all experiments, as tables, plots and one page."""
+"""`python -m experiments.lecture --out DIR`: all experiments, as tables and charts on one page."""
 
 import time
 
@@ -10,7 +10,6 @@ if __name__ == "__main__":
 
 import dataclasses
 import functools
-import importlib.util
 import pathlib
 import sys
 import tempfile
@@ -21,8 +20,9 @@ from azjax.certificate import device_name, versions
 from azjax.files import write_json
 from azjax.settings import check_range
 from experiments import console
-from experiments.lecture import exploration, integration, learning, matches, network
-from experiments.lecture.setup import Experiment, Setup, make_setup
+from experiments.lecture import exploration, integration, learning, matches, network, steps
+from experiments.lecture.page import Page
+from experiments.lecture.setup import Experiment, make_setup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Options:
     """Makes the experiments of a lecture on Monte Carlo tree search again, at scale."""
 
     out: pathlib.Path
-    """Folder for index.html, its pictures and results.json; made if it is not there."""
+    """Folder for index.html and results.json; made if it is not there."""
     quick: bool = False
     """Fewer games and searches: one minute in place of several."""
     run_dir: pathlib.Path | None = None
@@ -46,7 +46,9 @@ def _experiments(options: Options) -> tuple[Experiment, ...]:
     """In the order of the page."""
     compute_network = functools.partial(network.compute, run_dir=options.run_dir)
     learn, constant = "Learning from game to game", "The exploration constant"
+    walk = "A search, step by step"
     return (
+        Experiment(walk, steps.compute, steps.show, counts=False),
         Experiment("All games", matches.count_all, matches.show_all),
         Experiment("The UCB1 bonus", exploration.compute_bound, exploration.show_bound),
         Experiment("Who beats whom", matches.play_all, matches.show_matches, 5),
@@ -60,8 +62,6 @@ def _experiments(options: Options) -> tuple[Experiment, ...]:
 
 def run(options: Options) -> int:
     """Computes everything, two experiments at a time, and writes the page."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("the plots need matplotlib: pip install 'azjax[plots]'")
     if options.run_dir is not None:
         runs.read_config(options.run_dir)
     _check_writable(options.out)
@@ -85,7 +85,7 @@ def run(options: Options) -> int:
             started = {e.title: pool.submit(compute, e) for e in order}
             computed = {title: future.result() for title, future in started.items()}
     interrupts.now.outcome = "perhaps not all was written"
-    path = _write(options, setup, experiments, computed)
+    path = _write(options, experiments, computed)
     for experiment in experiments:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
     print(f"{time.time() - _STARTED:6.1f} s  the whole process\npage: {path}")
@@ -99,14 +99,13 @@ def _check_writable(folder: pathlib.Path) -> None:
         pass
 
 
-def _write(options: Options, setup: Setup, experiments, computed) -> pathlib.Path:
-    from experiments.lecture.page import Page  # Matplotlib takes a while to import.
-
+def _write(options: Options, experiments, computed) -> pathlib.Path:
     page = Page("Monte Carlo tree search, the lecture's experiments at scale")
+    page.heading("What this is")
     said = ", ".join(f"{name} {version}" for name, version in versions().items())
     page.text(
-        "A lecture's players, made again as batched functions, play thousands of games in place "
-        "of a hundred. Every count of the lecture stands beside ours. "
+        "A lecture's search, shown step by step, and its experiments, made again with batched "
+        "functions. Every count of the lecture stands beside ours, with how many games ours is of. "
         + ("This is the quick version. " if options.quick else "")
         + f"Seed {options.seed}; {device_name()}; {said}."
     )
@@ -114,7 +113,7 @@ def _write(options: Options, setup: Setup, experiments, computed) -> pathlib.Pat
         page.heading(experiment.title)
         experiment.show(computed[experiment.title][0], page)
     path = page.write(options.out)
-    results = {e.title: computed[e.title][0] for e in experiments}
+    results = {e.title: computed[e.title][0] for e in experiments if e.counts}
     write_json(options.out / "results.json", results)
     return path
 

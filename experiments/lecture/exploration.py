@@ -3,16 +3,21 @@
 import functools
 import math
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import games
+from azjax import games, ratings
 from azjax.arena import play_games
+from azjax.drawing import gallery
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
+from azjax.games.tic_tac_toe import from_board
+from azjax.ratings import Interval
 from azjax.search import UCT
+from azjax.viz.chart import line_chart
 from experiments.lecture.setup import (
     ROOT_2,
     Setup,
@@ -25,9 +30,22 @@ from experiments.lecture.setup import (
 BUDGETS = (50, 200, 500, 1_000, 5_000)
 # The lecture's single searches: simulations, and the move played, as row and column.
 LECTURE_MOVES = ((10, (1, 0)), (250, (2, 2)), (500, (1, 1)), (1_000, (1, 1)))
+# Of its worked example: step, node, bound; outcomes added up, visits of parent and of node.
+LECTURE_BOUNDS = (
+    ("2.1", "S1", 20.0, 20, 1, 1),
+    ("3.1", "S1", 21.67, 20, 2, 1),
+    ("3.1", "S2", 11.67, 10, 2, 1),
+    ("4.1", "S1", 11.48, 20, 3, 2),
+    ("4.1", "S2", 12.10, 10, 3, 1),
+)
 CONSTANTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, ROOT_2, 2.0, 3.0, 5.0, 10.0)
-
-
+_OPPONENTS = ("random", "minimax")  # The first moves first, the other second.
+_CURVES = {
+    "random": "Points lost to Random, per game",
+    "minimax": "Points lost to Minimax, per game",
+    "moves in use": "Moves in use at the root, exp of entropy",
+    "mean depth": "Mean depth of the tree",
+}
 _ROOM = 1_000  # Simulations that most searches here have room for.
 
 
@@ -85,22 +103,11 @@ def show_visits(results: dict, page) -> None:
     """Heat maps, and how often each cell is played."""
     page.text(
         "Each map is scaled to its most visited cell. Above: one search, as in the lecture. "
-        "Below: the mean of several. With few simulations chance decides; the centre, then the "
-        "corners, come out with more."
+        "Below: the mean of several."
     )
-    panels = page.axes(
-        "visits", "Root visits from the empty board.", columns=len(BUDGETS), rows=2, size=(1.8, 2.0)
-    )
-    for column, row in enumerate(results["maps"]):
-        for line, name in enumerate(("one", "mean")):
-            visits = np.array(row[name]).reshape(3, 3)
-            axes = panels[line * len(BUDGETS) + column]
-            axes.imshow(visits / visits.max(), cmap="viridis", vmin=0, vmax=1)
-            axes.set(xticks=[], yticks=[], title=f"{row['simulations']:,}" if not line else "")
-            for cell, count in enumerate(visits.ravel()):
-                bright = count < 0.6 * visits.max()
-                axes.text(cell % 3, cell // 3, f"{count:,.0f}", ha="center", va="center",
-                          fontsize=7, color="white" if bright else "black")  # fmt: skip
+    for name, whose in (("one", "one search"), ("mean", "the mean of several")):
+        maps = [_draw_visits(np.array(row[name]), row["simulations"]) for row in results["maps"]]
+        page.figure(f"Root visits from the empty board, {whose}.", *maps)
     rows = []
     for row in results["moves"]:
         shares = np.array(row["shares"])
@@ -117,13 +124,19 @@ def show_visits(results: dict, page) -> None:
     )  # fmt: skip
 
 
+def _draw_visits(visits: np.ndarray, simulations: int) -> Element:
+    labels = [f"{count:,.0f}" for count in visits]
+    picture = from_board([0] * 9).draw(values=visits / visits.max(), labels=labels, size=150)
+    return gallery([picture], [f"{simulations:,} simulations"]).element
+
+
 def compute_constant(setup: Setup) -> dict:
     """Strength, spread and depth against the exploration constant."""
     budgets = setup.choose((10, 30, 100), (10, 50))
     constants = setup.choose(CONSTANTS, (0.0, 0.35, ROOT_2, 10.0))
     num_games, trees = setup.choose(2_048, 256), setup.choose(256, 64)
     run, key, rows = _search(_ROOM), setup.key("constant"), []
-    opponents = {"random": random_player(), "minimax": searcher("minimax")}
+    opponents = dict(zip(_OPPONENTS, (random_player(), searcher("minimax")), strict=True))
     for budget in budgets:
         for number, constant in enumerate(constants):
             key_row = jax.random.fold_in(jax.random.fold_in(key, budget), number)
@@ -148,87 +161,76 @@ def _shape(visits: np.ndarray, depths: np.ndarray) -> dict:
     reached = np.where(depths >= 0, depths, 0)
     return {
         "moves in use": float(np.exp(entropy).mean()),
-        "largest share": float(shares.max(axis=1).mean()),
         "mean depth": float((reached.sum(axis=1) / (depths > 0).sum(axis=1)).mean()),
-        "deepest": float(depths.max(axis=1).mean()),
     }
 
 
 def show_constant(results: dict, page) -> None:
-    """The U-shaped curves, and the shape of the trees."""
+    """The curves of strength, what can be said of them, and the shape of the trees."""
     page.text(
         f"Points lost per game (a draw is half a point), {results['games']:,} games for every dot: "
         "against Random moving first, and against Minimax moving second, where a draw, half a "
-        "point, is all there is to have. Too little exploration settles on what the first "
-        "rollouts happened to favour; too much never refines the best line: with enough "
-        "simulations the curve is a U. With 10, every move is tried about once, whatever C is."
+        "point, is all there is to have. The lecture expects a U: too little exploration settles "
+        "on what the first rollouts happened to favour, too much never refines the best line."
     )
-    panels = page.axes(
-        "constant", "Strength and shape of the tree against the exploration constant C "
-        "(at the left edge: 0). Dotted: √2.", columns=2, rows=2,
-    )  # fmt: skip
-    names = ("random", "minimax", "moves in use", "mean depth")
-    titles = ("points lost to Random, per game", "points lost to Minimax, per game",
-              "moves in use at the root (exp of entropy)", "mean depth of the tree")  # fmt: skip
-    for axes, name, title in zip(panels, names, titles, strict=True):
+    constants = list(dict.fromkeys(row["constant"] for row in results["rows"]))
+    charts, verdicts = [], []
+    for name, title in _CURVES.items():
+        lines, bands = {}, {}
         for budget in dict.fromkeys(row["simulations"] for row in results["rows"]):
             rows = [row for row in results["rows"] if row["simulations"] == budget]
-            values = [
-                _lost(row[name]) if isinstance(row[name], list) else row[name] for row in rows
-            ]
-            axes.plot([max(row["constant"], 0.05) for row in rows], values, "o-", markersize=3,
-                      label=f"{budget} simulations")  # fmt: skip
-        axes.axvline(ROOT_2, color="black", linestyle=":", linewidth=1)
-        axes.set(xscale="log", title=title, xlabel="C")
-    panels[0].legend(fontsize=8)
-    best = {}
-    for row in results["rows"]:
-        lost = _lost(row["random"]) + _lost(row["minimax"])
-        budget = row["simulations"]
-        if budget not in best or lost < best[budget][0]:
-            best[budget] = lost, row["constant"]
-    page.table(
-        (
-            "simulations",
-            "best C of those tried (where the curve is flat, by chance)",
-            "points lost to both with it",
-        ),
-        [(f"{n:,}", f"{constant:.2f}", f"{lost:.3f}") for n, (lost, constant) in best.items()],
+            found = [_interval(row[name]) for row in rows]
+            lines[f"{budget} simulations"] = [interval.estimate for interval in found]
+            bands[f"{budget} simulations"] = [i.low for i in found], [i.high for i in found]
+            if name in _OPPONENTS:
+                verdicts.append((name, budget, *_judge(constants, found)))
+        charts.append(line_chart(title, constants, lines, x_label="C", log_x=True, bands=bands))
+    page.charts(
+        "Strength, with 95% intervals, and the shape of the tree against the constant C, on a "
+        "logarithmic scale with room for 0.",
+        *charts,
     )
+    titles = ("against", "simulations", "best C of those tried", "points lost with it", "a U?")
+    page.table(titles, verdicts)
 
 
-def _lost(counts: list[int]) -> float:
-    return (counts[1] / 2 + counts[2]) / sum(counts)
+def _judge(constants: list[float], lost: list[Interval]) -> tuple[str, ...]:
+    """Says where a curve is lowest, and whether both its ends are higher by more than chance."""
+    best = min(range(len(lost)), key=lambda i: lost[i].estimate)
+    ends = {"too little exploration": lost[0], "too much exploration": lost[-1]}
+    costs = [what for what, end in ends.items() if end.low > lost[best].high]
+    said = ["no: neither end loses", f"no: only {''.join(costs)} loses", "yes: both ends lose"]
+    interval = f"{lost[best].estimate:.3f} [{lost[best].low:.3f}, {lost[best].high:.3f}]"
+    return f"{constants[best]:.2f}", interval, f"{said[len(costs)]} more than chance explains"
+
+
+def _interval(found: list[int] | float) -> Interval:
+    """Points lost per game, from games by their outcome for the opponent; a mean as it is."""
+    if not isinstance(found, list):
+        return Interval(found, found, found)
+    losses, draws, wins = found
+    return ratings.mean_score(wins, draws, losses)
 
 
 def compute_bound(setup: Setup) -> dict:
     """The lecture's worked example of UCB1."""
     del setup
-
-    def bound(total, parent, visits):
-        return total / visits + 2 * math.sqrt(math.log(parent) / visits)
-
-    return {
-        "example": [
-            {"step": "2.1", "node": "S1", "lecture": 20.0, "ours": bound(20, 1, 1)},
-            {"step": "3.1", "node": "S1", "lecture": 21.67, "ours": bound(20, 2, 1)},
-            {"step": "3.1", "node": "S2", "lecture": 11.67, "ours": bound(10, 2, 1)},
-            {"step": "4.1", "node": "S1", "lecture": 11.48, "ours": bound(20, 3, 2)},
-            {"step": "4.1", "node": "S2", "lecture": 12.10, "ours": bound(10, 3, 1)},
-        ]
-    }
+    example = []
+    for step, name, lecture, total, parent, visits in LECTURE_BOUNDS:
+        ours = total / visits + 2 * math.sqrt(math.log(parent) / visits)
+        example.append({"step": step, "node": name, "lecture": lecture, "ours": ours})
+    return {"example": example}
 
 
 def show_bound(results: dict, page) -> None:
-    """The surface of the bonus, and the worked example."""
+    """The bonus, and the worked example."""
     page.text("The bonus C √(ln N / n) that UCB1 adds to a mean, for C = √2.")
-    panels = page.axes("bound", "The bonus for 10 and for 100 visits of the parent.", columns=2)
-    for axes, most in zip(panels, (10, 100), strict=True):
-        visits = np.arange(1, most + 1)
-        surface = ROOT_2 * np.sqrt(np.log(visits)[None, :] / visits[:, None])
-        shown = axes.contourf(visits, visits, surface, cmap="viridis")
-        axes.figure.colorbar(shown, ax=axes)
-        axes.set(xlabel="N, visits of the parent", ylabel="n, visits of the child")
+    visits = list(range(1, 101))
+    lines = {f"n = {n}": [ROOT_2 * math.sqrt(math.log(v) / n) for v in visits] for n in (1, 3, 10)}
+    page.charts(
+        "For visits N of the parent, and n of the child.",
+        line_chart("The bonus of UCB1", visits, lines, x_label="N", log_x=True),
+    )
     rows = []
     for row in results["example"]:
         same = "yes" if abs(row["ours"] - row["lecture"]) < 0.01 else "no"
@@ -237,6 +239,5 @@ def show_bound(results: dict, page) -> None:
     page.table(("step", "node", "lecture", "ours", "equal"), rows)
     page.text(
         "The last outcome of S1 is 0, so that its mean is 10 after two visits: "
-        "10 + 2√(ln 3 / 2) = 11.48.",
-        small=True,
+        "10 + 2√(ln 3 / 2) = 11.48."
     )

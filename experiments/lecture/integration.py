@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Setup
 
 # The lecture's estimates of the integral of sin over [0, pi], by the number of samples.
@@ -80,24 +81,18 @@ def show(results: dict, page) -> None:
          "lecture − 2, in σ/√n"),
         rows,
     )  # fmt: skip
-    left, right = page.axes(
-        "integration",
-        "Left: 500 samples of one estimate. Right: how that estimate converges, and between "
-        "which values 95% of all estimates lie.",
-        columns=2,
-    )
-    x = math.pi * np.array(results["samples"])
-    curve = np.linspace(0, math.pi, 200)
-    left.vlines(x, 0, np.sin(x), color="#bdbdbd", linewidth=0.5)
-    left.plot(x, np.sin(x), ".", markersize=3, color="#2166ac")
-    left.plot(curve, np.sin(curve), color="black", linewidth=1)
-    left.set(title="samples", xlabel="x", ylabel="sin x")
-    low, middle, high = results["quantiles"]
-    n = np.arange(1, len(low) + 1)
-    right.fill_between(n, low, high, color="#2166ac", alpha=0.15, label="95% of all")
-    right.plot(n, middle, color="#2166ac", linewidth=1, label="median")
-    right.plot(n, results["path"], color="#d6604d", linewidth=1, label="the one on the left")
-    right.plot(500, LECTURE_PATH, "k*", label=f"the lecture's end, {LECTURE_PATH:.3f}")
-    right.axhline(TRUTH, color="black", linestyle="--", linewidth=1)
-    right.set(title="convergence", xlabel="samples", ylabel="estimate", ylim=(1.4, 2.6))
-    right.legend(fontsize=8)
+    n, (low, middle, high) = list(range(1, 501)), results["quantiles"]
+    x = np.repeat(math.pi * np.sort(results["samples"][:100]), 3)  # Up to the curve, and back.
+    heights = {"sin x": (np.sin(x) * np.tile([0, 1, 0], 100)).tolist()}
+    lines = {
+        "median": middle,
+        "the one": results["path"],
+        f"lecture's end {LECTURE_PATH:.3f}": [*[None] * 499, LECTURE_PATH],
+    }
+    page.charts(
+        "The heights of the first 100 samples of one estimate, and how it converges, first to "
+        "last, within the range of 95% of all.",
+        line_chart("Samples", x.tolist(), heights, x_label="x"),
+        line_chart("Convergence", n[9:], {k: v[9:] for k, v in lines.items()},
+                   x_label="samples", bands={"median": (low[9:], high[9:])}),
+    )  # fmt: skip

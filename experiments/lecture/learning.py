@@ -1,12 +1,14 @@
 """The player that remembers: the lecture's "learner", over hundreds of games in a row."""
 
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 import jax
 import numpy as np
 
 from azjax.agents import Agent
 from azjax.arena import play_games
+from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Order, Setup, classic, learner, searcher
 
 
@@ -27,6 +29,7 @@ SERIES = (
     Series(50, "minimax", 375, (0, 375, 0)),
 )
 _LECTURE_CROSSING = 75  # Games that the thinker is ahead, by the lecture's picture.
+_ENOUGH = 100  # Learners, for a range that holds 99% of them.
 _WINDOW = 10  # Games over which scores are averaged to find the crossing.
 ORDERS: tuple[Order, ...] = ("last", "random")  # The lecture's learner: the last first.
 
@@ -90,13 +93,14 @@ def _smooth(per_game: np.ndarray) -> np.ndarray:
 
 def show(results: list[dict], page) -> None:
     """The table of counts, and the running averages."""
+    learners = results[0]["learners"]
     page.text(
         "The learner moves first and keeps its statistics, keyed by position, for all moves and "
         "games of a series. The lecture shows one learner's history; we show "
-        f"{results[0]['learners']} independent ones, vmapped: the mean of their counts, and the "
-        "range that holds 99% of them. A count of the lecture is compatible if it lies in all "
-        "three ranges. The lecture's learner tries untried moves from the last cell to the "
-        "first (it pops a list) and, of equally visited moves, plays the one tried first."
+        f"{learners} independent ones, vmapped: the mean of their counts, and the range between "
+        "their quantiles of 0.5% and 99.5%. A count of the lecture is compatible if it lies in all "
+        "three ranges. The lecture's learner tries untried moves from the last cell to the first "
+        "(it pops a list) and, of equally visited moves, plays the one tried first."
     )
     rows = []
     for row in results:
@@ -110,48 +114,41 @@ def show(results: list[dict], page) -> None:
             " / ".join(map(str, series.lecture)),
             " / ".join(f"{mean:.1f}" for mean in row["mean counts"]),
             " / ".join(f"{low:.0f}–{high:.0f}" for low, high in ranges),
-            ("yes" if all(fits) else "no") if row["learners"] >= 100 else "–",
+            ("yes" if all(fits) else "no") if learners >= _ENOUGH
+            else f"– such a range needs {_ENOUGH} learners, not {learners}",
         ))  # fmt: skip
     page.table(
-        ("pairing", "order of expansion", "lecture: won / drawn / lost", "our mean", "99% range",
-         "compatible"),
+        ("pairing", "order of expansion", "lecture: won / drawn / lost", "our mean",
+         "range", "compatible"),
         rows,
     )  # fmt: skip
     lecture_like = [row for row in results if row["order"] == "last"]
-    panels = page.axes(
-        "learning",
+    thinker = next(row for row in lecture_like if row["series"]["opponent"] == "MCTS(40)")
+    smooth = _smooth(np.array(thinker["per game"])).tolist()
+    page.charts(
         "Running average of the learner's score (1 = won, 0 = drawn, −1 = lost), the mean of all "
-        "learners and the range of 95% of them; dotted: the lecture's last value.",
-        columns=3,
-        rows=2,
-        size=(3.6, 2.8),
-    )
-    for axes, row in zip(panels, lecture_like, strict=False):
-        series = Series(*row["series"].values())
-        games = np.arange(1, series.games + 1)
-        axes.fill_between(games, *row["running range"], color="#2166ac", alpha=0.15)
-        axes.plot(games, row["running"], color="#2166ac", label="learner")
-        axes.plot(games, -np.array(row["running"]), color="#d6604d", label=series.opponent)
-        won, drawn, lost = series.lecture
-        axes.axhline((won - lost) / series.games, color="black", linestyle=":", linewidth=1)
-        axes.axhline(0, color="black", linewidth=0.5)
-        axes.set(title=f"learner({series.simulations}) – {series.opponent}", xlabel="game")
-        axes.set_ylim(-1, 1)
-        axes.legend(fontsize=8)
-    _show_crossing(next(r for r in lecture_like if r["series"]["opponent"] == "MCTS(40)"), panels)
+        "learners and their quantiles of 2.5% and 97.5%, and the lecture's last value; at the end "
+        f"the learners' score against the thinker over {_WINDOW} games.",
+        *map(_draw_series, lecture_like),
+        line_chart(
+            f"Against the thinker, over {_WINDOW} games",
+            list(range(_WINDOW, _WINDOW + len(smooth))), {"learner": smooth}, x_label="game",
+        ),
+    )  # fmt: skip
     _explain(results, page)
 
 
-def _show_crossing(row: dict, panels) -> None:
-    axes = panels[5]
-    per_game = np.array(row["per game"])
-    axes.plot(np.arange(_WINDOW, len(per_game) + 1), _smooth(per_game), color="#2166ac")
-    axes.axhline(0, color="black", linewidth=0.5)
-    if row["crossing"]:
-        axes.axvline(row["crossing"], color="black", linestyle=":", linewidth=1)
-    axes.set(
-        title=f"against the thinker, over {_WINDOW} games", xlabel="game", ylabel="learner's score"
-    )
+def _draw_series(row: dict) -> Element:
+    series = Series(*row["series"].values())
+    won, _, lost = series.lecture
+    lines = {
+        "learner": row["running"],
+        "the lecture's last": [(won - lost) / series.games] * series.games,
+    }
+    title = f"learner({series.simulations}) – {series.opponent}"
+    games = list(range(1, series.games + 1))
+    low, high = row["running range"]
+    return line_chart(title, games, lines, x_label="game", bands={"learner": (low, high)})
 
 
 def _explain(results: list[dict], page) -> None:

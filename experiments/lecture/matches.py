@@ -1,11 +1,14 @@
 """Every game there is, counted; and the lecture's pairings, with their counts beside ours."""
 
+from xml.etree.ElementTree import Element
+
 import jax
 import numpy as np
 
 from azjax import ratings
 from azjax.agents import Agent
 from azjax.arena import Results, play_games
+from azjax.drawing import canvas, node
 from azjax.oracle import count_games
 from experiments.lecture.setup import Setup, classic, random_player, searcher
 
@@ -101,7 +104,7 @@ def _player(setup: Setup, name: str) -> Agent:
 
 
 def show_matches(results: list[dict], page) -> None:
-    """The table of all pairings, and the pictures of their rates."""
+    """The table of all pairings, with a picture of their rates."""
     games = sorted({sum(row["counts"]) for row in results})
     page.text(
         "Each row is a pairing from the lecture's seat: its count from 100 games, and our rates "
@@ -118,34 +121,32 @@ def show_matches(results: list[dict], page) -> None:
             f"{row['first']} – {row['second']}",
             " / ".join(map(str, lecture)) if lecture else "a plot only",
             *(f"{100 * c.estimate:.1f} [{100 * c.low:.1f}, {100 * c.high:.1f}]" for c in cells),
+            _bar([cell.estimate for cell in cells], lecture),
             f"{row['distinct']:,}",
-            "–" if p_value is None else f"{p_value:.2g}",
-            "–" if p_value is None else "yes" if p_value >= SIGNIFICANCE else "no",
+            *(("–", "– no count to compare with") if p_value is None
+              else (f"{p_value:.2g}", "yes" if p_value >= SIGNIFICANCE else "no")),
         ))  # fmt: skip
     page.table(
         ("first – second", "lecture: won / drawn / lost", "won %", "drawn %", "lost %",
-         "different games", "p-value", "compatible"),
+         "won, drawn, lost", "different games", "p-value", "compatible"),
         rows,
     )  # fmt: skip
-    (axes,) = page.axes("matches", "Outcomes of every pairing, for the player named first; "
-                        "a dot is the lecture's share of wins, a ring of wins and draws.",
-                        size=(9, 4.6))  # fmt: skip
-    labels = [f"{row['first']} – {row['second']}" for row in results][::-1]
-    left = np.zeros(len(results))
-    for column, (name, colour) in enumerate(
-        (("won", "#2166ac"), ("drawn", "#bdbdbd"), ("lost", "#d6604d"))
-    ):
-        share = np.array([row["counts"][column] / sum(row["counts"]) for row in results[::-1]])
-        axes.barh(labels, share, left=left, label=name, color=colour)
-        left = left + share
-    for height, row in enumerate(results[::-1]):
-        if row["lecture"]:
-            won, drawn, _ = (count / 100 for count in row["lecture"])
-            axes.plot(won, height, "o", color="black", markersize=4)
-            axes.plot(won + drawn, height, "o", color="black", markerfacecolor="none", markersize=6)
-    axes.set_xlim(0, 1)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=3, frameon=False)
+    page.text("The marks on the bars stand where the lecture's wins end, and its draws.")
     _explain_incompatible(results, page)
+
+
+def _bar(shares: list[float], lecture: tuple[int, int, int] | None) -> Element:
+    """The three shares as one bar, for the player named first."""
+    parts, left = [], 0.0
+    for share, color in zip(shares, ("x", "grid", "o"), strict=True):
+        place = {"x": 200 * left, "y": 3, "width": 200 * share, "height": 12}
+        parts.append(node("rect", place | {"style": f"fill: var(--az-{color})"}))
+        left += share
+    won, drawn, _ = lecture or (0, 0, 0)
+    for percent in (won, won + drawn) if lecture else ():
+        mark = {"x": 2 * percent - 1, "y": 0, "width": 2, "height": 18}
+        parts.append(node("rect", mark | {"style": "fill: var(--az-ink)"}))
+    return canvas(200, 18, *parts, label="won, drawn and lost as one bar").element
 
 
 def _explain_incompatible(results: list[dict], page) -> None:
@@ -153,8 +154,8 @@ def _explain_incompatible(results: list[dict], page) -> None:
     wrong = [row for row in tested if row["p-value"] < SIGNIFICANCE]
     if not wrong:
         page.text(
-            f"All {len(tested)} counts are compatible: our players are the lecture's, in "
-            "distribution. MCTS expands untried moves in random order and breaks ties by the "
+            f"All {len(tested)} counts are compatible: nothing here tells our players from the "
+            "lecture's. MCTS expands untried moves in random order and breaks ties by the "
             "order of expansion, as the lecture's does; Minimax takes the first best move."
         )
     for row in wrong:

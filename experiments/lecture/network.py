@@ -13,15 +13,16 @@ from azjax.config import make_parts
 from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.player import load
 from azjax.search import ALGORITHMS
+from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Setup, flexible_search
 
 SIMULATIONS = (2, 4, 8, 16, 32, 64, 128)
 # The algorithm, whether the network's priors count, and whether its values do.
 KINDS: dict[str, tuple[Literal["puct", "uct"], bool, bool]] = {
-    "UCT, random rollouts": ("uct", False, False),
-    "PUCT, equal priors, random rollouts": ("puct", False, False),
-    "PUCT, the network's priors, random rollouts": ("puct", True, False),
-    "PUCT, the network's priors and values": ("puct", True, True),
+    "UCT, rollouts": ("uct", False, False),
+    "PUCT, rollouts": ("puct", False, False),
+    "PUCT + priors": ("puct", True, False),
+    "PUCT + priors, values": ("puct", True, True),
 }
 
 
@@ -104,28 +105,27 @@ def _legal_only(setup: Setup, logits: jax.Array) -> jax.Array:
 
 
 def show(results: dict, page) -> None:
-    """The curves and their table."""
-    decisions = results["decisions"]
+    """The curves, their table, and what they say."""
+    decisions, most = results["decisions"], results["simulations"][-1]
     page.text(
         f"Every search decides in all {decisions:,} positions with a decision, and its blunders "
         "(moves that throw away a win or a draw) are counted: no sample of games. The priors and "
         f"values are those of {results['source']}, which alone blunders in {results['alone']:,} "
-        "positions. Priors tell the search where to look first; values replace rollouts, whose "
-        "noise costs most of the simulations."
+        "positions. The priors take the place of equal ones, then the values that of rollouts."
     )
-    (axes,) = page.axes(
-        "network", "Blunders against simulations, both on logarithmic axes where above 0.",
-        size=(6.4, 3.8),
+    lines = results["curves"] | {"network alone": [results["alone"]] * len(results["simulations"])}
+    title = f"Blunders in {decisions:,} positions"
+    page.charts(
+        "On logarithmic scales, with room for 0.",
+        line_chart(title, results["simulations"], lines, log=True, log_x=True,
+                   x_label="simulations"),
     )  # fmt: skip
-    for kind, curve in results["curves"].items():
-        axes.plot(results["simulations"], curve, "o-", markersize=4, label=kind)
-    axes.axhline(results["alone"], color="black", linestyle=":", linewidth=1, label="network alone")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("symlog", linthresh=1)
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="simulations", ylabel=f"blunders in {decisions:,} positions")
-    axes.legend(fontsize=8)
     page.table(
         ("search", *(f"{n} sims" for n in results["simulations"])),
         [(kind, *(f"{n:,.1f}" for n in curve)) for kind, curve in results["curves"].items()],
+    )
+    _, equal, priors, values = (curve[-1] for curve in results["curves"].values())
+    page.text(
+        f"With {most} simulations the network's priors turn {equal:,.1f} blunders of PUCT into "
+        f"{priors:,.1f}, and its values in the place of rollouts into {values:,.1f}."
     )

@@ -68,15 +68,17 @@ class Experiment(NamedTuple):
 
     Attributes:
       title: its heading on the page.
-      compute: `Setup -> results`, plain numbers and lists for JSON.
+      compute: `Setup -> results`; numbers and lists, for JSON.
       show: `(results, page)`, puts tables and pictures on the page.
       weight: how long it takes beside the others; the longest are started first.
+      counts: whether its results are numbers, and go into results.json.
     """
 
     title: str
     compute: Callable[[Setup], Any]
     show: Callable[[Any, Any], None]
     weight: int = 0
+    counts: bool = True
 
 
 def make_setup(quick: bool, seed: int) -> Setup:

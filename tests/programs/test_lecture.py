@@ -1,7 +1,9 @@
 """The lecture's experiments: their arithmetic, their page, and the program around them."""
 
+import itertools
 import json
 import math
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,11 @@ import numpy as np
 import pytest
 
 from azjax.agents import perfect_agent
+from azjax.evaluators import rollout
+from azjax.games.tic_tac_toe import LINES
+from azjax.ratings import Interval
 from experiments.lecture import __main__ as program
-from experiments.lecture import exploration, integration, learning, matches, network
+from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page
 from experiments.lecture.setup import Experiment, Setup, classic, learner, tabulated
 
@@ -29,17 +34,144 @@ def setup(tic_tac_toe, solution):
     return Tiny(tic_tac_toe, solution, quick=True, seed=0)
 
 
+def shown(show, results):
+    """What an experiment puts on the page: an element tree."""
+    page = Page("test")
+    page.heading("the experiment")
+    show(results, page)
+    root = ElementTree.Element("div")
+    root.extend(section.element for section in page.sections)
+    return root
+
+
+def text(element):
+    return " ".join(" ".join(element.itertext()).split())
+
+
+def column(root, title):
+    """The cells below a title, of every table that has it."""
+    found = []
+    for table in root.iter("table"):
+        titles = [text(cell) for cell in table.iter("th")]
+        if title in titles:
+            rows = table.findall("tbody/tr")
+            found += [text(row[titles.index(title)]) for row in rows]
+    return found
+
+
 def test_all_games_are_the_lectures(setup):
     results = matches.count_all(setup)
     assert results["all"] == [131_184, 46_080, 77_904]
-    page = Page("test")
-    matches.show_all(results, page)
-    page.heading("that is all")
-    assert ": the same." in "".join(page._blocks) and "NOT" not in "".join(page._blocks)
+    page = shown(matches.show_all, results)
+    assert ": the same." in text(page) and "NOT" not in text(page)
+    assert column(page, "equal") == ["yes"] * 3
     results["by first move"][0][0] += 1
-    page = Page("test")
-    matches.show_all(results, page)
-    assert 'class="no"' in "".join(page._blocks)
+    assert column(shown(matches.show_all, results), "equal") == ["no", "yes", "yes"]
+
+
+@pytest.fixture(scope="module")
+def walk(setup):
+    """A shorter walk through a search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "BUDGETS", (10, 40))
+        patch.setattr(steps, "SIMULATIONS", 12)
+        results = steps.compute(setup)
+        return results, shown(steps.show, results)
+
+
+def test_a_walk_takes_the_moves_of_the_search(walk):
+    """The scores it shows are those that the search chose by."""
+    results, _ = walk
+    assert [step[0] for step in results["steps"]] == [1, 6, 12]
+    for _, before, after, path, _ in results["steps"]:
+        for i in path[1:]:
+            scores = steps.ucb1(before, after.parents[i])[2]
+            assert scores[after.action_from_parent[i]] == scores.max()
+    first, decided, last = (steps.ucb1(step[1], 0)[2] for step in results["steps"])
+    assert set(first) == {-np.inf, np.inf}
+    assert np.isfinite([decided.max(), last.max()]).all()
+    visits, means, _ = steps.ucb1(results["steps"][-1][2], 0)
+    np.testing.assert_array_equal(visits, results["small"].visit_counts[0])
+    np.testing.assert_allclose(means, results["small"].q_values[0])
+
+
+def test_a_walk_shows_the_random_games_of_its_search(walk, tic_tac_toe):
+    for _, _, after, path, states in walk[0]["steps"]:
+        leaf = jax.tree.map(lambda leaf: leaf[path[-1]], after.embeddings)
+        np.testing.assert_array_equal(states[0].board, leaf.board)
+        assert [bool(state.over) for state in states] == [False] * (len(states) - 1) + [True]
+        for old, new in itertools.pairwise(states):
+            assert (old.board != new.board).sum() == 1
+        stones = states[-1].board[LINES].sum(axis=1)
+        winner = 1 * (3 in stones) - (-3 in stones)
+        value = winner * (1 - 2 * int(leaf.player)) if len(states) > 1 else 0
+        assert after.raw_values[path[-1]] == value
+
+
+def test_a_position_has_one_random_game(tic_tac_toe, some_states):
+    key, evaluate = jax.random.key(3), steps.playing_alike(tic_tac_toe)
+    _, values = evaluate(key, jax.random.key(0), some_states)
+    _, again = evaluate(key, jax.random.key(1), some_states)
+    np.testing.assert_array_equal(values, again)
+    _, others = evaluate(jax.random.key(4), None, some_states)
+    assert (np.asarray(values) != np.asarray(others)).any()
+    one = jax.tree.map(lambda leaf: leaf[0], some_states)
+    assert values[0] == rollout(tic_tac_toe, steps._key_of(key, one), one)
+
+
+def test_a_walk_names_its_phases_and_draws_its_trees(walk):
+    words = text(walk[1])
+    for phase in ("1. Selection", "2. Expansion", "3. Rollout", "4. Back-propagation"):
+        assert words.count(phase) == 3, phase
+    assert column(walk[1], "UCB1")[:5] == ["∞"] * 5 and column(walk[1], "bonus")[:5] == [""] * 5
+    trees = [e for e in walk[1].iter("svg") if "positions" in (e.get("aria-label") or "")]
+    roots = [tree.find("g/title").text for tree in trees]
+    assert [title.split(", ")[1] for title in roots] == ["13 visits", "11 visits", "41 visits"]
+
+
+@pytest.mark.parametrize(
+    ("estimates", "verdict"),
+    [
+        ((0.5, 0.2, 0.5), "yes: both ends lose"),
+        ((0.5, 0.2, 0.25), "no: only too little exploration loses"),
+        ((0.25, 0.2, 0.5), "no: only too much exploration loses"),
+        ((0.25, 0.2, 0.25), "no: neither end loses"),
+        ((0.2, 0.5, 0.6), "no: only too much exploration loses"),
+    ],
+)
+def test_a_curve_is_a_u_only_if_both_its_ends_are_higher_by_more_than_chance(estimates, verdict):
+    lost = [Interval(x, x - 0.1, x + 0.1) for x in estimates]
+    constant, figures, said = exploration._judge([0, 1, 10], lost)
+    assert said == f"{verdict} more than chance explains"
+    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}" and figures.startswith(
+        "0.200 ["
+    )
+
+
+def test_no_u_is_claimed_of_numbers_that_do_not_show_one():
+    flat = {"moves in use": 5.0, "mean depth": 2.0, "random": [90, 0, 10], "minimax": [0, 50, 50]}
+    rows = [{"simulations": 10, "constant": c} | flat for c in (0.0, 1.0, 10.0)]
+    page = shown(exploration.show_constant, {"rows": rows, "games": 100})
+    assert column(page, "a U?") == ["no: neither end loses more than chance explains"] * 2
+    assert "is a U" not in text(page)
+    for row in (rows[0], rows[2]):
+        row["random"] = [50, 0, 50]
+    page = shown(exploration.show_constant, {"rows": rows, "games": 100})
+    assert [said[:4] for said in column(page, "a U?")] == ["yes:", "no: "]
+    assert column(page, "points lost with it")[0].startswith("0.100 [")
+
+
+def test_every_verdict_that_is_none_has_its_reason():
+    row = {"first": "a", "second": "b", "lecture": None, "counts": [1, 2, 3], "distinct": 6}
+    page = shown(matches.show_matches, [row | {"p-value": None}])
+    assert column(page, "compatible") == ["– no count to compare with"]
+    outcomes = np.ones((375, 4), np.int8)
+    series = learning.SERIES[1]._replace(lecture=(375, 0, 0))
+    page = shown(learning.show, [learning._summarize(series, "last", outcomes)])
+    assert column(page, "compatible") == ["– such a range needs 100 learners, not 4"]
+    outcomes = np.ones((375, 100), np.int8)
+    page = shown(learning.show, [learning._summarize(series, "last", outcomes)])
+    assert column(page, "compatible") == ["yes"]
 
 
 def test_outcomes_count_for_the_player_named_first(setup):
@@ -93,9 +225,7 @@ def test_the_spread_of_visits_and_depth():
     depths = np.array([[0, 1, 1, 2, -1], [0, 1, 2, 3, 4]])
     shape = exploration._shape(visits, depths)
     assert shape["moves in use"] == pytest.approx((2 + 1) / 2)
-    assert shape["largest share"] == pytest.approx(0.75)
     assert shape["mean depth"] == pytest.approx((4 / 3 + 10 / 4) / 2)
-    assert shape["deepest"] == pytest.approx(3)
 
 
 def test_the_worked_example_of_ucb1():
@@ -126,14 +256,56 @@ def test_blunders_of_a_search_are_counted_in_every_position(setup):
 
 def test_text_on_the_page_is_escaped(tmp_path):
     page = Page("<b>title</b>")
-    page.heading("<script>")
+    page.heading("<i>")
     page.text("a < b & c")
     page.table(["<th>"], [["<td>"], ["no"]])
     content = page.write(tmp_path).read_text()
-    body = content[content.index("<body>") :]
-    assert "<script>" not in body and "&lt;script&gt;" in body
+    body = content[content.index("<main") : content.index("</main>")]
+    assert "<i>" not in body and "&lt;i&gt;" in body
     assert "a &lt; b &amp; c" in body and "<b>" not in body and "&lt;td&gt;" in body
-    assert body.count('class="no"') == 1
+    assert body.count("var(--az-bad)") == 1
+
+
+_READ = """() => {
+    const fill = (query) => getComputedStyle(document.querySelector(query)).fill;
+    const sizes = [...document.querySelectorAll("svg text")].map((text) =>
+        parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a);
+    const roots = [...document.querySelectorAll("svg[aria-label*=positions]")].map((tree) =>
+        tree.querySelector("g").getBoundingClientRect().right);
+    return {
+        width: document.documentElement.scrollWidth, smallest: Math.min(...sizes),
+        root: Math.max(...roots), page: getComputedStyle(document.body).backgroundColor,
+        tree: fill("svg[aria-label*=positions] > rect"), board: fill("svg svg .az-paper"),
+        ink: fill("svg[aria-label*=positions] > text"),
+    };
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_is_legible_in_light_and_dark_and_on_a_phone(
+    width, walk, browser, errors, tmp_path
+):
+    page = Page("The lecture")
+    page.heading("A walk")
+    page.add(walk[1])
+    exploration.show_bound(exploration.compute_bound(None), page)
+    path, seen = page.write(tmp_path), {}
+    for scheme in ("light", "dark"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        shown = context.new_page()
+        found = errors(shown)
+        shown.goto(path.as_uri())
+        seen[scheme] = shown.evaluate(_READ)
+        assert found == []
+        context.close()
+        assert seen[scheme]["width"] == width and seen[scheme]["smallest"] >= 9
+        assert seen[scheme]["root"] <= width
+        assert seen[scheme]["page"] == seen[scheme]["tree"] == seen[scheme]["board"]
+    assert seen["light"]["page"] != seen["dark"]["page"]
+    assert seen["light"]["ink"] != seen["dark"]["ink"]
 
 
 def some_experiments(options):
@@ -147,16 +319,15 @@ def some_experiments(options):
     )
 
 
-def test_the_program_writes_a_page_with_its_pictures(tmp_path, monkeypatch, capsys):
+def test_the_program_writes_one_page_with_its_pictures(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(program, "_experiments", some_experiments)
     out = tmp_path / "new" / "lecture"
     assert program.main(["--out", str(out), "--quick"]) == 0
     assert str(out / "index.html") in capsys.readouterr().out
-    assert sorted(path.name for path in out.iterdir()) == [
-        "bound.png", "index.html", "results.json",
-    ]  # fmt: skip
+    assert sorted(path.name for path in out.iterdir()) == ["index.html", "results.json"]
     page = (out / "index.html").read_text()
-    assert page.count("<h2>") == 2 and 'src="bound.png"' in page and "quick" in page
+    assert page.count("<h2>") == 3 and page.count('class="az-chart"') == 1 and "quick" in page
+    assert "<img" not in page and "src=" not in page[: page.index("<script")]
     results = json.loads((out / "results.json").read_text())
     assert sum(results["All games"]["all"]) == 255_168
 
