@@ -1,4 +1,4 @@
-"""A Chromium without a screen, for tests of pages and their measurements."""
+"""A Chromium without a screen, for tests of pages."""
 
 import contextlib
 import importlib.util
@@ -13,8 +13,9 @@ _QUIET = (  # It starts as root, without a graphics card, and asks nobody for an
 )
 
 
-def find_browser() -> str:
-    """Returns the path of Chromium.
+@contextlib.contextmanager
+def open_browser() -> Iterator[Any]:
+    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
 
     Raises:
       ValueError: if Chromium or Playwright is missing.
@@ -24,17 +25,6 @@ def find_browser() -> str:
         raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
     if importlib.util.find_spec("playwright") is None:
         raise ValueError("Playwright is missing: pip install playwright")
-    return path
-
-
-@contextlib.contextmanager
-def open_browser() -> Iterator[Any]:
-    """Starts Chromium and yields Playwright's `Browser`; closes it at the end.
-
-    Raises:
-      ValueError: if Chromium or Playwright is missing.
-    """
-    path = find_browser()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

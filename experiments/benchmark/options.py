@@ -8,7 +8,6 @@ import pathlib
 from azjax import presets
 from azjax.network import DEEPEST, WIDEST
 from azjax.settings import MOST, MOST_SIMULATIONS, check_range
-from experiments.browser import find_browser
 
 _DEFAULT = presets.get("default")
 _SHARDS = _DEFAULT.replay.shards  # Of every training here.
@@ -19,8 +18,7 @@ class Options:
     """Measures speeds, times to perfect and what else counts; without flags --speed."""
 
     speed: bool = False
-    """Time network, search, self-play, learner and iteration against the textbook baseline
-    (needs pgx)."""
+    """Time search, self-play and iteration against the textbook baseline (needs pgx)."""
     batch: bool = False
     """Time self-play with the numbers of games of --batch-sizes."""
     first_iteration: bool = False
@@ -32,10 +30,6 @@ class Options:
     """Time iterations of 1, 4 and 16 seeds, in one program and one after the other."""
     verification: bool = False
     """Time one iteration and its verification."""
-    arena: bool = False
-    """Time matches of random and UCT players, and players with a clock."""
-    explorer: bool = False
-    """Time the steps of the explorer in a browser, in a search of 200 simulations."""
     games: int = 1024
     """Games in parallel, over all devices."""
     simulations: int = 32
@@ -69,8 +63,6 @@ class Options:
             _check_games("--games", (self.games,), _SHARDS)
         if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
             raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
-        if self.explorer:
-            find_browser()
 
     @property
     def sizes(self) -> str:

@@ -7,14 +7,12 @@ policies with their defaults, and games restart in a scan of fixed length. Nothi
 in here.
 """
 
-import functools
 from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import mctx
-import optax
 import pgx
 from pgx.experimental.wrappers import auto_reset
 
@@ -28,12 +26,12 @@ class ResNet(nn.Module):
     blocks: int
 
     @nn.compact
-    def __call__(self, x, train: bool):
+    def __call__(self, x):
         """Returns `(logits [B, 9], value [B])` for pgx's observations `[B, 3, 3, 2]`."""
 
         def layer(x, features=self.channels, size=3):
             x = nn.Conv(features, (size, size), use_bias=False)(x)
-            return nn.BatchNorm(use_running_average=not train, momentum=0.9)(x)
+            return nn.BatchNorm(use_running_average=True)(x)
 
         x = nn.relu(layer(x.astype(jnp.float32)))
         for _ in range(self.blocks):
@@ -56,8 +54,7 @@ class Move(NamedTuple):
 def make_network(channels: int, blocks: int):
     """Returns `init(key) -> variables` and `evaluate(variables, observation)`."""
     network, observation = ResNet(channels, blocks), jnp.zeros((1, 3, 3, 2))
-    evaluate = functools.partial(network.apply, train=False)
-    return lambda key: network.init(key, observation, train=False), evaluate
+    return lambda key: network.init(key, observation), network.apply
 
 
 def init_games(key, games: int):
@@ -110,27 +107,3 @@ def make_selfplay(search, plies: int):
         return jax.lax.scan(move, state, jax.random.split(key, plies))
 
     return play
-
-
-def make_learner(channels: int, blocks: int):
-    """Builds `init(variables)` and `update(state, observation, policy, value)`, with Adam."""
-    network, optimizer = ResNet(channels, blocks), optax.adam(1e-3)
-
-    def loss(params, stats, observation, policy, outcome):
-        variables = {"params": params, "batch_stats": stats}
-        (logits, value), updated = network.apply(
-            variables, observation, train=True, mutable=["batch_stats"]
-        )
-        total = jnp.mean(optax.softmax_cross_entropy(logits, policy))
-        return total + jnp.mean(optax.l2_loss(value, outcome)), updated["batch_stats"]
-
-    def init(variables):
-        return variables, optimizer.init(variables["params"])
-
-    def update(state, observation, policy, outcome):
-        params, stats = state[0]["params"], state[0]["batch_stats"]
-        grads, stats = jax.grad(loss, has_aux=True)(params, stats, observation, policy, outcome)
-        updates, opt_state = optimizer.update(grads, state[1])
-        return {"params": optax.apply_updates(params, updates), "batch_stats": stats}, opt_state
-
-    return init, update
