@@ -18,8 +18,6 @@ from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 from azjax import ratings
 from azjax.agents import Agent
 from azjax.arena import Match, Tally, round_robin
-from azjax.drawing import check_folder
-from azjax.files import write_json
 from azjax.game import Game
 from azjax.openings import MOST_OPENINGS, random_openings
 from azjax.settings import check_range
@@ -39,14 +37,10 @@ class Options:
     starting position."""
     opening_plies: int = 2
     """Random moves before each of those positions."""
-    run_dir: pathlib.Path | None = None
-    """The run whose network plays where a player names none."""
     seed: int = 0
     """Of all randomness: the same seed gives the same games."""
     plot: pathlib.Path | None = None
-    """Draw the ratings and all scores into this PNG."""
-    json: pathlib.Path | None = None
-    """Write the results there as JSON, too."""
+    """Draw the ratings into this PNG."""
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
@@ -54,16 +48,14 @@ class Options:
         check_range("--", self, "openings", 0, MOST_OPENINGS)
         check_range("--", self, "opening_plies", 0)
         check_range("--", self, "seed", 0, 2**32 - 1)
-        if self.json:
-            check_folder(self.json)
         if self.plot:
             console.check_plot(self.plot)
 
 
 def run(options: Options) -> int:
     """Plays everything, prints the tables and writes what was asked for."""
-    typed, game = own.choose_game(options.typed, options.run_dir)
-    agents = players.make_agents(list(options.players), game, options.run_dir, typed)
+    typed, game = players.choose_game(options.players, options.typed)
+    agents = players.make_agents(options.players, game, typed)
     if len(agents) < 2:
         raise ValueError("one player has nobody to play against: name 2 players or more")
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
@@ -77,12 +69,8 @@ def run(options: Options) -> int:
     fitted = _rate([agent.name for agent in agents], matches)
     _show_matches(matches)
     _show_ratings(fitted)
-    interrupts.now.outcome = "perhaps not all was written"
     if options.plot:
-        _draw(options.plot, fitted, matches)
-    if options.json:
-        content = {"matches": [_as_json(match) for match in matches], "ratings": _table(fitted)}
-        write_json(options.json, content)
+        _draw(options.plot, fitted)
     return 0
 
 
@@ -141,8 +129,7 @@ def _score(match: Match, tally: Tally) -> str:
 
 def _show_ratings(fitted: ratings.Ratings) -> None:
     rows = [
-        (row["player"], f"{row['elo']:+.0f}", f"{row['low']:+.0f} … {row['high']:+.0f}")
-        for row in _table(fitted)
+        (name, f"{elo:+.0f}", f"{low:+.0f} … {high:+.0f}") for name, elo, low, high in _best(fitted)
     ]
     console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
@@ -152,59 +139,24 @@ def _show_ratings(fitted: ratings.Ratings) -> None:
     )
 
 
-def _table(fitted: ratings.Ratings) -> list[dict]:
-    """The ratings, best first."""
-    columns = (fitted.ratings.tolist(), fitted.low.tolist(), fitted.high.tolist())
-    found = [
-        {"player": name, "elo": elo, "low": low, "high": high}
-        for name, elo, low, high in zip(fitted.names, *columns, strict=True)
-    ]
-    return sorted(found, key=lambda row: -row["elo"])
+def _best(fitted: ratings.Ratings) -> list[tuple[str, float, float, float]]:
+    """Names, ratings and the ends of their intervals, best first."""
+    rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
+    return sorted(rows, key=lambda row: -row[1])
 
 
-def _as_json(match: Match) -> dict:
-    """A match, with the 95% interval of every rate if anything was drawn at random."""
-
-    def interval(tally: Tally, name: str):
-        count = getattr(tally, name)
-        return None if match.deterministic else ratings.proportion(count, tally.games)[1:]
-
-    seats = {
-        name: tally._asdict()
-        | {"intervals": {rate: interval(tally, rate) for rate in ("wins", "draws", "losses")}}
-        for name, tally in zip(match._fields[2:4], match[2:4], strict=True)
-    }
-    return match._asdict() | seats
-
-
-def _draw(path: pathlib.Path, fitted: ratings.Ratings, matches: list[Match]) -> None:
-    """Draws the ratings with their intervals, and the score of everybody against everybody."""
+def _draw(path: pathlib.Path, fitted: ratings.Ratings) -> None:
+    """Draws the ratings with their intervals."""
     from matplotlib.figure import Figure  # An extra, and slow to import.
 
-    rows = _table(fitted)
-    names = [row["player"] for row in rows]
-    figure = Figure(figsize=(10, 1.6 + 0.5 * len(names)), layout="constrained", dpi=110)
-    left, right = figure.subplots(1, 2)
-    elo = np.array([row["elo"] for row in rows])
-    errors = np.abs([[row[end] for row in rows] - elo for end in ("low", "high")])
-    left.errorbar(elo, names, xerr=errors, fmt="o", color="#2166ac", capsize=3)
-    left.invert_yaxis()
-    left.set(xlabel="Elo, 95% intervals")
-    left.grid(axis="x", alpha=0.3)
-    scores = np.full((len(names), len(names)), np.nan)
-    for match in matches:
-        i, j = names.index(match.first), names.index(match.second)
-        wins, draws, losses, *_ = np.add(match.moving_first, match.moving_second)
-        scores[i, j] = (wins + draws / 2) / (wins + draws + losses)
-        scores[j, i] = 1 - scores[i, j]
-    right.imshow(scores, cmap="RdBu", vmin=0, vmax=1)
-    for i, j in zip(*np.nonzero(~np.isnan(scores)), strict=True):
-        colour = "white" if abs(scores[i, j] - 0.5) > 0.3 else "black"
-        right.text(j, i, f"{scores[i, j]:.2f}", ha="center", va="center", fontsize=8, color=colour)
-    ticks = range(len(names))
-    right.set_xticks(ticks, names, rotation=40, ha="right", fontsize=8)
-    right.set_yticks(ticks, names, fontsize=8)
-    right.set_title("score of the row against the column", fontsize=10)
+    names, elo, low, high = zip(*_best(fitted), strict=True)
+    figure = Figure(figsize=(6, 1 + 0.4 * len(names)), layout="constrained", dpi=110)
+    axes = figure.subplots()
+    errors = np.abs(np.array([low, high]) - elo)
+    axes.errorbar(elo, names, xerr=errors, fmt="o", color="#2166ac", capsize=3)
+    axes.invert_yaxis()
+    axes.set(xlabel="Elo, 95% intervals")
+    axes.grid(axis="x", alpha=0.3)
     figure.savefig(path)
 
 

@@ -87,26 +87,6 @@ def show_hint(name: str, decision: Decision, legal: np.ndarray) -> None:
     Console(highlight=False).print(table)
 
 
-def show_view(game: Game, name: str, decision: Decision, state: State) -> None:
-    """Prints what the opponent expects for the player to move, and which move it would make."""
-    if decision.value is not None:
-        print(f"{name} expects, for you, {in_words(decision.value)}")
-    print(f"{name} in your place would play:")
-    print("\n".join(policy_grid(game, state, np.asarray(decision.weights))))
-
-
-def policy_grid(game: Game, state: State, weights: np.ndarray) -> list[str]:
-    """Lays a policy out like the board; one line of moves where they are not its cells."""
-    legal = np.asarray(game.legal_actions(state))
-    shares = [f"{weight:.0%}" if ok else "-" for weight, ok in zip(weights, legal, strict=True)]
-    height, width = game.board_shape
-    if game.num_actions == height * width:
-        rows = [shares[i : i + width] for i in range(0, len(shares), width)]
-    else:
-        rows = [[str(action) for action in range(len(shares))], shares]
-    return ["".join(f"{cell:>6}" for cell in row) for row in rows]
-
-
 def result(score: float, names: tuple[str, str]) -> str:
     """Says how a game ended; the score is player 0's."""
     if not score:

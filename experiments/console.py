@@ -1,4 +1,4 @@
-"""What the programs say: notes, errors, certificates and blunders."""
+"""What the programs say: notes, errors, certificates and tables."""
 
 import contextlib
 import importlib.util
@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import tyro
 from rich.console import Console
 from rich.panel import Panel
@@ -20,9 +19,6 @@ from rich.text import Text
 from azjax import checkpoint
 from azjax.certificate import Certificate, describe
 from azjax.drawing import check_folder
-from azjax.game import Game
-from azjax.oracle import Solution
-from azjax.verify import Verdict
 from experiments import interrupts
 
 MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
@@ -47,9 +43,9 @@ def run(
       What `program` does; 2 after a mistake, 130 after Ctrl-C and 141 if nobody reads what it
       prints, as if the signals of these had ended it.
     """
+    interrupts.now.outcome = interrupted
     try:
-        with interrupts.running(interrupted):
-            return _run(program, mistakes)
+        return _run(program, mistakes)
     except KeyboardInterrupt:
         interrupts.say()
         return 130
@@ -58,6 +54,8 @@ def run(
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):  # That is what rich makes of it.
             raise
+    finally:
+        interrupts.now.outcome = None
     interrupts.discard_output()
     return 141
 
@@ -67,11 +65,7 @@ def _run(program: Callable[[], int], mistakes: tuple[type[Exception], ...]) -> i
         return program()
     except BrokenPipeError:
         raise
-    except Exception as error:
-        if interrupts.now.raised:  # JAX makes another error of one that reaches a callback.
-            raise KeyboardInterrupt from error
-        if not isinstance(error, mistakes):
-            raise
+    except mistakes as error:
         if isinstance(error, OSError) and error.strerror:
             error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         note(f"error: {error}")
@@ -212,22 +206,3 @@ def print_rich(content) -> None:
     """Prints a rich object, as wide as the terminal, or 100 columns into a pipe."""
     stdout = Console()
     (stdout if stdout.is_terminal else Console(width=100)).print(content)
-
-
-def show_blunders(game: Game, solution: Solution, verdict: Verdict, limit: int) -> None:
-    """Prints the positions where the network's move throws away value, with their boards."""
-    wrong = np.flatnonzero(verdict.is_blunder)
-    names = {1.0: "win", 0.0: "draw", -1.0: "loss"}
-    for row in wrong[:limit]:
-        index, action = solution.decisions[row], int(verdict.actions[row])
-        state = type(solution.states)(*(leaf[index] for leaf in solution.states))
-        kept = float(solution.values[index])
-        thrown = float(solution.action_values[index, action])
-        best = ", ".join(str(a) for a in np.flatnonzero(solution.optimal[index]))
-        print(f"\n{game.render(state)}")
-        print(
-            f"player {int(solution.player[index])} to move plays {action}: {names[thrown]} "
-            f"instead of {names[kept]} (optimal: {best})"
-        )
-    if len(wrong) > limit:
-        print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")

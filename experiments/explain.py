@@ -34,8 +34,6 @@ _VARIED = ({"c_puct": 0.25}, {"c_puct": 5.0}, {"noise": 0.25})  # On the empty b
 class Options:
     """Writes a page to share: a search phase by phase, what the network sees, a game against it."""
 
-    run_dir: pathlib.Path
-    """The folder of a training run."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
     typed: own.Option = own.NOTHING
@@ -44,10 +42,10 @@ class Options:
 def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
-    player = own.load_player(options.run_dir, options.typed)
+    run_dir, player = own.open_run(options.typed)
     searcher = Searcher(player)
     solution = searcher.solution
-    name = f"{options.run_dir.resolve().name}, iteration {player.iteration}"
+    name = f"{run_dir.resolve().name}, iteration {player.iteration}"
     table = {"positions": position_table(solution, player, name)}
     sections = [
         page.Section(
@@ -73,7 +71,7 @@ def explain(options: Options) -> int:
             kind="play",
             data=table,
         ),
-        *_atlas(options, player, solution),
+        *_atlas(run_dir, player, solution),
     ]
     path = page.write_page(options.out, f"azjax: {name}", sections)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
@@ -99,10 +97,10 @@ def _cells(text: str) -> tuple[int, ...]:
     return tuple({"X": 1, "O": -1, ".": 0}[mark] for mark in text.replace(" ", ""))
 
 
-def _atlas(options: Options, player: Player, solution: oracle.Solution) -> list[page.Section]:
+def _atlas(run_dir: pathlib.Path, player: Player, solution: oracle.Solution) -> list[page.Section]:
     """The whole game over the iterations, if the training left portraits."""
     try:
-        iterations, portraits = atlas.load_portraits(options.run_dir)
+        iterations, portraits = atlas.load_portraits(run_dir)
     except ValueError as error:
         console.note(f"without the picture of all positions: {error}")
         return []

@@ -1,4 +1,4 @@
-"""Games and networks of one's own, named on the command line: `path/to/file.py:make`.
+"""The run that a program reads, and games and networks of one's own: `path/to/file.py:make`.
 
 Only what is typed is imported. What a run directory says is compared with it, and never run.
 """
@@ -26,8 +26,10 @@ from experiments import console
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
-    """What a command line names: a game, and a network of one's own."""
+    """What a command line names: a run, its game, and its network if that is one's own."""
 
+    run_dir: pathlib.Path | None = None
+    """The folder of a training run. Left out: the newest in runs/."""
     game: str | None = None
     """Which game: tic_tac_toe, connect_four, or your own: FILE.py:FUNCTION. Left out: that of
     the run, unless it is your own."""
@@ -84,19 +86,38 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
         )
 
 
-def choose_game(typed: Typed, run_dir: pathlib.Path | None) -> tuple[Typed, Game]:
-    """Returns the game that was typed, or else that of a run, or else tic-tac-toe.
+def choose_run(typed: Typed) -> Typed:
+    """Returns what was typed, with the newest run in runs/ if none was, as far as there is one.
 
-    Returns:
-      What was typed, with the game's name, and the game.
+    It has a checkpoint, and is of the game and the network that were typed.
+    """
+    folders = [] if typed.run_dir else pathlib.Path("runs").glob("*/config.json")
+    for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            check_run(path.parent, typed)
+        except (ValueError, runs.CheckpointError):  # Not a run that could be used.
+            continue
+        if runs.iterations(path.parent):
+            console.note(f"run: {path.parent}, the newest (--run-dir names another)")
+            return dataclasses.replace(typed, run_dir=path.parent)
+    return typed
+
+
+def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
+    """Returns the folder of the run that was typed, or else of the newest, and its player.
 
     Raises:
-      ValueError: as `check_run` and `find_game` do.
-      runs.CheckpointError: if there is no run.
+      ValueError: if there is no run, or as `load_player` does.
+      runs.CheckpointError: as `azjax.load` does.
     """
-    of_run = check_run(run_dir, typed).game if run_dir else "tic_tac_toe"
-    name = typed.game or of_run
-    return dataclasses.replace(typed, game=name), find_game(name)
+    run_dir = choose_run(typed).run_dir
+    if run_dir is None:
+        of_game = f" of {typed.game}" if typed.game else ""
+        raise ValueError(
+            f"there is no trained player{of_game} in runs/: train one by python -m "
+            "experiments.train, or say where one is by --run-dir"
+        )
+    return run_dir, load_player(run_dir, typed)
 
 
 def make_parts(config: Config, typed: Typed) -> Parts:

@@ -7,16 +7,13 @@ if __name__ == "__main__":
 
 import dataclasses
 import io
-import pathlib
 import sys
 
 import jax
 
-from azjax import runs
-from azjax.game import Game
 from azjax.settings import check_range
 from experiments import console, own
-from experiments.players import make_agent
+from experiments.players import choose_game, make_agent
 from experiments.specs import HELP
 from experiments.table import Leave, Machine, Table, at_terminal, read_line
 
@@ -27,52 +24,22 @@ HUMAN = "human"
 class Options:
     """Play at the terminal against any player, or watch two of them."""
 
-    agent: str | None = None
-    """Your opponent, who plays O. Left out: alphazero of the newest run, else perfect."""
     x: str | None = None
-    """Who plays X and moves first: human or a player."""
+    """Who plays X and moves first: human, which is the default, or a player."""
     o: str | None = None
-    """Who plays O: human or a player."""
-    hint: str | None = None
-    """Who gives hints. Left out: your opponent."""
-    run_dir: pathlib.Path | None = None
-    """The run whose network plays, where no other is named."""
+    """Who plays O: human or a player. Left out: alphazero of the run, or else perfect."""
     seed: int = 0
     """Seed of every random draw."""
-    pause: float = 0.0
-    """Seconds between the moves of two machines."""
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "seed", 0, 2**31 - 1)
-        if not 0 <= self.pause <= 60:
-            raise ValueError(f"--pause is {self.pause}: use 0 to 60 seconds")
 
 
-def find_opponent(game: Game, typed: own.Typed, run_dir: pathlib.Path | None) -> tuple[str, str]:
-    """Chooses the opponent of a person who named none; returns its description, and why."""
-    if run_dir is not None:
-        return "alphazero", "with the network of --run-dir"
-    found = pathlib.Path("runs").glob("*/config.json")
-    for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
-        try:
-            own.check_run(path.parent, typed)
-        except (ValueError, runs.CheckpointError):  # Not a run that could be used.
-            continue
-        if runs.iterations(path.parent):
-            return f"alphazero@{path.parent}", "the newest run"
-    return "perfect" if game.enumerable else "uct:100", f"no run of {game.name} in runs/"
-
-
-def choose_seats(options: Options, game: Game, typed: own.Typed) -> tuple[str, str]:
-    """Says who plays X and O; announces an opponent that was not named."""
-    x = options.x or (options.agent if options.o == HUMAN else HUMAN)
-    o = options.o or (HUMAN if x not in (None, HUMAN) and not options.agent else options.agent)
-    if x and o:
-        return x, o
-    found, why = find_opponent(game, typed, options.run_dir)
-    print(f"opponent: {found} ({why}; --agent PLAYER names another)")
-    return x or found, o or found
+def choose_seats(options: Options, opponent: str) -> tuple[str, str]:
+    """Says who plays X and O; the opponent is that of a person who named none."""
+    x = options.x or (opponent if options.o == HUMAN else HUMAN)
+    return x, options.o or (opponent if x == HUMAN else HUMAN)
 
 
 def set_table(options: Options) -> Table:
@@ -80,19 +47,19 @@ def set_table(options: Options) -> Table:
 
     Raises:
       ValueError: if an option is not possible.
-      CheckpointError: if `run_dir` is no run.
+      CheckpointError: if there is no such run.
     """
-    typed, game = own.choose_game(options.typed, options.run_dir)
+    named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
+    typed, game = choose_game(named, options.typed)
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
 
     def seat(spec: str) -> Machine:
-        return Machine(game, make_agent(spec, game, options.run_dir, typed), next(keys))
+        return Machine(game, make_agent(spec, game, typed), next(keys))
 
-    x, o = (None if spec == HUMAN else seat(spec) for spec in choose_seats(options, game, typed))
-    hint = o or x
-    if options.hint or hint is None:
-        hint = seat(options.hint or ("perfect" if game.enumerable else "uct:100"))
-    return Table(game, (x, o), hint, options.pause)
+    untrained = "perfect" if game.enumerable else "uct:100"
+    seats = choose_seats(options, "alphazero" if typed.run_dir else untrained)
+    x, o = (None if spec == HUMAN else seat(spec) for spec in seats)
+    return Table(game, (x, o), o or x or seat(untrained))
 
 
 def run(table: Table) -> None:
@@ -110,7 +77,7 @@ def _wants_another() -> bool:
         match read_line("Play again, with the seats exchanged? (y/n): ").lower():
             case "y" | "yes":
                 return True
-            case "n" | "no" | "quit":
+            case "n" | "no" | "q" | "quit":
                 return False
         print("Type y to play again, or n to leave.")
 

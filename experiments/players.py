@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from azjax import oracle, runs
@@ -16,7 +17,6 @@ from azjax.agents import (
     perfect_agent,
     persistent_agent,
     random_agent,
-    sampled,
     search_agent,
 )
 from azjax.evaluators import rollout_evaluator
@@ -31,16 +31,36 @@ from experiments.specs import KINDS, Spec, parse
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
 
 
-def make_agent(
-    spec: str, game: Game, run_dir: pathlib.Path | None = None, typed: own.Typed = own.NOTHING
-) -> Agent:
-    """Makes the player that a description such as `puct:50+sampled@runs/NAME#20` stands for.
+def choose_game(specs: Sequence[str], typed: own.Typed) -> tuple[own.Typed, Game]:
+    """Finds out what is played, and whose network plays where a description names no run.
+
+    Args:
+      specs: descriptions of the players.
+      typed: the run, game and network that the command line names, if it does.
+
+    Returns:
+      What was typed, with the name of the game and with a run: else that of the first player
+      who names one, or else the newest; and the game, tic-tac-toe if there is no run.
+
+    Raises:
+      ValueError: as `specs.parse`, `own.check_run` and `own.find_game` do.
+      runs.CheckpointError: if there is no such run.
+    """
+    named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
+    typed = own.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
+    of_run = own.check_run(typed.run_dir, typed).game if typed.run_dir else "tic_tac_toe"
+    name = typed.game or of_run
+    return dataclasses.replace(typed, game=name), own.find_game(name)
+
+
+def make_agent(spec: str, game: Game, typed: own.Typed = own.NOTHING) -> Agent:
+    """Makes the player that a description such as `puct:50@runs/NAME#20` stands for.
 
     Args:
       spec: as `specs.HELP` explains.
       game: the rules.
-      run_dir: the run whose network plays where the description names none.
-      typed: the game and the network of one's own that the run may have.
+      typed: the run whose network plays where the description names none, and the game and
+        the network of one's own that a run may have.
 
     Raises:
       ValueError: with one sentence, if there is no such player, or not for this game.
@@ -49,33 +69,26 @@ def make_agent(
     found = parse(spec)
     if found.checkpoint == "all":
         raise ValueError(f"{spec!r} stands for several players: name one checkpoint, as in #20")
-    if KINDS[found.name].trained:
-        typed = own.Typed(typed.game or game.name, typed.network)
-        player = own.load_player(_run_of(found, run_dir), typed, found.checkpoint)
-        agent = _trained_agent(found, player)
-        agent = agent._replace(name=f"{agent.name} #{player.iteration}")
-    else:
-        agent = _untrained_agent(found, game)
-    return sampled(agent) if found.is_sampled else agent
+    if not KINDS[found.name].trained:
+        return _untrained_agent(found, game)
+    typed = dataclasses.replace(typed, game=typed.game or game.name)
+    player = own.load_player(_run_of(found, typed), typed, found.checkpoint)
+    agent = _trained_agent(found, player)
+    return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
-def make_agents(
-    specs: list[str],
-    game: Game,
-    run_dir: pathlib.Path | None = None,
-    typed: own.Typed = own.NOTHING,
-) -> list[Agent]:
+def make_agents(specs: Sequence[str], game: Game, typed: own.Typed = own.NOTHING) -> list[Agent]:
     """Makes several players, with names that tell them apart.
 
     Raises:
       ValueError: as `make_agent` does, or if two descriptions are the same.
       runs.CheckpointError: as `make_agent` does.
     """
-    specs = [one for spec in specs for one in expand(spec, run_dir)]
+    specs = [one for spec in specs for one in expand(spec, typed)]
     for spec in specs:
         if specs.count(spec) > 1:
             raise ValueError(f"the player {spec!r} is listed twice: list it once")
-    agents = [make_agent(spec, game, run_dir, typed) for spec in specs]
+    agents = [make_agent(spec, game, typed) for spec in specs]
     names = [agent.name for agent in agents]
     return [
         agent if names.count(agent.name) == 1 else agent._replace(name=spec)
@@ -83,7 +96,7 @@ def make_agents(
     ]
 
 
-def expand(spec: str, run_dir: pathlib.Path | None = None) -> list[str]:
+def expand(spec: str, typed: own.Typed = own.NOTHING) -> list[str]:
     """Returns one description for each checkpoint that `#all` stands for, oldest first.
 
     A description without `#all` is returned alone.
@@ -95,7 +108,7 @@ def expand(spec: str, run_dir: pathlib.Path | None = None) -> list[str]:
     found = parse(spec)
     if found.checkpoint != "all":
         return [spec]
-    run_dir = _run_of(found, run_dir)
+    run_dir = _run_of(found, typed)
     runs.read_config(run_dir)  # Is it a run?
     known = runs.iterations(run_dir)
     if not known:
@@ -154,8 +167,8 @@ def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Age
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 
-def _run_of(spec: Spec, run_dir: pathlib.Path | None) -> pathlib.Path:
-    found = spec.run_dir or run_dir
+def _run_of(spec: Spec, typed: own.Typed) -> pathlib.Path:
+    found = spec.run_dir or typed.run_dir
     if found is None:
         raise ValueError(
             f"{spec.text!r} needs the network of a training run: add @RUN_DIR, as in "

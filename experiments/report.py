@@ -1,4 +1,4 @@
-"""Writes the report of a training run again: `python -m experiments.report RUN_DIR`."""
+"""Writes the report of a training run again: `python -m experiments.report`."""
 
 from experiments import interrupts
 
@@ -9,8 +9,6 @@ import dataclasses
 import pathlib
 import sys
 
-import tyro
-
 from azjax import oracle
 from azjax.viz import atlas, film, report
 from experiments import console, own
@@ -18,10 +16,8 @@ from experiments import console, own
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes RUN_DIR/report.html: proof, curves, every position, first moves and games."""
+    """Writes a run's report.html: proof, curves, every position, first moves and games."""
 
-    run_dir: tyro.conf.Positional[pathlib.Path]
-    """The folder of a training run."""
     film: pathlib.Path | None = None
     """Draw a film strip of the whole game over the iterations, too: a name that ends in .svg
     or .png."""
@@ -32,13 +28,13 @@ def write(options: Options) -> int:
     """Writes what was asked for and says where it is."""
     if options.film:
         film.check_film(options.film)
-    player = own.load_player(options.run_dir, options.typed)
+    run_dir, player = own.open_run(options.typed)
     solution = oracle.solve(player.game) if player.game.enumerable or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
-        film.film_strip(places, *atlas.load_portraits(options.run_dir), options.film)
+        film.film_strip(places, *atlas.load_portraits(run_dir), options.film)
         print(f"film strip: {options.film}")
-    print(f"report: {report.write_report(options.run_dir, player, solution)}")
+    print(f"report: {report.write_report(run_dir, player, solution)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""How players are written on the command line: `uct:100`, `puct:50+sampled@runs/NAME#20`."""
+"""How players are written on the command line: `uct:100`, `puct:50@runs/NAME#20`."""
 
 import pathlib
 import re
@@ -20,8 +20,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
-- a time, as in uct:0.5s or puct:200ms: for uct, alphazero, puct and gumbel
-- +sampled: moves drawn from the player's policy, as in puct:50+sampled
+- a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
 - @RUN_DIR: whose network plays, as in network@runs/NAME
 - #ITERATION: which checkpoint of the run, as in network@runs/NAME#20
 - #all: in a tournament, one player for each checkpoint"""
@@ -56,10 +55,8 @@ KINDS = {
     "gumbel": Kind("simulations", 32, timed=True, trained=True),
 }
 _SPEC = re.compile(
-    r"(?P<name>[^:+@#]*)(:(?P<amount>[^+@#]*))?(\+(?P<manner>[^@#]*))?"
-    r"(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
+    r"(?P<name>[^:@#]*)(:(?P<amount>[^@#]*))?(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
 )
-_TIME = re.compile(r"(?P<figure>[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9})(?P<unit>ms|s)")
 
 
 class Spec(NamedTuple):
@@ -70,7 +67,6 @@ class Spec(NamedTuple):
       name: one of `KINDS`.
       number: simulations or moves ahead, as its kind counts.
       seconds: a time in place of the number.
-      is_sampled: whether the moves are drawn from the policy.
       run_dir: the run named in it.
       checkpoint: the iteration of one of its checkpoints, or all of them.
     """
@@ -79,7 +75,6 @@ class Spec(NamedTuple):
     name: str
     number: int | None = None
     seconds: float | None = None
-    is_sampled: bool = False
     run_dir: pathlib.Path | None = None
     checkpoint: int | Literal["all"] | None = None
 
@@ -96,8 +91,6 @@ def parse(text: str) -> Spec:
         raise ValueError(f"unknown player {name!r}: use one of {', '.join(KINDS)}")
     name, kind = match["name"], KINDS[match["name"]]
     number, seconds = _read_amount(text, name, match["amount"])
-    if match["manner"] not in (None, "sampled"):
-        raise ValueError(f"{text!r} has an unknown +{match['manner']}: only +sampled is known")
     if not kind.trained and (match["run"], match["checkpoint"]) != (None, None):
         raise ValueError(f"{text!r} names a run, and {name} plays without one: leave it out")
     if match["run"] == "":
@@ -108,7 +101,7 @@ def parse(text: str) -> Spec:
             raise ValueError(f"{text!r} has no checkpoint after the #: use a number, as in #20")
         step = int(step)
     run_dir = pathlib.Path(match["run"]) if match["run"] else None
-    return Spec(text, name, number, seconds, match["manner"] is not None, run_dir, step)
+    return Spec(text, name, number, seconds, run_dir, step)
 
 
 def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, float | None]:
@@ -120,9 +113,8 @@ def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, 
         raise ValueError(f"{text!r} has something after the colon, and {name} takes nothing there")
     if re.fullmatch("[0-9]{1,9}", amount) and 1 <= int(amount) <= MOST_SIMULATIONS:
         return int(amount), None
-    time = _TIME.fullmatch(amount)
-    if kind.timed and time:
-        seconds = float(time["figure"]) / (1000 if time["unit"] == "ms" else 1)
+    if kind.timed and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?s", amount):
+        seconds = float(amount.removesuffix("s"))
         if 0 < seconds <= 3600:
             return None, seconds
     or_time = ", or a time up to 3600s such as 0.5s" if kind.timed else ""

@@ -16,9 +16,8 @@ _COMMANDS = """\
 a number   makes that move; the board shows which there are
 hint, ?    what a strong player knows about each of your moves
 undo       takes back your last move and the reply to it
-view       what your opponent thinks of your position
 help       this list
-quit       ends the program"""
+q, quit    ends the program"""
 
 
 class Leave(Exception):
@@ -79,10 +78,9 @@ class Table:
         game: Game,
         seats: tuple[Machine | None, Machine | None],
         hint: Machine,
-        pause: float = 0.0,
     ):
-        """Sets the table."""
-        self.game, self.seats, self._hint, self._pause = game, seats, hint, pause
+        """Sets the table; `hint` gives hints."""
+        self.game, self.seats, self._hint = game, seats, hint
         self._play = jax.jit(functools.partial(play, game))
 
     @property
@@ -123,10 +121,8 @@ class Table:
         return Position(step.state, position.score + sign * float(step.reward))
 
     def _machine_moves(self, machine: Machine, history: list[Position]) -> list[Position]:
-        watched = None not in self.seats
-        if watched:
+        if None not in self.seats:
             self._show(history)
-            time.sleep(self._pause if len(history) > 1 else 0.0)
         state = history[-1].state
         decision, took = machine.decide(state, remember=True)
         moved = self.advance(history[-1], int(decision.action), machine.name)
@@ -141,14 +137,12 @@ class Table:
         while True:
             typed = read_line(f"{board.MARKS[seat]}, your move: ")
             match typed.lower():
-                case "quit":
+                case "q" | "quit":
                     raise Leave("Goodbye.")
                 case "help":
                     print(_COMMANDS)
                 case "hint" | "?":
                     board.show_hint(self._hint.name, self._hint.decide(state)[0], legal)
-                case "view":
-                    self._show_view(seat, state)
                 case "undo":
                     if earlier := self._take_back(history):
                         return earlier
@@ -160,13 +154,6 @@ class Table:
                         print(error)
                         continue
                     return [*history, self.advance(history[-1], action)]
-
-    def _show_view(self, seat: int, state: State) -> None:
-        opponent = self.seats[1 - seat]
-        if opponent is None:
-            print("Your opponent is a person: ask them.")
-        else:
-            board.show_view(self.game, opponent.name, opponent.decide(state)[0], state)
 
     def _take_back(self, history: list[Position]) -> list[Position] | None:
         """Returns the history up to the last time that the player to move was to move."""
@@ -186,8 +173,6 @@ def read_line(prompt: str) -> str:
       Leave: at the end of the input.
     """
     try:
-        if sys.stdin is None:
-            raise EOFError
         return input(prompt if at_terminal() else "").strip()
     except EOFError:
         newline = "\n" if at_terminal() else ""
@@ -196,4 +181,4 @@ def read_line(prompt: str) -> str:
 
 def at_terminal() -> bool:
     """Returns whether somebody types."""
-    return sys.stdin is not None and sys.stdin.isatty()
+    return sys.stdin.isatty()

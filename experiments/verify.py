@@ -1,4 +1,4 @@
-"""Proves or refutes a checkpoint again, from disk: `python -m experiments.verify RUN_DIR`."""
+"""Proves or refutes a checkpoint again, from disk: `python -m experiments.verify`."""
 
 import time
 
@@ -10,17 +10,17 @@ if __name__ == "__main__":
 
 import dataclasses
 import json
-import pathlib
 import sys
-from typing import Any, Literal
+from typing import Literal
 
 import jax
-import tyro
+import numpy as np
 
 from azjax import certificate as certificates
-from azjax import oracle, runs, train
+from azjax import oracle, runs
+from azjax.player import Player
 from azjax.settings import MOST_SIMULATIONS, check_range
-from azjax.verify import Verdict, verify
+from azjax.verify import verify
 from experiments import console, own
 
 
@@ -28,8 +28,6 @@ from experiments import console, own
 class Options:
     """Examines a trained network in every reachable position and lists its blunders."""
 
-    run_dir: tyro.conf.Positional[pathlib.Path]
-    """The folder of a training run."""
     until: Literal["perfect", "unbeatable"] = "perfect"
     """What must hold for exit status 0."""
     simulations: int = 32
@@ -47,27 +45,40 @@ class Options:
 
 def examine(options: Options) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
-    player = own.load_player(options.run_dir, options.typed)
+    run_dir, player = own.open_run(options.typed)
     solution = oracle.solve(player.game)
-    parts = player.parts
-    searches = certificates.searches_to_examine(parts.search, options.simulations)
-    certify = certificates.make_certifier(parts, solution, searches)
-    seed = runs.read_config(options.run_dir).seed
+    searches = certificates.searches_to_examine(player.parts.search, options.simulations)
+    certify = certificates.make_certifier(player.parts, solution, searches)
+    seed = runs.read_config(run_dir).seed
     certificate = certify(player.params, player.iteration, _STARTED, seed)
     if options.json:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        verdict = _judge(parts, solution, player.params)
-        console.show_blunders(player.game, solution, verdict, options.limit)
+        _show_blunders(player, solution, options.limit)
     holds = certificate.perfect if options.until == "perfect" else certificate.unbeatable
     return 0 if holds else 1
 
 
-def _judge(parts: train.Parts, solution: oracle.Solution, params: Any) -> Verdict:
-    """Examines the raw network; `params` is an argument, so that XLA folds no constants."""
-    judge = jax.jit(lambda p: verify(solution, certificates.network_policy(parts, p)))
-    return jax.device_get(judge(params))
+def _show_blunders(player: Player, solution: oracle.Solution, limit: int) -> None:
+    """Prints the positions where the network's move throws away value, with their boards."""
+    answers = player.evaluate(solution.decision_states)
+    judge = jax.jit(lambda *answers: verify(solution, lambda _: answers))
+    verdict = jax.device_get(judge(*answers))
+    wrong = np.flatnonzero(verdict.is_blunder)
+    names = {1.0: "win", 0.0: "draw", -1.0: "loss"}
+    for row in wrong[:limit]:
+        index, action = solution.decisions[row], int(verdict.actions[row])
+        thrown = names[float(solution.action_values[index, action])]
+        kept = names[float(solution.values[index])]
+        best = ", ".join(map(str, np.flatnonzero(solution.optimal[index])))
+        state = jax.tree.map(lambda leaf, index=index: leaf[index], solution.states)
+        print(
+            f"\n{player.game.render(state)}\nplayer {int(solution.player[index])} to move plays "
+            f"{action}: {thrown} instead of {kept} (optimal: {best})"
+        )
+    if len(wrong) > limit:
+        print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")
 
 
 main = console.make_main(examine, Options, "experiments.verify", "the examination was not finished")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from rich.table import Table
 
 from experiments import console
 
@@ -25,12 +24,9 @@ def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
 
 def show(title: str, rows: list[dict], missing: str = "") -> list[dict]:
     """Prints rows with the same headings as a table, `missing` for None; returns the rows."""
-    table = Table(title=title)
-    for heading, value in rows[0].items():
-        table.add_column(heading, justify="left" if isinstance(value, str) else "right")
-    for row in rows:
-        table.add_row(*(missing if cell is None else _text(cell) for cell in row.values()))
-    console.print_rich(table)
+    texts = [[missing if cell is None else _text(cell) for cell in row.values()] for row in rows]
+    names = sum(isinstance(cell, str) for cell in rows[0].values())
+    console.print_table(tuple(rows[0]), texts, names, title)
     return rows
 
 

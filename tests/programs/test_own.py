@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.metadata
+import io
 import pathlib
 import shutil
 import sys
@@ -67,7 +68,7 @@ def leave_searches_out(monkeypatch):
 def inside(place, tmp_path, monkeypatch):
     """A copy of the folder, as the current one."""
     monkeypatch.chdir(shutil.copytree(place, tmp_path / "own"))
-    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     leave_searches_out(monkeypatch)
 
 
@@ -75,9 +76,9 @@ PROGRAMS = {
     "train": lambda *own: train.main(
         ["--resume", "--run-dir", "run", "--max-iterations", "2", *own]
     ),
-    "verify": lambda *own: verify.main(["run", *own]),
-    "report": lambda *own: report.main(["run", *own]),
-    "play": lambda *own: play.main(["--run-dir", "run", "--agent", "network", *own]),
+    "verify": lambda *own: verify.main(["--run-dir", "run", *own]),
+    "report": lambda *own: report.main(["--run-dir", "run", *own]),
+    "play": lambda *own: play.main(["--run-dir", "run", "--o", "network", *own]),
     "arena": lambda *own: arena.main(["network@run", "random", "--games", "2", *own]),
     "explain": lambda *own: explain.main(["--run-dir", "run", *own]),
 }
@@ -137,9 +138,9 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
 
 def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
     pathlib.Path("net.py").rename("moved.py")
-    assert verify.main(["run", *GAME, "--network", "moved.py:make"]) == 1
+    assert verify.main(["--run-dir", "run", *GAME, "--network", "moved.py:make"]) == 1
     capfd.readouterr()
-    assert verify.main(["run", *GAME, "--network", "moved.py:broken"]) == 2
+    assert verify.main(["--run-dir", "run", *GAME, "--network", "moved.py:broken"]) == 2
     assert "run was trained with net.py:make, which had " in said(capfd)
 
 
@@ -164,7 +165,7 @@ def test_a_run_without_files_of_its_own_needs_none(tmp_path, capfd):
     runs.create_run(tmp_path / "run", options.parse(["--smoke"]).config)
     run_dir = str(tmp_path / "run")
     for arguments in (["--game", f"{__file__}:x"], ["--game", "connect_four"]):
-        assert verify.main([run_dir, *arguments]) == 2
+        assert verify.main(["--run-dir", run_dir, *arguments]) == 2
         assert f"{run_dir} is a run of tic_tac_toe, not of {arguments[1]}" in said(capfd)
     assert train.main(["--resume", "--run-dir", run_dir, "--network", f"{__file__}:x"]) == 2
     assert "--network" in said(capfd)

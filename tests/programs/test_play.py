@@ -17,7 +17,7 @@ import misere_pile
 from azjax import presets, runs
 from azjax.agents import Decision, random_agent
 from azjax.games import connect_four, tic_tac_toe
-from experiments import board, own, play, table
+from experiments import board, play, table
 from experiments.players import make_agent
 from run_directories import make_run
 from terminal import Terminal
@@ -111,7 +111,7 @@ def test_a_person_can_win(program):
 
 
 def test_two_machines(program):
-    status, out, err = program("--x minimax:1 --o perfect --agent random")
+    status, out, err = program("--x minimax:1 --o perfect")
     assert (status, err) == (0, "")
     assert out.startswith(f"X: minimax(1), O: perfect\n{EMPTY}\nX (minimax(1)) plays 0")
     assert out.endswith(" plays 6, expects a win (+1.00), 0.00 s\n" + LOST)
@@ -120,11 +120,10 @@ def test_two_machines(program):
 
 @pytest.mark.slow
 def test_connect_four_with_uct(program):
-    typed = ["view", "hint", "9", *range(7)] * 12
-    status, out, _ = program("--game connect_four --agent uct:20", typed)
+    typed = ["hint", "9", *range(7)] * 12
+    status, out, _ = program("--game connect_four --o uct:20", typed)
     assert status == 0
     assert ". . . . . . .\n. . . . . . .\n0 1 2 3 4 5 6\n" in out
-    assert "uct(20) in your place would play:\n     0     1     2     3     4     5     6\n" in out
     assert "'9' is no move here: type one of 0, 1, 2, 3, 4, 5, 6, or help.\n" in out
     assert re.search(r"(wins|A draw)\.\n$", out)
 
@@ -173,7 +172,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ids=lambda text: ascii(text)[:8],
 )  # fmt: skip
 def test_wrong_input_gets_one_sentence(typed, said, program):
-    status, out, err = program("--agent perfect", [" 4 ", typed, "undo", "QUIT"])
+    status, out, err = program("--o perfect", [" 4 ", typed, "undo", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split(EMPTY)
     assert len(boards) == 3  # At the beginning and after taking back.
@@ -184,7 +183,7 @@ def test_wrong_input_gets_one_sentence(typed, said, program):
 
 def test_undo_takes_back_both_moves(program):
     typed = ["undo", 4, "undo", "undo", 8, "quit"]
-    _, out, _ = program("--agent perfect", typed)
+    _, out, _ = program("--o perfect", typed)
     parts = out.split("There is no move of yours to take back.\n")
     assert len(parts) == 3
     assert parts[1].count(EMPTY) == 1 and parts[1].count("plays 0") == 1
@@ -201,14 +200,14 @@ def test_undo_of_the_second_player_leaves_the_first_move(program):
 
 
 def test_help_explains_the_commands(program):
-    _, out, _ = program("--agent perfect", ["help", "quit"])
-    for command in ("hint, ?", "undo", "view", "help", "quit"):
+    _, out, _ = program("--o perfect", ["help", "quit"])
+    for command in ("hint, ?", "undo", "help", "q, quit"):
         assert re.search(rf"^{re.escape(command)} +\w", out, re.M)
 
 
 @pytest.mark.parametrize("command", ["hint", "?"])
 def test_hint_by_the_opponent(command, program):
-    _, out, _ = program("--agent perfect", [4, command, "quit"])
+    _, out, _ = program("--o perfect", [4, command, "quit"])
     assert "perfect would play 1 and expects an even game (+0.00)\n" in out
     assert re.search(r"^ +move +Q +policy *$", out, re.M)
     assert re.search(r"^ +1 +\+0\.00 +14\.3% +best *$", out, re.M)
@@ -217,9 +216,9 @@ def test_hint_by_the_opponent(command, program):
 
 
 @pytest.mark.slow
-def test_hint_by_another_player_and_of_a_search(program, tmp_path):
+def test_hint_of_a_search(program, tmp_path):
     make_run(tmp_path / "run", CONFIG, (3,))
-    _, out, _ = program(f"--agent random --hint puct:20@{tmp_path / 'run'}", ["hint", "quit"])
+    _, out, _ = program(f"--o puct:20@{tmp_path / 'run'}", ["hint", "quit"])
     assert re.search(r"^puct\(20\) #3 would play \d and expects an? ", out, re.M)
     assert re.search(r"^ +move +visits +Q +prior +policy *$", out, re.M)
     rows = re.findall(r"^ +(\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
@@ -228,19 +227,8 @@ def test_hint_by_another_player_and_of_a_search(program, tmp_path):
 
 
 def test_hint_without_a_machine_at_the_table(program):
-    _, out, _ = program("--x human --o human", ["hint", "view", "quit"])
+    _, out, _ = program("--x human --o human", ["hint", "quit"])
     assert "perfect would play 0" in out
-    assert "Your opponent is a person: ask them.\n" in out
-
-
-def test_view_is_the_opponents(program):
-    _, out, _ = program("--agent perfect --hint random", [1, "view", 8, "view", "hint", "quit"])
-    assert "perfect expects, for you, an even game (+0.00)\n" in out
-    first = out.split("perfect in your place would play:\n")[1].splitlines()
-    assert [len(line.split()) for line in first[:3]] == [3, 3, 3]
-    assert first[0].split()[:2] == ["-", "-"]  # Taken.
-    assert sum(int(share) for share in re.findall(r"(\d+)%", "".join(first[:3]))) in (99, 100, 101)
-    assert re.search(r"random would play \d\n", out)
 
 
 def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
@@ -275,7 +263,7 @@ def test_a_learner_remembers_earlier_games(program, monkeypatch):
 def test_seats_are_exchanged_when_playing_again(solution, program):
     first, second = (moves_of_a_person(solution, seat, True) for seat in (0, 1))
     typed = [*first, "perhaps", "Y", *second, "n"]
-    status, out, _ = program("--agent perfect", typed, terminal=True)
+    status, out, _ = program("--o perfect", typed, terminal=True)
     assert status == 0
     assert out.count("A draw.") == 2
     assert out.index("X: you, O: perfect") < out.index("X: perfect, O: you")
@@ -287,21 +275,15 @@ def test_seats_are_exchanged_when_playing_again(solution, program):
 
 def test_asks_nothing_when_machines_play_or_a_pipe_types(solution, program):
     assert "again" not in program("--x random --o random", terminal=True)[1]
-    _, out, _ = program("--agent perfect", [*moves_of_a_person(solution, 0, True), "y"])
+    _, out, _ = program("--o perfect", [*moves_of_a_person(solution, 0, True), "y"])
     assert "again" not in out and "your move" not in out
 
 
 @pytest.mark.parametrize("typed", [[], [4], [4, "x"]])
 def test_the_end_of_the_input(typed, program):
-    status, out, err = program("--agent perfect", typed)
+    status, out, err = program("--o perfect", typed)
     assert (status, err) == (0, "")
     assert out.endswith("\nThe input has ended. Goodbye.\n")
-
-
-def test_without_any_input(program, monkeypatch, capfd):
-    monkeypatch.setattr(sys, "stdin", None)
-    assert play.main(["--agent", "perfect"]) == 0
-    assert capfd.readouterr().out.endswith("The input has ended. Goodbye.\n")
 
 
 def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
@@ -312,14 +294,14 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
         return random_agent(game)._replace(name="cheat", act=act)
 
     monkeypatch.setattr("experiments.players.random_agent", cheat)
-    status, _, err = program("--agent random", [4])
+    status, _, err = program("--o random", [4])
     assert status == 2
     assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
 
 
 @pytest.mark.slow
 def test_a_player_with_a_clock_says_that_it_prepared(program):
-    _, out, _ = program("--x uct:1ms --o perfect", [])
+    _, out, _ = program("--x uct:0.001s --o perfect", [])
     times = re.findall(r"X \(uct\(0\.001 s\)\) plays .*, \d+\.\d\d s(.*)", out)
     assert times[0] == " with preparation" and not any(times[1:])
 
@@ -331,33 +313,26 @@ def test_a_player_with_a_clock_says_that_it_prepared(program):
     ("arguments", "seats"),
     [
         ("", ("human", "default")),
-        ("--agent uct", ("human", "uct")),
         ("--x uct", ("uct", "human")),
         ("--o uct", ("human", "uct")),
         ("--x human", ("human", "default")),
         ("--o human", ("default", "human")),
-        ("--o human --agent uct", ("uct", "human")),
-        ("--x human --agent uct", ("human", "uct")),
-        ("--x random --agent uct", ("random", "uct")),
-        ("--o random --agent uct", ("human", "random")),
+        ("--x human --o uct", ("human", "uct")),
         ("--x uct --o random", ("uct", "random")),
         ("--x human --o human", ("human", "human")),
     ],
 )
-def test_who_sits_where(arguments, seats, monkeypatch, tic_tac_toe):
+def test_who_sits_where(arguments, seats):
     words = iter(arguments.split())
     options = play.Options(**{flag[2:]: next(words) for flag in words})
-    monkeypatch.setattr(play, "find_opponent", lambda *_: ("default", "why"))
-    assert play.choose_seats(options, tic_tac_toe, own.NOTHING) == seats
+    assert play.choose_seats(options, "default") == seats
 
 
 def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
     _, out, _ = program("", ["quit"])
-    assert out.startswith(
-        "opponent: perfect (no run of tic_tac_toe in runs/; --agent PLAYER names another)\n"
-    )
+    assert out.startswith("X: you, O: perfect\n")
     _, out, _ = program("--game connect_four", ["quit"])
-    assert out.startswith("opponent: uct:100 (no run of connect_four in runs/; --agent ")
+    assert out.startswith("X: you, O: uct(100)\n")
     make_run(tmp_path / "runs" / "a", CONFIG, (3,))
     make_run(tmp_path / "runs" / "b", CONFIG, (5,))
     runs.create_run(tmp_path / "runs" / "untrained", CONFIG)
@@ -367,42 +342,37 @@ def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
     (tmp_path / "runs" / "spoiled" / "checkpoints" / "3").mkdir(parents=True)
     (tmp_path / "runs" / "spoiled" / "config.json").write_text("{")
-    _, out, _ = program("", ["quit"])
-    assert out.startswith("opponent: alphazero@runs/b (the newest run; --agent PLAYER names")
+    _, out, err = program("--game tic_tac_toe", ["quit"])
+    assert err == "run: runs/b, the newest (--run-dir names another)\n"
     assert "O: alphazero(4) #5\n" in out
-    _, out, _ = program("--run-dir runs/a", ["quit"])
-    assert out.startswith("opponent: alphazero (with the network of --run-dir; --agent ")
-    assert "O: alphazero(4) #3\n" in out
-    _, out, _ = program("--run-dir runs/four", ["quit"])
-    assert "0 1 2 3 4 5 6\n" in out
+    _, out, err = program("--run-dir runs/a", ["quit"])
+    assert "O: alphazero(4) #3\n" in out and err == ""
+    for arguments in ("", "--run-dir runs/four"):
+        assert "0 1 2 3 4 5 6\n" in program(arguments, ["quit"])[1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("--agent stockfish", ["unknown player 'stockfish': use one of random, perfect"]),
+        ("--o stockfish", ["unknown player 'stockfish': use one of random, perfect"]),
         ("--x uct:0", ["'uct:0' needs a number of simulations"]),
         ("--o human --x network", ["'network' needs the network of a training run"]),
-        ("--agent random --hint uct:x", ["'uct:x' needs a number of simulations"]),
         ("--game chess", ["unknown game 'chess': use one of tic_tac_toe, connect_four"]),
-        ("--game connect_four --agent perfect", ["too many positions to enumerate"]),
-        ("--game connect_four --agent minimax", ["such as minimax:4"]),
+        ("--game connect_four --o perfect", ["too many positions to enumerate"]),
+        ("--game connect_four --o minimax", ["such as minimax:4"]),
         ("--run-dir nothing", ["nothing is not a run directory"]),
         ("--run-dir nothing --game tic_tac_toe", ["nothing is not a run directory"]),
         ("--seed -1", ["--seed is -1: use 0 to 2147483647"]),
         ("--seed 2147483648", ["--seed is 2147483648: use 0 to"]),
-        ("--pause -1", ["--pause is -1.0: use 0 to 60 seconds"]),
-        ("--pause nan", ["--pause is nan: use 0 to 60 seconds"]),
-        ("--pause inf", ["--pause is inf: use 0 to 60 seconds"]),
         (f"--seed {2**40}", [f"--seed is {2**40}: use 0 to 2147483647"]),
-        ("--agnet perfect", ["--agnet", "meant --agent"]),
+        ("--gaem perfect", ["--gaem", "meant --game"]),
         ("perfect", ["perfect", "--help lists what is allowed"]),
     ],
 )
 def test_refuses_bad_options_in_one_sentence(arguments, fragments, program):
     status, out, err = program(arguments)
     assert status == 2
-    assert out == "" or out.startswith("opponent: ")
+    assert out == ""
     assert err.startswith("error: ") and err.count("\n") == 1
     for fragment in fragments:
         assert fragment in err
@@ -414,17 +384,10 @@ def test_help_lists_options_and_players(capfd):
     assert stop.value.code == 0
     out, err = capfd.readouterr()
     assert err == ""
-    for name in ("--agent", "--x", "--o", "--hint", "--run-dir", "--game", "--seed", "--pause"):
+    for name in ("--x", "--o", "--run-dir", "--game", "--seed"):
         assert name in out
-    for name in ("minimax:4", "uct:100", "+sampled", "#ITERATION"):
+    for name in ("minimax:4", "uct:100", "uct:0.5s", "#ITERATION"):
         assert name in out
-
-
-def test_pauses_between_the_moves_of_machines(program, monkeypatch):
-    slept = []
-    monkeypatch.setattr(table.time, "sleep", slept.append)
-    _, out, _ = program("--x perfect --o perfect --pause 0.5")
-    assert slept == [0.0] + [0.5] * (out.count("plays") - 1)
 
 
 # Words.
@@ -488,9 +451,9 @@ def start():
 
 
 def test_a_game_at_a_real_terminal(start, solution):
-    terminal = start("--agent", "perfect")
+    terminal = start("--o", "perfect")
     first, *others = moves_of_a_person(solution, 0, True)
-    for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"view", b"undo"):
+    for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"undo"):
         terminal.type(line)
     terminal.type(str(first).encode())
     terminal.type(str(first).encode())  # Taken.
@@ -505,7 +468,6 @@ def test_a_game_at_a_real_terminal(start, solution):
         "'²' is no move here",
         "perfect gets ready",
         "perfect would play 0",
-        "perfect in your place would play:",
         "There is no move of yours to take back.",
         f"'{first}' is no move here",
         "A draw.",
@@ -520,7 +482,7 @@ def test_a_game_at_a_real_terminal(start, solution):
 
 @pytest.mark.slow
 def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
-    interrupted, ended = start("--agent", "perfect"), start("--agent", "perfect")
+    interrupted, ended = start("--o", "perfect"), start("--o", "perfect")
     interrupted.type(b"4")
     interrupted.type(b"\x03")
     assert interrupted.finish() == 130
@@ -532,7 +494,7 @@ def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
 
 @pytest.mark.slow
 def test_ctrl_c_while_machines_play(start):
-    terminal = start("--x", "random", "--o", "random", "--pause", "60")
+    terminal = start("--x", "random", "--o", "uct:60s")
     terminal.type(b"\x03", after="plays")
     assert terminal.finish() == 130
     assert terminal.screen.endswith("\ninterrupted: the game was not finished\n")

@@ -16,7 +16,7 @@ from azjax.config import make_parts
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
 from azjax.search import PUCT, UCT, Gumbel
-from experiments import players
+from experiments import own, players
 from experiments.players import expand, make_agent, make_agents
 from experiments.specs import HELP, KINDS
 
@@ -67,23 +67,20 @@ def assert_same(left, right):
         ("uct", "uct(100)"),
         ("uct:7", "uct(7)"),
         ("uct:0.5s", "uct(0.5 s)"),
-        ("uct:200ms", "uct(0.2 s)"),
         ("learner", "learner(50)"),
         ("learner:8", "learner(8)"),
         ("network", "network #6"),
         ("alphazero", f"alphazero({SIMULATIONS}) #6"),
         ("alphazero:9", "alphazero(9) #6"),
-        ("alphazero:1.s", "alphazero(1 s) #6"),
+        ("alphazero:1s", "alphazero(1 s) #6"),
         ("puct", "puct(50) #6"),
-        ("puct:.25s", "puct(0.25 s) #6"),
+        ("puct:0.25s", "puct(0.25 s) #6"),
         ("gumbel", "gumbel(32) #6"),
         ("gumbel:3#2", "gumbel(3) #2"),
-        ("perfect+sampled", "perfect, sampled"),
-        ("puct:50+sampled#4", "puct(50) #4, sampled"),
     ],
 )
 def test_names(spec, name, tic_tac_toe, run):
-    agent = make_agent(spec, tic_tac_toe, run)
+    agent = make_agent(spec, tic_tac_toe, own.Typed(run))
     assert agent.name == name
     assert agent.traceable == ("s)" not in name)
     assert (agent.learn is not None) == name.startswith("learner")
@@ -93,9 +90,9 @@ def test_every_player_is_explained(tic_tac_toe, run):
     explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
     for name in KINDS:
         assert name in explained
-        assert make_agent(name, tic_tac_toe, run).name.replace("-", "").startswith(name)
-    for spec in re.findall(r"[a-z]+:[0-9.]+m?s?\b", HELP):
-        make_agent(spec, tic_tac_toe, run)
+        assert make_agent(name, tic_tac_toe, own.Typed(run)).name.replace("-", "").startswith(name)
+    for spec in re.findall(r"[a-z]+:[0-9.]+s?\b", HELP):
+        make_agent(spec, tic_tac_toe, own.Typed(run))
 
 
 @pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
@@ -145,7 +142,7 @@ def test_a_learner_has_its_simulations_and_room(tic_tac_toe):
     ],
 )
 def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
-    found = act(make_agent(spec, tic_tac_toe, run), tic_tac_toe)
+    found = act(make_agent(spec, tic_tac_toe, own.Typed(run)), tic_tac_toe)
     expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
     np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
@@ -154,7 +151,7 @@ def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
 @pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
-    found = act(make_agent("puct:20", tic_tac_toe, run), tic_tac_toe)
+    found = act(make_agent("puct:20", tic_tac_toe, own.Typed(run)), tic_tac_toe)
     states = init_batch(tic_tac_toe, 1)
     expected = azjax.load(run).search(KEY, states, num_simulations=20)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
@@ -166,8 +163,8 @@ def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
 def test_plays_one_of_the_checkpoints(iteration, tic_tac_toe, run):
     for agent in (
         make_agent(f"network@{run}#{iteration}", tic_tac_toe),
-        make_agent(f"network#{iteration}", tic_tac_toe, run),
-        make_agent(f"network@{run}#{iteration}", tic_tac_toe, Path("another")),
+        make_agent(f"network#{iteration}", tic_tac_toe, own.Typed(run)),
+        make_agent(f"network@{run}#{iteration}", tic_tac_toe, own.Typed(Path("another"))),
     ):
         assert agent.name == f"network #{iteration}"
         logits, value = azjax.load(run, iteration).evaluate(init_batch(tic_tac_toe, 1))
@@ -185,7 +182,7 @@ def test_a_folder_may_have_any_name(tic_tac_toe, tmp_path):
     ("spec", "seconds", "algorithm"),
     [
         ("uct:0.5s", 0.5, "uct"),
-        ("puct:200ms", 0.2, "puct"),
+        ("puct:0.2s", 0.2, "puct"),
         ("gumbel:1s", 1.0, "gumbel"),
         ("alphazero:1s", 1.0, CONFIG.search.algorithm),
         ("uct:3600s", 3600.0, "uct"),
@@ -198,15 +195,8 @@ def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run,
 
     given = []
     monkeypatch.setattr(players, "anytime_agent", note)
-    make_agent(spec, tic_tac_toe, run)
+    make_agent(spec, tic_tac_toe, own.Typed(run))
     assert given == [(algorithm, min(int(20_000 * seconds), 1_000_000), seconds)]
-
-
-def test_sampled_draws_from_the_weights(tic_tac_toe):
-    agent = make_agent("perfect+sampled", tic_tac_toe)
-    assert not agent.deterministic
-    states = init_batch(tic_tac_toe, 64)
-    assert len(set(np.asarray(agent.act(None, KEY, states).action))) > 5
 
 
 def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
@@ -223,7 +213,7 @@ def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
 def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
     run = make_run(tmp_path / "run", CONFIG)
     (run / "checkpoints" / "6" / "player" / "arrays.npz").unlink()
-    assert make_agent("network", tic_tac_toe, run).name == "network #4"
+    assert make_agent("network", tic_tac_toe, own.Typed(run)).name == "network #4"
     err = capfd.readouterr().err
     assert err.startswith(f"checkpoint 6 in {run} is damaged")
     assert err.endswith("; an older one is used\n") and err.count("\n") == 1
@@ -233,17 +223,17 @@ def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
 
 
 def test_one_player_for_each_checkpoint(run):
-    specs = [f"puct:5+sampled@{run}#{iteration}" for iteration in (2, 4, 6)]
-    assert expand(f"puct:5+sampled@{run}#all") == specs
-    assert expand("network#all", run) == ["network#2", "network#4", "network#6"]
-    assert expand("network#all", str(run))[0] == "network#2"
+    specs = [f"puct:5@{run}#{iteration}" for iteration in (2, 4, 6)]
+    assert expand(f"puct:5@{run}#all") == specs
+    assert expand("network#all", own.Typed(run)) == ["network#2", "network#4", "network#6"]
+    assert expand("network#all", own.Typed(str(run)))[0] == "network#2"
     for spec in ("uct:5", "network", f"network@{run}#4"):
         assert expand(spec) == [spec]
 
 
 def test_names_tell_players_apart(tic_tac_toe, run, tmp_path):
     other = make_run(tmp_path / "other", CONFIG)
-    made = make_agents(["random", f"network@{other}#6", "network#all"], tic_tac_toe, run)
+    made = make_agents(["random", f"network@{other}#6", "network#all"], tic_tac_toe, own.Typed(run))
     assert [agent.name for agent in made] == [
         *["random", f"network@{other}#6", "network #2", "network #4", "network#6"]
     ]
@@ -286,16 +276,13 @@ EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, 
         amount(f"uct:{'9' * 5000}", "simulations", OR_TIME),
         amount("uct:²", "simulations", OR_TIME),
         amount("uct:0s", "simulations", OR_TIME),
-        amount("uct:0ms", "simulations", OR_TIME),
+        amount("uct:5ms", "simulations", OR_TIME),
         amount("uct:.s", "simulations", OR_TIME),
         amount("uct:1m", "simulations", OR_TIME),
         amount("uct:3601s", "simulations", OR_TIME),
         amount("uct:-1s", "simulations", OR_TIME),
         amount("uct:nans", "simulations", OR_TIME),
         ("uct:5:6", "'uct:5:6' needs a number of simulations after the colon"),
-        ("perfect+", "'perfect+' has an unknown +: only +sampled is known"),
-        ("uct:5+greedy", "'uct:5+greedy' has an unknown +greedy: only +sampled is known"),
-        ("uct+sampled:5", "has an unknown +sampled:5: only +sampled is known"),
         ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
         ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
         ("random#3", "'random#3' names a run, and random plays without one: leave it out"),
@@ -341,7 +328,7 @@ def assert_refuses(call, said):
 )
 def test_refuses_what_a_game_does_not_allow(spec, said, run):
     with pytest.raises(ValueError, match=said):
-        make_agent(spec, azjax.make("connect_four"), run)
+        make_agent(spec, azjax.make("connect_four"), own.Typed(run))
 
 
 def test_refuses_checkpoints_that_are_not_there(tic_tac_toe, run, tmp_path):

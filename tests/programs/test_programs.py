@@ -358,7 +358,9 @@ def test_the_certificate_is_what_verification_finds(whole, capfd):
     said = json.loads((whole / "certificate.json").read_text())
     fields = [field.name for field in dataclasses.fields(Certificate)]
     assert set(said) == {*fields, "perfect", "unbeatable"}
-    assert verify.main([str(whole), "--json"]) == 1  # Six iterations don't make it perfect.
+    assert (
+        verify.main(["--run-dir", str(whole), "--json"]) == 1
+    )  # Six iterations don't make it perfect.
     found = json.loads(capfd.readouterr().out)
     assert found | {"seconds": 0} == said | {"seconds": 0}
     last = records(whole)[-1]
@@ -371,7 +373,7 @@ def test_the_certificate_is_what_verification_finds(whole, capfd):
 
 
 def test_verification_draws_blunders(whole, capfd, raw_only):
-    assert verify.main([str(whole), "--limit", "2"]) == 1
+    assert verify.main(["--run-dir", str(whole), "--limit", "2"]) == 1
     out, err = capfd.readouterr()
     assert "NOT PROVED" in out and "\x1b" not in out and err == ""
     assert out.count("instead of") == 2
@@ -464,7 +466,7 @@ def damage(run_dir, step):
 
 def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, raw_only):
     damage(finished, 6)
-    assert verify.main([str(finished), "--json"]) == 1
+    assert verify.main(["--run-dir", str(finished), "--json"]) == 1
     out, err = capfd.readouterr()
     assert json.loads(out)["iterations"] == 4
     assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "an older one is used")
@@ -488,7 +490,7 @@ def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
     for step in steps(finished):
         damage(finished, step)
     before = files(finished)
-    for program in (resume, lambda run_dir: verify.main([str(run_dir)])):
+    for program in (resume, lambda run_dir: verify.main(["--run-dir", str(run_dir)])):
         assert program(finished) == 2
         err = capfd.readouterr().err
         assert_one_sentence(err, f"no checkpoint in {finished} is sound", "start a new run")
@@ -665,8 +667,8 @@ def test_every_program_refuses_an_edited_configuration(finished, capfd):
     before = files(finished)
     programs = [
         resume,
-        lambda run_dir: verify.main([str(run_dir)]),
-        lambda run_dir: report.main([str(run_dir)]),
+        lambda run_dir: verify.main(["--run-dir", str(run_dir)]),
+        lambda run_dir: report.main(["--run-dir", str(run_dir)]),
         lambda run_dir: play.main(["--run-dir", str(run_dir)]),
         lambda run_dir: arena.main([f"network@{run_dir}#all", "random"]),
     ]
@@ -690,14 +692,13 @@ def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("nothing", ["nothing is not a run directory", "give the folder"]),
-        ("file", ["file is not a run directory"]),
-        ("", ["PATH", "--help"]),
-        ("one two", ["two", "--help"]),
-        ("nothing --simulations 0", ["--simulations is 0", "use 1 to 1000000"]),
-        ("nothing --simulations 100000000", ["--simulations is 100000000", "use 1 to 1000000"]),
-        ("nothing --limit -1", ["--limit is -1", "use 0 or more"]),
-        ("nothing --until never", ["'never'", "'perfect'", "'unbeatable'"]),
+        ("--run-dir nothing", ["nothing is not a run directory", "give the folder"]),
+        ("--run-dir file", ["file is not a run directory"]),
+        ("one", ["one", "--help"]),
+        ("--simulations 0", ["--simulations is 0", "use 1 to 1000000"]),
+        ("--simulations 100000000", ["--simulations is 100000000", "use 1 to 1000000"]),
+        ("--limit -1", ["--limit is -1", "use 0 or more"]),
+        ("--until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
 )
 def test_verification_refuses_bad_input(arguments, fragments, tmp_path, monkeypatch, capfd):
@@ -709,7 +710,7 @@ def test_verification_refuses_bad_input(arguments, fragments, tmp_path, monkeypa
 
 def test_verification_refuses_searches_that_do_not_fit(finished, capfd):
     # All 4,520 positions at a time: about a terabyte.
-    assert verify.main([str(finished), "--simulations", "1000000"]) == 2
+    assert verify.main(["--run-dir", str(finished), "--simulations", "1000000"]) == 2
     assert_error(capfd, "trees of 1000000 simulations, 4520 at a time, need", ": use at most ")
 
 
@@ -723,7 +724,7 @@ def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd
 
 def test_verification_refuses_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    assert verify.main([str(make_run(tmp_path / "run", config))]) == 2
+    assert verify.main(["--run-dir", str(make_run(tmp_path / "run", config))]) == 2
     assert_error(capfd, "connect_four has too many positions")
 
 

@@ -1,6 +1,6 @@
-"""The arena's program: its tables, its plot, its JSON, and what it refuses."""
+"""The arena's program: its tables, its plot, and what it refuses."""
 
-import json
+import re
 
 import numpy as np
 import pytest
@@ -14,25 +14,20 @@ def play(*arguments):
     return arena.main([str(argument) for argument in arguments])
 
 
-def test_a_tournament_is_printed_drawn_and_written(tmp_path, capsys):
-    plot, path = tmp_path / "ratings.png", tmp_path / "results.json"
-    players = ["random", "perfect", "perfect+sampled"]
-    assert play(*players, "--games", 200, "--plot", plot, "--json", path) == 0
-    said = capsys.readouterr().out
+def test_a_tournament_is_printed_and_drawn(tmp_path, capsys):
+    plot = tmp_path / "ratings.png"
+    assert play("random", "perfect", "uct:5", "--games", 200, "--plot", plot) == 0
+    matches, fitted = capsys.readouterr().out.split("ratings")
     assert plot.read_bytes().startswith(b"\x89PNG")
-    content = json.loads(path.read_text())
-    assert [match["first"] for match in content["matches"]] == ["random", "random", "perfect"]
-    for match in content["matches"]:
-        for seat in ("moving_first", "moving_second"):
-            counts = [match[seat][name] for name in ("wins", "draws", "losses")]
-            assert sum(counts) == 100
-            for count, (low, high) in zip(counts, match[seat]["intervals"].values(), strict=True):
-                assert low <= count / 100 <= high and 0.02 < high - low < 0.25
-            row = f"{counts[0]:6,} {counts[1]:6,} {counts[2]:6,}".split()
-            assert any(line.split()[-8:-5] == row for line in said.splitlines()), said
-    best = [row["player"] for row in content["ratings"]]
-    assert best[-1] == "random"
-    assert all(row["low"] < row["elo"] < row["high"] for row in content["ratings"])
+    rows = [re.findall(r"[\d.]+", line)[-8:] for line in matches.splitlines()[1:]]
+    assert len(rows) == 6
+    for wins, draws, losses, score, low, high, games, _ in (map(float, row) for row in rows):
+        assert wins + draws + losses == games == 100
+        assert score == pytest.approx((wins + draws / 2) / 100, abs=1e-3)
+        assert low <= score <= high and 0.02 < high - low < 0.25
+    best = re.findall(r"^ (\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", fitted, re.M)
+    assert [row[0] for row in best] == ["perfect", "uct(5)", "random"]
+    assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
 
 
 def test_repeated_games_are_not_counted(capsys):
@@ -53,12 +48,11 @@ def test_openings_are_played_from_both_seats(capsys):
     assert "only 9 such openings" in capsys.readouterr().err
 
 
-def test_the_same_seed_gives_the_same_games(tmp_path):
+def test_the_same_seed_gives_the_same_games(capsys):
     found = []
-    for number, seed in enumerate([3, 3, 4]):
-        path = tmp_path / f"{number}.json"
-        assert play("random", "perfect", "--games", 100, "--seed", seed, "--json", path) == 0
-        found.append(path.read_text())
+    for seed in (3, 3, 4):
+        assert play("random", "perfect", "--games", 100, "--seed", seed) == 0
+        found.append(capsys.readouterr().out)
     assert found[0] == found[1] != found[2]
 
 
@@ -87,7 +81,7 @@ def test_ratings_use_both_seats():
         (["random", "perfect", "--game", "connect_four"], "too many positions"),
         (["random", "network"], "add @RUN_DIR"),
         (
-            ["random", "perfect", "--json", "/nowhere/x.json"],
+            ["random", "perfect", "--plot", "/nowhere/x.png"],
             "there is no folder /nowhere",
         ),
     ],

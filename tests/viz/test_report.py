@@ -306,7 +306,7 @@ def test_names_are_text_and_never_markup(written):
 
 
 def test_the_report_can_be_written_again(run, written, capfd):
-    assert report.main([str(run)]) == 0
+    assert report.main(["--run-dir", str(run)]) == 0
     out, err = capfd.readouterr()
     assert (out, err) == (f"report: {run / 'report.html'}\n", "")
     assert (run / "report.html").read_text(encoding="utf-8") == written.content
@@ -373,7 +373,7 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
 @pytest.mark.parametrize("name", ["film.svg", "film.png"])
 def test_film_strips(name, run, tmp_path, capfd):
     path = tmp_path / name
-    assert report.main([str(run), "--film", str(path)]) == 0
+    assert report.main(["--run-dir", str(run), "--film", str(path)]) == 0
     assert f"film strip: {path}\n" in capfd.readouterr().out
     content = path.read_bytes()
     if name.endswith("svg"):
@@ -394,11 +394,10 @@ def test_the_same_film_strip_twice(run, solution, tic_tac_toe, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("nothing", ["nothing is not a run directory"]),
-        ("", ["PATH", "--help"]),
-        ("nothing --film film.pdf", ["film.pdf is neither SVG nor PNG"]),
-        ("nothing --film no/film.svg", ["there is no folder no for no/film.svg: make it"]),
-        ("nothing --frames 3", ["--frames", "--help"]),
+        ("--run-dir nothing", ["nothing is not a run directory"]),
+        ("--film film.pdf", ["film.pdf is neither SVG nor PNG"]),
+        ("--film no/film.svg", ["there is no folder no for no/film.svg: make it"]),
+        ("--frames 3", ["--frames", "--help"]),
     ],
 )
 def test_refuses_bad_input(arguments, fragments, tmp_path, monkeypatch, capfd):
@@ -417,20 +416,20 @@ def assert_error(capfd, *fragments):
 
 def test_refuses_a_film_without_portraits(run, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
-    assert report.main([str(copy), "--film", str(tmp_path / "film.svg")]) == 2
+    assert report.main(["--run-dir", str(copy), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, f"{copy} holds no portraits")
 
 
 def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
-    assert report.main([str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
+    assert report.main(["--run-dir", str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, "connect_four has too many positions to enumerate")
 
 
 def test_says_what_to_install_for_films(run, tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(film.importlib.util, "find_spec", lambda name: None)
-    assert report.main([str(run), "--film", str(tmp_path / "film.svg")]) == 2
+    assert report.main(["--run-dir", str(run), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, "film strips need matplotlib: pip install 'azjax[plots]'")
 
 
@@ -441,5 +440,5 @@ def test_refuses_a_damaged_certificate(run, tmp_path, capfd):
     contents = [json.dumps(sound | change) for change in ({"game": "chess"}, {"seed": 7})]
     for content in ['{"perfect": true}', "[" * 10_000, *contents]:
         path.write_text(content)
-        assert report.main([str(copy)]) == 2
+        assert report.main(["--run-dir", str(copy)]) == 2
         assert_error(capfd, f"{path} is damaged, or of another run: python -m experiments.verify")
