@@ -13,7 +13,6 @@ from typing import Annotated
 import jax
 import numpy as np
 import tyro
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from azjax import ratings
 from azjax.agents import Agent
@@ -76,8 +75,7 @@ def run(options: Options) -> int:
 
 def _play(options: Options, game: Game, agents: list[Agent], openings, key) -> list[Match]:
     pairings = len(agents) * (len(agents) - 1) // 2
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with console.progress(*columns) as progress:
+    with console.progress() as progress:
         task = progress.add_task("games", total=pairings * options.games)
 
         def advance(count: int) -> None:

@@ -2,14 +2,13 @@
 
 import re
 
-import jax
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from azjax.agents import Decision
 from azjax.game import Game, State
+from experiments import console
 
 MARKS = "XO"  # Of players 0 and 1.
 _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")
@@ -45,26 +44,31 @@ def read_move(text: str, legal: np.ndarray) -> int:
     raise ValueError(f"{typed} is no move here: type one of {free}, or help.")
 
 
-def announce(seat: int, name: str, decision: Decision, time: str) -> str:
-    """Says in one line what a machine plays, what it expects, and how long it took."""
-    expects = ""
-    if decision.value is not None:
-        expects = f", expects {in_words(decision.value)}"
-    return f"{MARKS[seat]} ({name}) plays {int(decision.action)}{expects}, {time}"
+def announce(seat: int, name: str, decision: Decision) -> str:
+    """Says in one line what a machine plays, and what it expects of that."""
+    return f"{MARKS[seat]} ({name}) plays {int(decision.action)}{_expects(decision, seat)}"
 
 
-def in_words(value) -> str:
-    """Says what an expected outcome in [-1, 1] means."""
+def _expects(decision: Decision, seat: int) -> str:
+    """Says what a player expects of the move that it chose, as far as it knows."""
+    value, action = decision.value, int(decision.action)
+    tried = decision.visit_counts is None or decision.visit_counts[action]
+    if decision.q_values is not None and tried:
+        value = decision.q_values[action]
+    return "" if value is None else f", expects {in_words(value, seat)}"
+
+
+def in_words(value, seat: int) -> str:
+    """Says what an expected outcome in [-1, 1] means for a player."""
     value = round(float(value), 2) + 0.0  # No -0.00.
     bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
     meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
-    return f"{meaning} ({value:+.2f})"
+    return f"{meaning} for {MARKS[seat]} ({value:+.2f})"
 
 
-def show_hint(name: str, decision: Decision, legal: np.ndarray) -> None:
+def show_hint(seat: int, name: str, decision: Decision, legal: np.ndarray) -> None:
     """Prints what a player knows about every legal move, with the one that it would play."""
-    value = "" if decision.value is None else f" and expects {in_words(decision.value)}"
-    print(f"{name} would play {int(decision.action)}{value}")
+    print(f"{name} would play {int(decision.action)}{_expects(decision, seat)}")
     columns = {
         "visits": (decision.visit_counts, "{:,}"),
         "Q": (decision.q_values, "{:+.2f}"),
@@ -72,19 +76,15 @@ def show_hint(name: str, decision: Decision, legal: np.ndarray) -> None:
         "policy": (decision.weights, "{:.1%}"),
     }
     known = {title: column for title, column in columns.items() if column[0] is not None}
-    table = Table(box=None, padding=(0, 1))
-    for title in ("move", *known):
-        table.add_column(title, justify="right")
-    table.add_column()
+    rows = []
     for action in np.flatnonzero(legal):
         unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
         cells = [
             "" if title == "Q" and unvisited else style.format(values[action] + 0)
             for title, (values, style) in known.items()
         ]
-        best = action == decision.action
-        table.add_row(str(action), *cells, "best" if best else "", style="bold" if best else None)
-    Console(highlight=False).print(table)
+        rows.append((str(action), *cells, "best" if action == decision.action else ""))
+    console.print_table(("move", *known, ""), rows, names=0)
 
 
 def result(score: float, names: tuple[str, str]) -> str:
@@ -93,8 +93,3 @@ def result(score: float, names: tuple[str, str]) -> str:
         return "A draw."
     winner = 0 if score > 0 else 1
     return f"{MARKS[winner]} ({names[winner]}) wins."
-
-
-def one(batch: Decision) -> Decision:
-    """Takes the only position's decision out of a batch, onto the host."""
-    return jax.tree.map(lambda leaf: leaf[0], jax.device_get(batch))

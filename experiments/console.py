@@ -12,7 +12,7 @@ from typing import Any
 import tyro
 from rich.console import Console
 from rich.panel import Panel
-from rich.progress import Progress, ProgressColumn
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -107,10 +107,8 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
     """Reads a command line into a dataclass with tyro.
 
     Raises:
-      ValueError: if an argument is empty, or with one sentence in place of the boxes that tyro
-        prints.
+      ValueError: with one sentence in place of the boxes that tyro prints.
     """
-    refuse_empty(arguments, prog)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -125,19 +123,6 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
         if not stop.code:  # --help
             raise
         raise ValueError(_unbox(said.getvalue(), prog)) from None
-
-
-def refuse_empty(arguments: list[str] | None, prog: str) -> None:
-    """Refuses empty arguments, such as those of a shell's unset variables.
-
-    Raises:
-      ValueError: naming the option.
-    """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    for before, argument in zip(["the program's name", *arguments], arguments, strict=False):
-        if not argument or re.fullmatch("--[^=]+=", argument):
-            what = argument.rstrip("=") or f"the argument after {before}"
-            raise ValueError(f"{what} is empty: give a value, as python -m {prog} --help explains")
 
 
 def _unbox(box: str, prog: str) -> str:
@@ -158,10 +143,10 @@ def busy(what: str):
     return Console().status(what)
 
 
-def progress(*columns: ProgressColumn) -> Progress:
+def progress() -> Progress:
     """Shows progress on a terminal, and elsewhere nothing."""
     terminal = Console(stderr=True)
-    return Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
+    return Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
 
 
 def check_plot(path: pathlib.Path) -> None:

@@ -72,11 +72,10 @@ class Options:
 
 def parse(arguments: list[str]) -> Options:
     """Reads the command line; presets, kinds and resumed runs give the defaults of the rest."""
-    console.refuse_empty(arguments, "experiments.train")  # The default of one depends on another.
     arguments = [_dashed(argument) for argument in arguments]
-    typed = own.Typed(_read(arguments, "--game")[0], _read(arguments, "--network")[0])
+    typed = own.Typed(game=_read(arguments, "--game")[0], network=_read(arguments, "--network")[0])
     folder, saved = _read(arguments, "--run-dir")[0], None
-    if folder and _read(arguments, "--resume", action="store_true")[0]:
+    if folder is not None and _read(arguments, "--resume", action="store_true")[0]:
         run_dir = pathlib.Path(folder)
         config = own.check_run(run_dir, typed)
         arguments = _leave_out_own(config, arguments)

@@ -117,11 +117,6 @@ def expand(spec: str, typed: own.Typed = own.NOTHING) -> list[str]:
 
 
 def _untrained_agent(spec: Spec, game: Game) -> Agent:
-    if not game.enumerable and spec.name == "perfect":
-        raise ValueError(
-            f"{game.name} has too many positions to enumerate, so nobody is perfect at it: "
-            "use another player, such as uct:100"
-        )
     if not game.enumerable and spec.number is None and spec.name in ("minimax", "alphabeta"):
         raise ValueError(
             f"{spec.name} cannot look to the end of {game.name}: give the moves to look ahead, "
@@ -155,15 +150,14 @@ def _trained_agent(spec: Spec, player: Player) -> Agent:
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
     """A search with a number of simulations or with a clock, if one tree fits in memory."""
-    if spec.seconds is not None:
-        room = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
-        search = dataclasses.replace(search, num_simulations=room)
-        check_trees(search, game, 1)
-        name = f"{spec.name}({spec.seconds:g} s)"
-        return anytime_agent(game, search, evaluate, params, spec.seconds, name)
     number = spec.number or search.num_simulations
+    if spec.seconds is not None:
+        number = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
     search = dataclasses.replace(search, num_simulations=number)
     check_trees(search, game, 1)
+    if spec.seconds is not None:
+        name = f"{spec.name}({spec.seconds:g} s)"
+        return anytime_agent(game, search, evaluate, params, spec.seconds, name)
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 

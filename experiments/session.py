@@ -141,7 +141,11 @@ def _find_state(
     """Returns the newest sound state of a run, or else a first one, and the seconds until then."""
     state, seconds = None, 0.0
     if options.resume:
-        state, seconds = _restore(run_dir, parts, options.plan, mesh)
+        records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+        state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+        for sentence in skipped if launch.is_first() else ():
+            console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
+        seconds = metrics.last_seconds(records, int(state.iteration) if state else 0)
     if state is None:
         state = train.make_state(
             parts,
@@ -150,25 +154,6 @@ def _find_state(
             lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
         )
     return state, seconds
-
-
-def _restore(
-    run_dir: pathlib.Path, parts: train.Parts, plan: Plan, mesh: Mesh
-) -> tuple[train.TrainState | None, float]:
-    """Returns the newest sound state of a run, if it has one, and the seconds until then."""
-    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
-    iteration = int(state.iteration) if state else 0
-    last = records[-1]["iteration"] if records else 0
-    if launch.is_first():
-        for sentence in skipped:
-            console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
-        if last - iteration > plan.checkpoint_every and not skipped:
-            console.note(
-                f"{run_dir} trained for {last} iterations, but its checkpoints end at "
-                f"{iteration}: it goes on from there"
-            )
-    return state, metrics.last_seconds(records, iteration)
 
 
 def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:

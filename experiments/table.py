@@ -2,7 +2,6 @@
 
 import functools
 import sys
-import time
 from typing import NamedTuple
 
 import jax
@@ -25,42 +24,31 @@ class Leave(Exception):
 
 
 class Machine:
-    """A player at the table, compiled when it is first asked, with its key and its memory."""
+    """A player at the table, with its key and its memory."""
 
     def __init__(self, game: Game, agent: Agent, key: jax.Array):
         """Seats a player."""
-        self.name, self._agent, self._key = agent.name, agent, key
+        self.name, self._params, self._key = agent.name, agent.params, key
         self._memory = agent.init_memory(1) if agent.init_memory else None
-        self._decide = None
+        decide = agent.learn or agent.act
+        self._decide = jax.jit(decide) if agent.traceable else decide
 
-    def decide(self, state: State, remember: bool = False) -> tuple[Decision, str]:
-        """Returns its decision in one position, and how long it took, in words.
+    def decide(self, state: State, remember: bool = False) -> Decision:
+        """Returns its decision in one position, without an axis of batches.
 
         Args:
           state: one position.
           remember: whether a player that learns keeps what it learned.
         """
         self._key, key = jax.random.split(self._key)
-        arguments = [self._agent.params, key, jax.tree.map(lambda leaf: leaf[None], state)]
+        batch = jax.tree.map(lambda leaf: leaf[None], state)
+        memory = [] if self._memory is None else [self._memory]
+        with console.busy(f"{self.name} thinks"):
+            found = jax.device_get(self._decide(self._params, key, batch, *memory))
         if self._memory is not None:
-            arguments.append(self._memory)
-        is_first = self._decide is None
-        with console.busy(f"{self.name} gets ready" if is_first else f"{self.name} thinks"):
-            decide = self._decide = self._decide or self._compile(arguments)
-            before = time.perf_counter()
-            decision = jax.block_until_ready(decide(*arguments))
-            seconds = time.perf_counter() - before
-        if self._memory is not None:
-            decision, memory = decision
-            self._memory = memory if remember else self._memory
-        took = f"{seconds:.2f} s"
-        if is_first and not self._agent.traceable:
-            took += " with preparation"
-        return board.one(decision), took
-
-    def _compile(self, arguments: list):
-        function = self._agent.learn or self._agent.act
-        return jax.jit(function).lower(*arguments).compile() if self._agent.traceable else function
+            found, learned = found
+            self._memory = learned if remember else self._memory
+        return jax.tree.map(lambda leaf: leaf[0], found)
 
 
 class Position(NamedTuple):
@@ -124,9 +112,9 @@ class Table:
         if None not in self.seats:
             self._show(history)
         state = history[-1].state
-        decision, took = machine.decide(state, remember=True)
+        decision = machine.decide(state, remember=True)
         moved = self.advance(history[-1], int(decision.action), machine.name)
-        print(board.announce(int(self.game.player(state)), machine.name, decision, took))
+        print(board.announce(int(self.game.player(state)), machine.name, decision))
         return [*history, moved]
 
     def _ask(self, history: list[Position]) -> list[Position]:
@@ -142,7 +130,7 @@ class Table:
                 case "help":
                     print(_COMMANDS)
                 case "hint" | "?":
-                    board.show_hint(self._hint.name, self._hint.decide(state)[0], legal)
+                    board.show_hint(seat, self._hint.name, self._hint.decide(state), legal)
                 case "undo":
                     if earlier := self._take_back(history):
                         return earlier

@@ -2,12 +2,11 @@
 
 import dataclasses
 import importlib.util
-import math
 import pathlib
 
 from azjax import presets
 from azjax.network import DEEPEST, WIDEST
-from azjax.settings import MOST, MOST_SIMULATIONS, check_range
+from azjax.settings import MOST_SIMULATIONS, check_range
 
 _DEFAULT = presets.get("default")
 _SHARDS = _DEFAULT.replay.shards  # Of every training here.
@@ -57,10 +56,9 @@ class Options:
         check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
         check_range("--", self, "channels", 1, WIDEST)
         check_range("--", self, "blocks", 0, DEEPEST)
-        _check_games("--batch-sizes", self.batch_sizes)
-        _check_games("--train-games", self.train_games, _SHARDS)
-        if self.first_iteration:
-            _check_games("--games", (self.games,), _SHARDS)
+        for name in ("batch_sizes", "train_games"):
+            if min(getattr(self, name), default=0) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} needs numbers of games from 1 on")
         if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
             raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
 
@@ -83,27 +81,3 @@ class Options:
         if self.first_iteration or self.many_seeds or self.verification:
             found.append(("replay.shards", _SHARDS))
         return found
-
-    def check_devices(self, devices: int) -> None:
-        """Refuses what cannot be dealt out to all devices alike.
-
-        Raises:
-          ValueError: naming the option, its value and what would work.
-        """
-        for name, value in self.shared():
-            if value % devices:
-                raise ValueError(
-                    f"{name} is {value:,}, which {devices} devices do not divide: use a multiple "
-                    f"of {devices}, or JAX_NUM_CPU_DEVICES={math.gcd(value, devices)}"
-                )
-
-
-def _check_games(flag: str, numbers: tuple[int, ...], shards: int = 1) -> None:
-    """Refuses numbers of games that a training cannot have."""
-    if numbers and all(1 <= number <= MOST and number % shards == 0 for number in numbers):
-        return
-    dealt = f" that the {shards} shards of the buffer divide" if shards > 1 else ""
-    raise ValueError(
-        f"{flag} is {' '.join(map(str, numbers)) or 'empty'}: use numbers of games from {shards} "
-        f"to {MOST}{dealt}"
-    )

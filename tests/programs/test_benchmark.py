@@ -131,7 +131,7 @@ def test_tables_hold_words_numbers_and_what_is_missing(capsys):
 )
 def test_the_devices_are_the_cores_that_divide_the_games(cores, given, wanted, monkeypatch):
     monkeypatch.setattr(launch, "cores", lambda: cores)
-    monkeypatch.setattr(launch, "told", lambda: None)  # XLA_FLAGS: conftest.
+    monkeypatch.delenv("XLA_FLAGS")  # Of conftest.
     found = {}
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
     benchmark.split_cpu(given)
@@ -158,17 +158,12 @@ print(jax.device_count())
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (
-            ["--games", "9"],
-            f"--games is 9, which {COUNT} devices do not divide: use a multiple of {COUNT}",
-        ),
-        (["--batch", "--batch-sizes", "8", "9"], f"--batch-sizes is 9, which {COUNT} devices"),
+        (["--batch", "--batch-sizes", "9"], f"should be divisible by {COUNT}"),
         (["--games", "0"], "--games is 0: use 1 or more"),
         (["--verification", "--out", "."], "--out is ., which is a folder"),
         (["--verification", "--out", "nowhere/x.json"], "there is no folder nowhere"),
-        (["--first-iteration", "--games", "12"], "--games is 12: use numbers of games from 8"),
-        (["--many-seeds", "--train-games", "12"], "that the 8 shards of the buffer divide"),
-        (["--batch", "--batch-sizes"], "--batch-sizes is empty: use numbers of games from 1"),
+        (["--time-to-perfect", "--train-games", "12"], "selfplay.games is 12"),
+        (["--batch", "--batch-sizes"], "--batch-sizes needs numbers of games from 1 on"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_sentence(flags, said, capsys):

@@ -274,35 +274,22 @@ def test_a_run_in_which_another_program_trains_stops_both(whole):
         assert_error(err, f"process {os.getpid()} on host", f" trains in {whole[0]}: wait")
 
 
-def test_says_which_variables_are_missing(tmp_path):
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"JAX_PROCESS_ID": "two"},
+        {"JAX_COORDINATOR_ADDRESS": "host", "JAX_PROCESS_ID": "0"},
+    ],
+    ids=str,
+)
+def test_says_which_variables_to_set(given, tmp_path):
     command = ["-m", "experiments.train", "--distributed", "--smoke", "--run-dir", tmp_path / "run"]
-    process = start(command, JAX_NUM_PROCESSES="2")
+    process = start(command, JAX_NUM_PROCESSES="2", **given)
     [status], [out], [err] = finish([process])
     assert (status, out) == (2, "")
-    assert_error(err, "needs JAX_COORDINATOR_ADDRESS and JAX_PROCESS_ID", "HOST:PORT")
+    assert_error(err, "set JAX_COORDINATOR_ADDRESS to HOST:PORT", "JAX_PROCESS_ID to 0, 1")
     assert names(tmp_path) == []
-
-
-GOOD = {
-    "JAX_COORDINATOR_ADDRESS": "host:1234",
-    "JAX_NUM_PROCESSES": "2",
-    "JAX_PROCESS_ID": "1",
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("JAX_COORDINATOR_ADDRESS", "host", "JAX_COORDINATOR_ADDRESS is 'host': use HOST:PORT"),
-        ("JAX_NUM_PROCESSES", "two", "JAX_NUM_PROCESSES is 'two': use a whole number from 1 on"),
-        ("JAX_NUM_PROCESSES", "0", "JAX_NUM_PROCESSES is '0': use a whole number from 1 on"),
-        ("JAX_PROCESS_ID", "-1", "JAX_PROCESS_ID is '-1': use a whole number from 0 on"),
-        ("JAX_PROCESS_ID", "2", "JAX_PROCESS_ID is 2, but JAX_NUM_PROCESSES is 2: use 0 to 1"),
-    ],
-)
-def test_refuses_wrong_variables(name, value, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        launch.join(GOOD | {name: value})
 
 
 def test_several_processes_need_a_folder_that_they_share(capfd):

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from azjax import runs
-from experiments import arena, console, verify
+from experiments import console
 from terminal import Terminal
 
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
@@ -208,19 +208,3 @@ def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
     assert done.stdout.isascii() and b"run directory: " in done.stdout
     assert runs.iterations(os.fsdecode(folder)) == [3, 4]
     assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))
-
-
-@pytest.mark.parametrize(
-    ("main", "arguments", "said"),
-    [
-        (verify.main, [""], "the argument after the program's name is empty: give a value"),
-        (verify.main, ["--until="], "--until is empty"),
-        (arena.main, ["random", "perfect", "--run-dir", ""], "the argument after --run-dir is"),
-        (arena.main, ["random", "", "perfect"], "the argument after random is empty"),
-    ],
-)
-def test_refuses_empty_arguments(main, arguments, said, capfd):
-    assert main(arguments) == 2
-    err = capfd.readouterr().err
-    assert err.startswith(f"error: {said}")
-    assert "--help" in err and err.count("\n") == 1

@@ -91,7 +91,7 @@ def test_a_game_with_the_perfect_player(seat, best, solution, program):
     assert out.startswith(["X: you, O: perfect\n", "X: perfect, O: you\n"][seat])
     assert out.splitlines()[-1] == ("A draw." if best else f"{other} (perfect) wins.")
     announced = re.findall(
-        rf"^{other} \(perfect\) plays (\d), expects an? .*, \d\.\d\d s$", out, re.M
+        rf"^{other} \(perfect\) plays (\d), expects an? .* for {other} \(.*\)$", out, re.M
     )
     assert len(announced) in (len(moves) - 1, len(moves), len(moves) + 1)
     last = out.rstrip().rsplit("\n\n", 2)[1]
@@ -114,7 +114,7 @@ def test_two_machines(program):
     status, out, err = program("--x minimax:1 --o perfect")
     assert (status, err) == (0, "")
     assert out.startswith(f"X: minimax(1), O: perfect\n{EMPTY}\nX (minimax(1)) plays 0")
-    assert out.endswith(" plays 6, expects a win (+1.00), 0.00 s\n" + LOST)
+    assert out.endswith(" plays 6, expects a win for O (+1.00)\n" + LOST)
     assert out.count("plays") == 6 and out.count("---+---+---\n") == 2 * 7
 
 
@@ -208,7 +208,7 @@ def test_help_explains_the_commands(program):
 @pytest.mark.parametrize("command", ["hint", "?"])
 def test_hint_by_the_opponent(command, program):
     _, out, _ = program("--o perfect", [4, command, "quit"])
-    assert "perfect would play 1 and expects an even game (+0.00)\n" in out
+    assert "perfect would play 1, expects an even game for X (+0.00)\n" in out
     assert re.search(r"^ +move +Q +policy *$", out, re.M)
     assert re.search(r"^ +1 +\+0\.00 +14\.3% +best *$", out, re.M)
     assert re.search(r"^ +8 +\+0\.00 +14\.3% *$", out, re.M)
@@ -219,7 +219,7 @@ def test_hint_by_the_opponent(command, program):
 def test_hint_of_a_search(program, tmp_path):
     make_run(tmp_path / "run", CONFIG, (3,))
     _, out, _ = program(f"--o puct:20@{tmp_path / 'run'}", ["hint", "quit"])
-    assert re.search(r"^puct\(20\) #3 would play \d and expects an? ", out, re.M)
+    assert re.search(r"^puct\(20\) #3 would play \d, expects an? ", out, re.M)
     assert re.search(r"^ +move +visits +Q +prior +policy *$", out, re.M)
     rows = re.findall(r"^ +(\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
     assert [int(row[0]) for row in rows] == list(range(9))
@@ -235,7 +235,7 @@ def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
     machine = table.Machine(tic_tac_toe, make_agent("learner:5", tic_tac_toe), jax.random.key(0))
     state = tic_tac_toe.init()
     visits = [
-        int(machine.decide(state, remember=remember)[0].visit_counts.sum())
+        int(machine.decide(state, remember=remember).visit_counts.sum())
         for remember in (False, True, False, True, False)
     ]
     assert visits == [5, 5, 10, 10, 15]
@@ -246,10 +246,10 @@ def test_a_learner_remembers_earlier_games(program, monkeypatch):
     decide = table.Machine.decide
 
     def watched(self, state, remember=False):
-        decision, took = decide(self, state, remember)
+        decision = decide(self, state, remember)
         if self.name.startswith("learner") and not np.any(state.board):
             seen.append(int(decision.visit_counts.sum()))
-        return decision, took
+        return decision
 
     monkeypatch.setattr(table.Machine, "decide", watched)
     typed = [*range(9), "y", *range(9), "y", *range(9), "n"]
@@ -297,13 +297,6 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
     status, _, err = program("--o random", [4])
     assert status == 2
     assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
-
-
-@pytest.mark.slow
-def test_a_player_with_a_clock_says_that_it_prepared(program):
-    _, out, _ = program("--x uct:0.001s --o perfect", [])
-    times = re.findall(r"X \(uct\(0\.001 s\)\) plays .*, \d+\.\d\d s(.*)", out)
-    assert times[0] == " with preparation" and not any(times[1:])
 
 
 # Who plays.
@@ -411,7 +404,21 @@ def test_help_lists_options_and_players(capfd):
     ],
 )
 def test_values_in_words(value, words):
-    assert board.in_words(np.float32(value)) == words
+    assert board.in_words(np.float32(value), 1) == words.replace("(", "for O (")
+
+
+@pytest.mark.parametrize(
+    ("q_values", "visits", "said"),
+    [
+        ([0.9, -0.02], [0, 9], ", expects an even game for O (-0.02)"),  # Of the move played.
+        (None, None, ", expects a disadvantage for O (-0.67)"),
+        ([0.9, 0.0], [9, 0], ", expects a disadvantage for O (-0.67)"),  # Never tried.
+    ],
+)
+def test_the_value_announced_is_that_of_the_move(q_values, visits, said):
+    q_values, visits = (known and np.array(known) for known in (q_values, visits))
+    decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
+    assert board.announce(1, "name", decision) == f"O (name) plays 1{said}"
 
 
 def test_what_is_new_stands_out(monkeypatch, capsys):
@@ -466,7 +473,7 @@ def test_a_game_at_a_real_terminal(start, solution):
     screen = terminal.screen
     for said in (
         "'²' is no move here",
-        "perfect gets ready",
+        "perfect thinks",
         "perfect would play 0",
         "There is no move of yours to take back.",
         f"'{first}' is no move here",

@@ -477,15 +477,6 @@ def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, 
     assert_same_end(finished, whole)
 
 
-@pytest.mark.slow
-def test_says_so_when_checkpoints_have_gone(finished, whole, capfd, raw_only):
-    shutil.rmtree(finished / "checkpoints")
-    assert resume(finished) == 0
-    err = capfd.readouterr().err
-    assert_one_sentence(err, f"{finished} trained for 6 iterations, but", "end at 0: it goes on")
-    assert_same_end(finished, whole)
-
-
 def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
     for step in steps(finished):
         damage(finished, step)
@@ -595,6 +586,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--game connect_four --until unbeatable", ["--until unbeatable", "--until never"]),
         ("--resume", ["--resume", "add --run-dir"]),
         ("--resume --run-dir nothing", ["nothing is not a run directory", "config.json"]),
+        ("--resume --run-dir=", [". is not a run directory"]),
         ("--resume --run_dir nothing", ["nothing is not a run directory", "config.json"]),
         ("--run-dir /dev/null/run", ["/dev/null/run cannot be made", "choose another"]),
         ("--run-dir /proc/azjax/run", ["/proc/azjax/run cannot be made", "choose another"]),
