@@ -34,6 +34,9 @@ check: $(VENV)/dev ## Check lint, formatting and types
 play: $(VENV)/runtime ## Play against the newest trained player, or else a perfect one
 	$(RUN) -m experiments.play $(ARGS)
 
+explain: $(VENV)/runtime ## Write a page that explains the newest trained player
+	$(RUN) -m experiments.explain $(ARGS)
+
 lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lecture/
 	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)
 
@@ -81,4 +84,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test test-all check play lecture lab docs bench gpu clean
+.PHONY: help train test test-all check play explain lecture lab docs bench gpu clean

@@ -103,12 +103,12 @@ def _show_matches(matches: list[Match]) -> None:
         (
             *(match.first, match.second, moves),
             *(f"{count:,}" for count in (tally.wins, tally.draws, tally.losses)),
-            *(_score(match, tally), f"{tally.games:,}", f"{tally.distinct:,}"),
+            *(_score(match, tally), f"{tally.distinct:,}"),
         )
         for match in matches
         for moves, tally in (("first", match.moving_first), ("second", match.moving_second))
     ]
-    titles = ("moves", "won", "drawn", "lost", "score [95%]", "games", "different")
+    titles = ("moves", "won", "drawn", "lost", "score [95%]", "different")
     console.print_table(("player", "against", *titles), rows, names=2)
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
     if repeated:
@@ -122,7 +122,7 @@ def _score(match: Match, tally: Tally) -> str:
     found = ratings.mean_score(tally.wins, tally.draws, tally.losses)
     if match.deterministic:  # Nothing was drawn at random, so there is no interval.
         return f"{found.estimate:.3f}"
-    return f"{found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return f"{found.estimate:.3f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _show_ratings(fitted: ratings.Ratings) -> None:

@@ -5,7 +5,9 @@ import importlib.util
 import io
 import pathlib
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from rich.panel import Panel
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
+from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
 
 from azjax import checkpoint
 from azjax.certificate import Certificate, describe
@@ -103,19 +106,24 @@ def no_mistakes() -> Iterator[None]:
         raise RuntimeError("this is a defect of azjax, not of its settings") from error
 
 
-def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
-    """Reads a command line into a dataclass with tyro.
+def parse(
+    cls: Any, arguments: list[str] | None, prog: str, description: str = "", **settings: Any
+) -> Any:
+    """Reads a command line into a dataclass with tyro, whose help is as wide as the terminal.
 
     Raises:
       ValueError: with one sentence in place of the boxes that tyro prints.
     """
-    said = io.StringIO()
+    said, width = io.StringIO(), shutil.get_terminal_size().columns
+    lines = (description or cls.__doc__).splitlines()
+    _strings.remove_single_line_breaks = lambda text: re.sub(r"\n +", " ", text)
     try:
         with contextlib.redirect_stderr(said):
             return tyro.cli(
                 cls,
                 args=arguments,
                 prog=prog,
+                description="\n".join(textwrap.fill(line, width) for line in lines),
                 config=(tyro.conf.AvoidSubcommands,),  # See `options._choose_kinds`.
                 **settings,
             )
@@ -177,11 +185,20 @@ def show_certificate(certificate: Certificate) -> None:
 def print_table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, title: str | None = None
 ) -> None:
-    """Prints a table, the first columns of which are names, and the others numbers."""
-    table = Table(box=None, padding=(0, 1), title=title, title_justify="left")
+    """Prints a table, the first columns of which are names, and the others numbers.
+
+    Where it is wider than the terminal, names are folded, and headings and numbers stay whole.
+    """
+    table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
         is_name = column < names
-        table.add_column(heading, justify="left" if is_name else "right", no_wrap=is_name)
+        table.add_column(
+            heading,
+            justify="left" if is_name else "right",
+            overflow="fold",
+            no_wrap=not is_name,
+            min_width=len(heading),
+        )
     for row in rows:
         table.add_row(*row)
     print_rich(table)

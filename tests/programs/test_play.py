@@ -209,7 +209,7 @@ def test_help_explains_the_commands(program):
 def test_hint_by_the_opponent(command, program):
     _, out, _ = program("--o perfect", [4, command, "quit"])
     assert "perfect would play 1, expects an even game for X (+0.00)\n" in out
-    assert re.search(r"^ +move +Q +policy *$", out, re.M)
+    assert re.search(r"^move +Q +policy *$", out, re.M)
     assert re.search(r"^ +1 +\+0\.00 +14\.3% +best *$", out, re.M)
     assert re.search(r"^ +8 +\+0\.00 +14\.3% *$", out, re.M)
     assert not re.search(r"^ +[04] +\+", out, re.M) and out.count("best") == 1
@@ -220,7 +220,7 @@ def test_hint_of_a_search(program, tmp_path):
     make_run(tmp_path / "run", CONFIG, (3,))
     _, out, _ = program(f"--o puct:20@{tmp_path / 'run'}", ["hint", "quit"])
     assert re.search(r"^puct\(20\) #3 would play \d, expects an? ", out, re.M)
-    assert re.search(r"^ +move +visits +Q +prior +policy *$", out, re.M)
+    assert re.search(r"^move +visits +Q +prior +policy *$", out, re.M)
     rows = re.findall(r"^ +(\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
     assert [int(row[0]) for row in rows] == list(range(9))
     assert sum(int(row[1]) for row in rows) == 20

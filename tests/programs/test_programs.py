@@ -20,7 +20,7 @@ from azjax import certificate as certificates
 from azjax import checkpoint, footprint, lock, presets, runs
 from azjax.certificate import Certificate, Examined
 from azjax.config import make_parts
-from experiments import arena, conclude, console, play, report, train, verify
+from experiments import arena, conclude, console, explain, own, play, report, train, verify
 from run_directories import make_run
 from terminal import Terminal
 
@@ -322,7 +322,12 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     for number, line in enumerate(lines[:3], start=1):
         assert re.match(rf"iteration +{number} .* s .* games/s  loss .*blunders \d+ ", line)
     assert "\x1b" not in out and "iteration" not in lines[3]
-    assert lines[-1] == f"run directory: {tmp_path / 'run'}"
+    options = f"--run-dir {tmp_path / 'run'}"
+    assert lines[-3:] == [
+        f"run directory: {tmp_path / 'run'}",
+        f"play against it: python -m experiments.play {options}",
+        f"see how it searches: python -m experiments.explain {options}",
+    ]
     assert err == ""
 
 
@@ -725,6 +730,38 @@ def test_a_real_process_says_one_sentence_and_exits_with_2(tmp_path):
     status, stdout, stderr = finish(process)
     assert (status, stdout) == (2, "")
     assert_one_sentence(stderr, "error: unknown game 'chess'")
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+@pytest.mark.parametrize("program", [train, verify, report, explain, play, arena])
+def test_help_is_as_wide_as_the_terminal(program, columns, monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        program.main(["--help"])
+    out = capfd.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    words = " ".join(out.replace("│", " ").split())
+    assert ("Left out: that of the run" in words) == (program is not train)
+
+
+@pytest.mark.parametrize("program", [verify, report, explain])
+def test_without_a_run_the_newest_is_taken(program, whole, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for game in ([], ["--game", "connect_four"]):
+        assert program.main(game) == 2
+        assert_error(capfd, "there is no trained player", "in runs/: train one", "by --run-dir")
+    shutil.copytree(whole, tmp_path / "runs" / "old")
+    shutil.copytree(whole, tmp_path / "runs" / "new")
+    runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(whole))
+    for age, name in enumerate(["untrained", "new", "old"]):
+        os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
+    opened = []
+    monkeypatch.setattr(own, "load_player", lambda run_dir, typed: opened.append(run_dir) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        program.main([])
+    assert [str(run_dir) for run_dir in opened] == ["runs/new"]
+    said = "run: runs/new, the newest (--run-dir names another)\n"
+    assert capfd.readouterr().err == said
 
 
 @pytest.mark.parametrize("program", [train, verify])

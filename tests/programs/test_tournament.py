@@ -1,13 +1,17 @@
 """The arena's program: its tables, its plot, and what it refuses."""
 
+import os
 import re
 
 import numpy as np
 import pytest
 
-from azjax import ratings
+from azjax import presets, ratings
 from azjax.arena import Match, Tally
 from experiments import arena
+from run_directories import make_run
+
+CONFIG = presets.smoke(presets.get("default"))
 
 
 def play(*arguments):
@@ -19,15 +23,30 @@ def test_a_tournament_is_printed_and_drawn(tmp_path, capsys):
     assert play("random", "perfect", "uct:5", "--games", 200, "--plot", plot) == 0
     matches, fitted = capsys.readouterr().out.split("ratings")
     assert plot.read_bytes().startswith(b"\x89PNG")
-    rows = [re.findall(r"[\d.]+", line)[-8:] for line in matches.splitlines()[1:]]
+    rows = [re.findall(r"[\d.]+", line)[-7:] for line in matches.splitlines()[1:]]
     assert len(rows) == 6
-    for wins, draws, losses, score, low, high, games, _ in (map(float, row) for row in rows):
-        assert wins + draws + losses == games == 100
+    for wins, draws, losses, score, low, high, _ in (map(float, row) for row in rows):
+        assert wins + draws + losses == 100
         assert score == pytest.approx((wins + draws / 2) / 100, abs=1e-3)
         assert low <= score <= high and 0.02 < high - low < 0.25
-    best = re.findall(r"^ (\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", fitted, re.M)
+    best = re.findall(r"^(\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", fitted, re.M)
     assert [row[0] for row in best] == ["perfect", "uct(5)", "random"]
     assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
+
+
+def test_headings_are_whole_on_a_terminal_of_80_columns(tmp_path, monkeypatch, capsys):
+    run_dir = make_run(tmp_path / "run", CONFIG)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    players = ["random", f"network@{run_dir}", f"network@{run_dir}#0"]
+    assert play(*players, "--games", 20) == 0
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert lines[0].split() == [
+        *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]
+    ]
+    assert ["player", "Elo", "95%"] in [line.split() for line in lines]
+    (end,) = [number for number, line in enumerate(lines) if line.startswith("Two players")]
+    assert max(map(len, lines[:end])) <= 80
 
 
 def test_repeated_games_are_not_counted(capsys):
@@ -35,7 +54,7 @@ def test_repeated_games_are_not_counted(capsys):
     said = capsys.readouterr().out
     assert "more games would be the same games: perfect – minimax(2)." in said
     rows = [line.split() for line in said.splitlines() if line.split()[1:2] == ["minimax(2)"]]
-    assert [row[-2:] for row in rows] == [["1", "1"], ["1", "1"]]
+    assert [sum(map(int, row[3:6])) for row in rows] == [1, 1] == [int(row[-1]) for row in rows]
     assert not any("[" in cell for row in rows for cell in row)  # No interval without chance.
 
 
@@ -43,7 +62,7 @@ def test_repeated_games_are_not_counted(capsys):
 def test_openings_are_played_from_both_seats(capsys):
     assert play("perfect", "minimax:2", "--openings", 5, "--opening-plies", 3) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "minimax(2)" in line]
-    assert [row[-2:] for row in rows[:2]] == [["5", "5"], ["5", "5"]]
+    assert [sum(map(int, row[3:6])) for row in rows[:2]] == [5, 5]
     assert play("perfect", "minimax:2", "--openings", 100, "--opening-plies", 1) == 0
     assert "only 9 such openings" in capsys.readouterr().err
 
@@ -54,6 +73,19 @@ def test_the_same_seed_gives_the_same_games(capsys):
         assert play("random", "perfect", "--games", 100, "--seed", seed) == 0
         found.append(capsys.readouterr().out)
     assert found[0] == found[1] != found[2]
+
+
+def test_networks_without_a_run_are_of_the_newest(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, iteration, age in (("old", 2, 1), ("new", 3, 0)):
+        run_dir = make_run(tmp_path / "runs" / name, CONFIG, (iteration,))
+        os.utime(run_dir / "config.json", (10**9 - age, 10**9 - age))
+    assert play("network", "random", "--games", 2) == 0
+    assert "network #3" in capsys.readouterr().out
+    assert play("network", "random", "--games", 2, "--run-dir", "runs/old") == 0
+    assert "network #2" in capsys.readouterr().out
+    assert play("network@runs/old", "alphazero", "--games", 2) == 0
+    assert "alphazero(4) #2" in capsys.readouterr().out
 
 
 def test_ratings_use_both_seats():
