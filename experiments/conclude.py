@@ -7,7 +7,7 @@ from azjax import files, processes, train
 from azjax.player import Player
 from azjax.verify import Verdict
 from azjax.viz import report
-from experiments import console, own
+from experiments import console
 from experiments.session import Session
 
 
@@ -54,9 +54,8 @@ def conclude(session: Session, state: train.TrainState, certificate: Any, traine
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
-        options = own.options_of(session.run_dir)
-        print(f"play against it: python -m experiments.play {options}")
-        print(f"see how it searches: python -m experiments.explain {options}")
+        print(f"play against it: python -m experiments.play --run-dir {session.run_dir}")
+        print(f"see how it searches: python -m experiments.explain --run-dir {session.run_dir}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)

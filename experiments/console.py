@@ -19,12 +19,14 @@ from rich.table import Table
 from rich.text import Text
 from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
 
-from azjax import checkpoint
+from azjax import checkpoint, processes
 from azjax.certificate import Certificate, describe
 from azjax.drawing import check_folder
 from experiments import interrupts
 
-MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
+# What programs raise for what is no defect of theirs; the message is the sentence to say.
+_MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
+_MISTAKES += (processes.OtherProcessError, FloatingPointError)
 
 
 def note(sentence: str) -> None:
@@ -32,15 +34,12 @@ def note(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def run(
-    program: Callable[[], int], interrupted: str, mistakes: tuple[type[Exception], ...] = MISTAKES
-) -> int:
+def run(program: Callable[[], int], interrupted: str) -> int:
     """Runs a program; returns its exit status, and says in one sentence how it failed.
 
     Args:
       program: returns its own status.
       interrupted: what to say came of it after Ctrl-C, unless `interrupts.now` knows better.
-      mistakes: what it raises for a user's mistakes; their message is the sentence.
 
     Returns:
       What `program` does; 2 after a mistake, 130 after Ctrl-C and 141 if nobody reads what it
@@ -48,7 +47,7 @@ def run(
     """
     interrupts.now.outcome = interrupted
     try:
-        return _run(program, mistakes)
+        return _run(program)
     except KeyboardInterrupt:
         interrupts.say()
         return 130
@@ -63,12 +62,12 @@ def run(
     return 141
 
 
-def _run(program: Callable[[], int], mistakes: tuple[type[Exception], ...]) -> int:
+def _run(program: Callable[[], int]) -> int:
     try:
         return program()
     except BrokenPipeError:
         raise
-    except mistakes as error:
+    except _MISTAKES as error:
         if isinstance(error, OSError) and error.strerror:
             error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         note(f"error: {error}")

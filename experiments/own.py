@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import importlib.util
 import pathlib
-import shlex
 import sys
 from typing import Annotated, Any
 
@@ -85,17 +84,6 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
             f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
             f"{place}, which had {digest[:12]}…: give that file as it was"
         )
-
-
-def options_of(run_dir: pathlib.Path) -> str:
-    """Returns the options by which a person hands a run to a program, trusting its own files."""
-    config = runs.read_config(run_dir)
-    named = {"--run-dir": str(run_dir)}
-    if is_own(config.game):
-        named["--game"] = config.game.partition("#")[0]
-    if isinstance(config.network, OwnNetworkConfig):
-        named["--network"] = config.network.source.partition("#")[0]
-    return " ".join(f"{option} {shlex.quote(value)}" for option, value in named.items())
 
 
 def choose_run(typed: Typed) -> Typed:

@@ -21,15 +21,11 @@ from experiments.records import make_record, open_sinks, score
 from experiments.session import Session, prepare
 
 
-class Diverged(Exception):
-    """Training produced numbers that are not finite."""
-
-
 def run(session: Session) -> int:
     """Trains until the goal is reached, and returns the exit status.
 
     Raises:
-      Diverged: if a metric is NaN or infinite.
+      FloatingPointError: if a metric is NaN or infinite.
       KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
     """
     plan, state = session.plan, session.state
@@ -63,7 +59,7 @@ def _advance(session: Session, state: train.TrainState):
     verdict, portrait = _judge(session, state)
     record = make_record(int(state.iteration), measured, verdict, before, session.started)
     if name := record.non_finite():
-        raise Diverged(
+        raise FloatingPointError(
             f"{name} became {record.as_dict()[name]} in iteration {record.iteration}, so training "
             f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
             "lower --learner.learning-rate, or with --learner.clip-norm 1"
@@ -85,8 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
       arguments: the command line of a call from Python, which leaves JAX's CPU devices as they
         are; the process's own, by default.
     """
-    mistakes = (*console.MISTAKES, processes.OtherProcessError, Diverged)
-    return console.run(lambda: _train(arguments), "not started", mistakes)
+    return console.run(lambda: _train(arguments), "not started")
 
 
 def _train(arguments: list[str] | None) -> int:

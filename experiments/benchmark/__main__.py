@@ -49,7 +49,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
 
 def split_cpu(options: Options) -> None:
     """Splits the CPU into devices that divide what is dealt out, before JAX's first computation."""
-    launch.spread(0, math.gcd(*(number for _, number in options.shared())))
+    launch.spread(0, math.gcd(*options.shared()))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,7 +9,6 @@ from azjax.network import DEEPEST, WIDEST
 from azjax.settings import MOST_SIMULATIONS, check_range
 
 _DEFAULT = presets.get("default")
-_SHARDS = _DEFAULT.replay.shards  # Of every training here.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,11 +72,10 @@ class Options:
         names = [field.name for field in dataclasses.fields(self)]
         return tuple(name for name in names if getattr(self, name) is True) or ("speed",)
 
-    def shared(self) -> list[tuple[str, int]]:
-        """What is dealt out to all devices alike, so that their number must divide it."""
-        found = [("--games", self.games)] if "speed" in self.measures else []
-        if self.batch:
-            found += [("--batch-sizes", size) for size in self.batch_sizes]
+    def shared(self) -> list[int]:
+        """Numbers of what is dealt out to all devices alike, which have to divide them."""
+        found = [self.games] if "speed" in self.measures else []
+        found += self.batch_sizes if self.batch else ()
         if self.first_iteration or self.many_seeds or self.verification:
-            found.append(("replay.shards", _SHARDS))
+            found.append(_DEFAULT.replay.shards)
         return found
