@@ -86,7 +86,7 @@ def make_main(
       interrupted: what to say came of it after Ctrl-C.
       description: the rest of the help.
     """
-    description = f"{cls.__doc__}\n\n{description}"
+    description = f"{cls.__doc__}\n\n{description}".rstrip()
 
     def main(arguments: list[str] | None = None) -> int:
         return run(
@@ -105,31 +105,31 @@ def no_mistakes() -> Iterator[None]:
         raise RuntimeError("this is a defect of azjax, not of its settings") from error
 
 
-def parse(
-    cls: Any, arguments: list[str] | None, prog: str, description: str = "", **settings: Any
-) -> Any:
-    """Reads a command line into a dataclass with tyro, whose help is as wide as the terminal.
+def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
+    """Reads a command line into a dataclass with tyro; help is as wide as the terminal.
 
     Raises:
       ValueError: with one sentence in place of the boxes that tyro prints.
     """
-    said, width = io.StringIO(), shutil.get_terminal_size().columns
-    lines = (description or cls.__doc__).splitlines()
     _strings.remove_single_line_breaks = lambda text: re.sub(r"\n +", " ", text)
+    said = io.StringIO()
+    told = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace")
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
             return tyro.cli(
                 cls,
                 args=arguments,
                 prog=prog,
-                description="\n".join(textwrap.fill(line, width) for line in lines),
                 config=(tyro.conf.AvoidSubcommands,),  # See `options._choose_kinds`.
                 **settings,
             )
     except SystemExit as stop:
-        if not stop.code:  # --help
-            raise
-        raise ValueError(_unbox(said.getvalue(), prog)) from None
+        if stop.code:
+            raise ValueError(_unbox(said.getvalue(), prog)) from None
+        told.seek(0)
+        for line in told.read().splitlines():  # Tyro wraps some of them, but not all.
+            print(textwrap.fill(line, shutil.get_terminal_size().columns))
+        raise
 
 
 def _unbox(box: str, prog: str) -> str:

@@ -200,7 +200,8 @@ def test_undo_of_the_second_player_leaves_the_first_move(program):
 
 
 def test_help_explains_the_commands(program):
-    _, out, _ = program("--o perfect", ["help", "quit"])
+    status, out, _ = program("--o perfect", ["help", "q"])
+    assert status == 0 and out.endswith("Goodbye.\n") and "input has ended" not in out
     for command in ("hint, ?", "undo", "help", "q, quit"):
         assert re.search(rf"^{re.escape(command)} +\w", out, re.M)
 
