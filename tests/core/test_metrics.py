@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 
 import pytest
 from rich.console import Console
@@ -162,10 +163,10 @@ def test_one_plain_line_a_record():
     assert "iteration    8" in second and "blunders" not in second
 
 
-def show(records, max_iterations=100):
+def show(records, max_iterations=100, width=140):
     """What is left on a terminal after showing some records."""
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=140, color_system=None)
+    console = Console(file=stream, force_terminal=True, width=width, color_system=None)
     display = Display(console, max_iterations, "perfect", rows=3)
     for shown in records:
         display(shown)
@@ -181,6 +182,16 @@ def test_the_display_shows_the_last_records():
     assert "5,002" not in final
     assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in final
     assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is back.
+
+
+def test_words_of_the_display_are_whole_on_80_columns():
+    screen = show([record(1000, seconds=12345.6, blunders=4321)], width=80)
+    words = ["iteration", "seconds", "games/s", "policy", "blunders", "losing", "lines", "wrong"]
+    for word in [*words, "signs", "1000", "12345.6", "4,321", "87 + 553"]:
+        assert word in screen
+    assert (
+        max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split("\n")) <= 80
+    )
 
 
 def test_the_display_without_a_proof_has_no_columns_for_it():
