@@ -186,8 +186,8 @@ class Display:
         titles = ["iteration", "seconds", "games/s", "loss", *_terms(self._records[-1])]
         titles += ["blunders left", "losing lines", "wrong signs"] if proof else []
         table = Table(box=None, padding=(0, 1, 0, 0))
-        for title in titles:  # Words stay whole, however narrow the terminal is.
-            table.add_column(title, justify="right", min_width=max(map(len, title.split())))
+        for title in titles:
+            table.add_column(title, justify="right")
         for r in self._records[-self._rows :]:
             row = [f"{r.iteration}", f"{r.seconds:.1f}", f"{r.games_per_second:,.0f}"]
             row += [f"{value:.3f}" for value in (r.losses["loss"], *_terms(r).values())]
