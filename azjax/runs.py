@@ -4,11 +4,13 @@ Nothing that it says is ever imported or run, so a directory from a stranger can
 game that is not the package's is handed to who reads it (see `config.make_parts`).
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import jax
@@ -159,28 +161,33 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
 
 
 def newest(game: str) -> pathlib.Path:
-    """Finds the run of a game that was made last and has a checkpoint.
-
-    It looks into `runs/` in the current folder, then in those above it, so that a notebook finds
-    what was trained from the root of the repository.
+    """Finds the run of a game that was made last and has a checkpoint; see `find_runs`.
 
     Raises:
       CheckpointError: if there is none.
     """
-    here = pathlib.Path.cwd()
-    for folder in (here, *here.parents):
-        found = (folder / "runs").glob("*/config.json")
-        for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
-            try:
-                config = read_config(path.parent)
-            except CheckpointError:  # Not a run that could be used.
-                continue
-            if config.game == game and iterations(path.parent):
-                return path.parent
+    for path in find_runs():
+        with contextlib.suppress(CheckpointError):  # Not a run that could be used.
+            if read_config(path).game == game:
+                return path
     raise CheckpointError(
         f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
         f"python -m experiments.train --game {game}"
     )
+
+
+def find_runs() -> Iterator[pathlib.Path]:
+    """Yields the folders in `runs/` with a checkpoint, the newest first.
+
+    It looks in the current folder, then in those above it, so that a notebook finds what was
+    trained from the root of the repository.
+    """
+    here = pathlib.Path.cwd()
+    for folder in (pathlib.Path(), *here.parents):
+        found = (folder / "runs").glob("*/config.json")
+        for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
+            if iterations(path.parent):
+                yield path.parent
 
 
 def checkpoints(run_dir: Path) -> pathlib.Path:

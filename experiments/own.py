@@ -89,17 +89,15 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
 def choose_run(typed: Typed) -> Typed:
     """Returns what was typed, with the newest run in runs/ if none was, as far as there is one.
 
-    It has a checkpoint, and is of the game and the network that were typed.
+    It is of the game and the network that were typed.
     """
-    folders = [] if typed.run_dir else pathlib.Path("runs").glob("*/config.json")
-    for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
+    for path in () if typed.run_dir else runs.find_runs():
         try:
-            check_run(path.parent, typed)
+            check_run(path, typed)
         except (ValueError, runs.CheckpointError):  # Not a run that could be used.
             continue
-        if runs.iterations(path.parent):
-            console.note(f"run: {path.parent}, the newest (--run-dir names another)")
-            return dataclasses.replace(typed, run_dir=path.parent)
+        console.note(f"run: {path}, the newest (--run-dir names another)")
+        return dataclasses.replace(typed, run_dir=path)
     return typed
 
 

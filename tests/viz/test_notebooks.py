@@ -73,8 +73,8 @@ def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
     for folder in (tmp_path, tmp_path / "runs", tmp_path / "experiments" / "notebooks"):
         monkeypatch.chdir(folder)
-        assert runs.newest("tic_tac_toe") == tmp_path / "runs" / "newer"
-    assert runs.newest("connect_four") == tmp_path / "runs" / "four"
+        assert runs.newest("tic_tac_toe").resolve() == tmp_path / "runs" / "newer"
+    assert runs.newest("connect_four").resolve() == tmp_path / "runs" / "four"
     make_run(tmp_path / "experiments" / "notebooks" / "runs" / "near")
     assert runs.newest("tic_tac_toe").name == "near"
     with pytest.raises(runs.CheckpointError, match="there is no run of chess in a folder runs/"):
