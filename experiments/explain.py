@@ -10,24 +10,24 @@ import pathlib
 import sys
 from typing import Any
 
-from azjax import oracle
+import numpy as np
+
+from azjax import oracle, runs
 from azjax.drawing import check_folder
-from azjax.games import tic_tac_toe
 from azjax.player import Player
-from azjax.viz import atlas, page
-from azjax.viz.positions import position_table
-from azjax.viz.searches import Request, Searcher
+from azjax.viz import atlas, networks, page
+from azjax.viz.live import live_data, pack_player, quiet, solve
 from experiments import console, own
 
-_POSITIONS = {
+_POSITIONS = {  # Of tic-tac-toe.
     "Empty board": "... ... ...",
     "O answers a corner": "X.. ... ...",
     "O must block": "XX. .O. ...",
     "X can win at once": "XX. OO. ...",
     "O between two corners": "X.. .O. ..X",
 }
-_SIMULATIONS = 48
-_VARIED = ({"c_puct": 0.25}, {"c_puct": 5.0}, {"noise": 0.25})  # On the empty board.
+_MOST_NETWORKS = 8
+_MOST_BYTES = 3_500_000  # Of networks that a page carries as their weights.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,54 +43,70 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = own.open_run(options.typed)
-    searcher = Searcher(player)
-    solution = searcher.solution
     name = f"{run_dir.resolve().name}, iteration {player.iteration}"
-    table = {"positions": position_table(solution, player, name)}
+    packed = _pack_networks(run_dir, options.typed, player)
+    data = live_data(player.game, quiet(player.parts.search), packed)
+    data |= {"name": name, "starts": []}
+    if player.game.name == "tic_tac_toe":
+        data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
     sections = [
         page.Section(
             "A search, phase by phase",
-            "What AlphaZero does before a move, as azjax did it: recorded, not re-enacted.",
+            "What AlphaZero does before a move: the search itself, made here, from any position.",
             kind="explorer",
-            data={
-                "recordings": _record_all(searcher),
-                "live": False,
-                "evaluators": list(searcher.evaluators),
-                "lines": tic_tac_toe.LINES.tolist(),
-            },
+            data=data,
         ),
-        page.Section(
-            "What the network sees, and says",
-            "Click cells to set up a position.",
-            kind="encoding",
-            data=table,
-        ),
-        page.Section(
-            "Play against the network",
-            "It answers with its most probable move, without any search.",
-            kind="play",
-            data=table,
-        ),
-        *_atlas(run_dir, player, solution),
+        *(_small_sections(run_dir, player, data) if player.game.enumerable else []),
     ]
     path = page.write_page(options.out, f"azjax: {name}", sections)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
     return 0
 
 
-def _record_all(searcher: Searcher) -> list[dict[str, Any]]:
-    """Searches every position with every evaluator, and the first with other settings, too."""
-    requests = [
-        (title, {"board": _cells(text), "evaluator": evaluator})
-        for title, text in _POSITIONS.items()
-        for evaluator in searcher.evaluators
-    ]
-    title, first = requests[0]
-    requests += [(title, first | varied) for varied in _VARIED]
+def _small_sections(
+    run_dir: pathlib.Path, player: Player, data: dict[str, Any]
+) -> list[page.Section]:
+    """What a page shows of a game whose positions it knows all."""
     return [
-        searcher.record(Request(simulations=_SIMULATIONS, **settings), title)
-        for title, settings in requests
+        page.Section(
+            "What the network sees, and says",
+            "Click cells to set up a position.",
+            kind="encoding",
+            data=data,
+        ),
+        page.Section(
+            "Play against the network",
+            "It answers with its most probable move, without any search.",
+            kind="play",
+            data=data,
+        ),
+        *_atlas(run_dir, player, solve(player.game)),
     ]
+
+
+def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[dict[str, Any]]:
+    """The networks of some iterations, the newest last: what they answered, or their weights."""
+    newest = pack_player(player)
+    if player.game.enumerable:
+        known, most = networks.answered(run_dir), _MOST_NETWORKS
+    else:
+        size = sum(len(part) for layer in newest["layers"].values() for part in layer.values())
+        known, most = runs.iterations(run_dir), min(_MOST_BYTES // size, _MOST_NETWORKS)
+
+    def pack(iteration: int) -> dict[str, Any]:
+        if not player.game.enumerable:
+            return pack_player(own.load_player(run_dir, typed, iteration))
+        answers = networks.load_answers(run_dir, iteration, solve(player.game))
+        return networks.pack_answers(iteration, answers)
+
+    known = np.array([i for i in known if i < player.iteration])
+    older = []
+    for place in atlas.choose_frames(known, most - 1) if len(known) and most > 2 else []:
+        try:
+            older.append(pack(int(known[place])))
+        except (ValueError, runs.CheckpointError) as error:
+            console.note(f"without the network of iteration {known[place]}: {error}")
+    return [*older, newest]
 
 
 def _cells(text: str) -> tuple[int, ...]:

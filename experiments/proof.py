@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 from azjax import certificate as certificates
 from azjax import oracle, train
 from azjax.verify import Verdict, verify
-from azjax.viz import atlas
+from azjax.viz import atlas, networks
 from experiments import console, launch
 
 
@@ -19,14 +19,28 @@ class Proof(NamedTuple):
 
     Attributes:
       solution: of the game.
-      judge: `variables -> (Verdict, Portrait)` of the raw network, compiled for one device;
+      judge: `variables -> (Verdict, Seen)` of the raw network, compiled for one device;
         see `train.one_copy`.
       certify: from `certificate.make_certifier`.
     """
 
     solution: oracle.Solution
-    judge: Callable[[Any], tuple[Verdict, atlas.Portrait]]
+    judge: Callable[[Any], tuple[Verdict, "Seen"]]
     certify: Callable[[Any, int, float, int], certificates.Certificate]
+
+
+class Seen(NamedTuple):
+    """What a run keeps of the network of each iteration.
+
+    Attributes:
+      portrait: see `atlas.make_portrait`.
+      logits: `float32 [D, A]`, its answers to the positions with a decision.
+      values: `float32 [D]`.
+    """
+
+    portrait: atlas.Portrait
+    logits: jax.Array
+    values: jax.Array
 
 
 def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
@@ -39,11 +53,12 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
     solution = oracle.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
 
-    def judge(variables) -> tuple[Verdict, atlas.Portrait]:
+    def judge(variables) -> tuple[Verdict, Seen]:
         policy = certificates.network_policy(parts, parts.network.fold(variables))
         scores, values = policy(solution.decision_states)
         verdict = verify(solution, lambda _: (scores, values))
-        return verdict, atlas.make_portrait(places, solution, verdict, scores, values)
+        portrait = atlas.make_portrait(places, solution, verdict, scores, values)
+        return verdict, Seen(portrait, scores, values)
 
     average = jax.tree.map(  # Of any device: without a place, it is this process's first.
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
@@ -56,11 +71,16 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
     )
 
 
-def save_portrait(run_dir: pathlib.Path, iteration: int, portrait: atlas.Portrait | None) -> None:
-    """Lets process 0 write a portrait; no run ends for want of it, so failure is a note."""
-    if portrait is None or not launch.is_first():
+def save_seen(
+    run_dir: pathlib.Path, iteration: int, proof: Proof | None, seen: Seen | None
+) -> None:
+    """Lets process 0 write portrait and answers; no run ends for want of them, it is noted."""
+    if proof is None or seen is None or not launch.is_first():
         return
+    portrait, logits, values = jax.device_get(seen)
+    answers = networks.make_answers(proof.solution, logits, values)
     try:
-        atlas.save_portrait(run_dir, iteration, jax.device_get(portrait))
+        atlas.save_portrait(run_dir, iteration, portrait)
+        networks.save_answers(run_dir, iteration, answers)
     except OSError as error:
         console.note(f"the portrait of iteration {iteration} was not written: {error.strerror}")

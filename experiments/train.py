@@ -16,7 +16,7 @@ from azjax import checkpoint, processes, train
 from experiments import console, launch
 from experiments.conclude import certify_goal, conclude
 from experiments.options import Options, parse
-from experiments.proof import save_portrait
+from experiments.proof import save_seen
 from experiments.records import make_record, open_sinks, score
 from experiments.session import Session, prepare
 
@@ -30,8 +30,8 @@ def run(session: Session) -> int:
     """
     plan, state = session.plan, session.state
     start = int(state.iteration)
-    verdict, portrait = _judge(session, state)
-    save_portrait(session.run_dir, start, portrait)
+    verdict, seen = _judge(session, state)
+    save_seen(session.run_dir, start, session.proof, seen)
     certificate = certify_goal(session, state, verdict) if start else None
     with (
         contextlib.ExitStack() as stack,
@@ -56,7 +56,7 @@ def _advance(session: Session, state: train.TrainState):
     """Makes one iteration; returns the new state, its verdict and the record of both."""
     before = time.time()
     state, measured = session.iterate(state)
-    verdict, portrait = _judge(session, state)
+    verdict, seen = _judge(session, state)
     record = make_record(int(state.iteration), measured, verdict, before, session.started)
     if name := record.non_finite():
         raise FloatingPointError(
@@ -64,12 +64,12 @@ def _advance(session: Session, state: train.TrainState):
             f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
             "lower --learner.learning-rate, or with --learner.clip-norm 1"
         )
-    save_portrait(session.run_dir, record.iteration, portrait)
+    save_seen(session.run_dir, record.iteration, session.proof, seen)
     return state, verdict, record
 
 
 def _judge(session: Session, state: train.TrainState):
-    """Returns the verdict on the raw network and its portrait, or two times None."""
+    """Returns the verdict on the raw network and what is kept of it, or two times None."""
     ema_params = train.one_copy(state.learner.ema_params)
     return session.proof.judge(ema_params) if session.proof else (None, None)
 

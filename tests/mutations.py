@@ -481,6 +481,27 @@ MUTATIONS = [
         "tests/viz/test_trace.py",
     ),
     Mutation(
+        "viz: the page backs up without the turn's sign",
+        "azjax/viz/js/search.js",
+        "value = f32(child.reward + child.discount * value);",
+        "value = f32(child.reward + Math.abs(child.discount) * value);",
+        "tests/viz/test_live.py",
+    ),
+    Mutation(
+        "viz: the page halves down to one action",
+        "azjax/viz/js/algorithms.js",
+        "left > 1 ? Math.max(2, Math.floor(left / 2)) : 1;",
+        "Math.max(1, Math.floor(left / 2));",
+        "tests/viz/test_live.py",
+    ),
+    Mutation(
+        "viz: the page's rollouts share their key with the tree",
+        "azjax/viz/js/evaluators.js",
+        "splitKey(key, 1)[0]",
+        "key",
+        "tests/viz/test_live.py",
+    ),
+    Mutation(
         "viz: games of self-play are shown without noise",
         "azjax/viz/games.py",
         "search(jax.random.fold_in(key, ply), states, temperatures, True)",

@@ -35,7 +35,7 @@ _TYPES = {
     "value_error": np.uint8,
 }
 # What reading a file can raise; the last for marks of encryption or of another compression.
-_DAMAGE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)
+DAMAGE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)
 
 
 class Atlas(NamedTuple):
@@ -193,7 +193,7 @@ def _load(path: pathlib.Path) -> Portrait:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             fields = {name: arrays[name] for name in Portrait._fields}
         _check_fields(fields)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ValueError(
             f"{path} is damaged: delete it, and the picture goes on without this iteration"
         ) from error

@@ -14,8 +14,9 @@ from azjax.drawing import check_folder, node
 from azjax.files import replacing
 
 _SOURCES = (
-    *("dom", "board", "words", "recorded", "atlas", "encoding", "play"),
-    *("detail", "camera", "tree", "settings", "explorer", "main"),
+    *("dom", "random", "games", "algorithms", "evaluators", "search"),
+    *("board", "tower", "network", "bench", "words", "atlas", "encoding", "play"),
+    *("formula", "detail", "layout", "camera", "cards", "tree", "settings", "explorer", "main"),
 )
 _STYLES = ("style", "atlas")
 

@@ -1,12 +1,10 @@
 """Widgets for notebooks, by anywidget: JupyterLab, VS Code and marimo.
 
-A widget and a page show the same components of the same JavaScript module. Only the explorer
-talks back: what it asks for is searched here, by the search that training uses.
+A widget and a page show the same components of the same JavaScript module, which asks nothing of
+Python: what they search is searched in the browser.
 """
 
 from typing import Any
-
-import numpy as np
 
 try:
     import anywidget
@@ -14,12 +12,13 @@ try:
 except ImportError as error:
     raise ImportError("widgets need anywidget: pip install 'azjax[notebook]'") from error
 
-from azjax import games, oracle
-from azjax.games import tic_tac_toe
-from azjax.player import Player
+from azjax import games
+from azjax.game import Game
+from azjax.player import Player, changed
+from azjax.search import PUCT, Algorithm
 from azjax.viz import page
-from azjax.viz.positions import position_table
-from azjax.viz.searches import MAX_SIMULATIONS, Request, Searcher
+from azjax.viz.live import live_data, pack_player, quiet, solve
+from azjax.viz.positions import check_game, position_table
 
 
 class Widget(anywidget.AnyWidget):
@@ -45,46 +44,42 @@ class Widget(anywidget.AnyWidget):
 
 
 class Explorer(Widget):
-    """A search of tic-tac-toe, phase by phase, from any position, by any evaluator."""
+    """A search, phase by phase: of any position, by any evaluator, with any settings."""
 
-    def __init__(self, player: Player | None = None, board: Any = (0,) * 9, **settings: Any):
-        """Makes the first search.
+    def __init__(
+        self,
+        player: Player | None = None,
+        board: Any = None,
+        search: Algorithm | None = None,
+        game: Game | None = None,
+        evaluator: str | None = None,
+        seed: int = 0,
+        **settings: Any,
+    ):
+        """Chooses what is searched first; everything can be changed in the browser.
 
         Args:
           player: a trained player, from `azjax.load`, to search with its network.
-          board: the position to start from: nine numbers, or a state.
-          **settings: other fields of `searches.Request`: `evaluator` (the network's if there is
-            one), `c_puct`, `noise`, `simulations`, `seed`.
+          board: the position to start from, a state, or the nine numbers of tic-tac-toe.
+          search: the algorithm; by default the player's without its noise, or else PUCT.
+          game: the rules, without a player; tic-tac-toe by default.
+          evaluator: `"network"`, which is the default with a player, `"uniform"`, `"rollout"` or
+            `"exact"`.
+          seed: of noise, rollouts and the order of UCT.
+          **settings: settings of the algorithm to change, such as `num_simulations=200`.
 
         Raises:
-          ValueError: if the position cannot occur or is finished, or a setting is out of range.
+          ValueError: if the position cannot occur or is finished, a setting is unknown or out of
+            range, or the browser does not know the game.
         """
-        searcher = Searcher(player)
-        settings = {"evaluator": searcher.evaluators[0]} | settings
-        cells = np.asarray(getattr(board, "board", board)).tolist()
-        recording = searcher.record(Request(board=cells, **settings))
+        if search is None:
+            search = quiet(player.parts.search if player else PUCT(num_simulations=60))
+        game = player.game if player else game or games.make("tic_tac_toe")
+        networks = [pack_player(player)] if player else []
+        search = changed(search, **settings)
         super().__init__(
-            kind="explorer",
-            data={
-                "recordings": [recording],
-                "live": True,
-                "evaluators": list(searcher.evaluators),
-                "max_simulations": MAX_SIMULATIONS,
-                "lines": tic_tac_toe.LINES.tolist(),
-            },
+            kind="explorer", data=live_data(game, search, networks, board, evaluator, seed)
         )
-        self._searcher = searcher
-        self.on_msg(self._answer)
-
-    def _answer(self, widget, message: dict, buffers) -> None:
-        """Searches what the browser asked for; bad input goes back as a sentence."""
-        del widget, buffers
-        answer = {"id": message.get("id")}
-        try:
-            answer["recording"] = self._searcher.record(Request(**message["settings"]))
-        except (ValueError, TypeError, KeyError) as error:
-            answer["error"] = str(error)
-        self.send(answer)
 
 
 class Encodings(Widget):
@@ -96,7 +91,7 @@ class Encodings(Widget):
         Args:
           player: a trained player, to show its policy and value.
         """
-        super().__init__(kind="encoding", data={"positions": _positions(player)})
+        super().__init__(kind="encoding", data=_table(player))
 
 
 class Play(Widget):
@@ -104,10 +99,12 @@ class Play(Widget):
 
     def __init__(self, player: Player):
         """Asks the network about all positions beforehand."""
-        super().__init__(kind="play", data={"positions": _positions(player)})
+        super().__init__(kind="play", data=_table(player))
 
 
-def _positions(player: Player | None) -> dict[str, Any]:
-    solution = oracle.solve(games.make("tic_tac_toe"))
-    name = f"iteration {player.iteration}" if player else ""
-    return position_table(solution, player, name)
+def _table(player: Player | None) -> dict[str, Any]:
+    table = {"positions": position_table(solve(games.make("tic_tac_toe")))}
+    if player is None:
+        return table
+    check_game(player)
+    return table | {"networks": [pack_player(player)], "name": f"iteration {player.iteration}"}

@@ -18,6 +18,7 @@ from azjax.drawing import check_folder
 from experiments import console, launch
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
+from experiments.benchmark.stepping import time_explorer
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
 
@@ -44,6 +45,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "time_to_perfect": time_to_perfect,
     "many_seeds": time_many_seeds,
     "verification": time_verification,
+    "explorer": lambda options: time_explorer(),
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax import runs
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
@@ -29,12 +30,9 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(run_dir):
-    """The page of a run, with short searches."""
+    """The page of a run."""
     path = run_dir.parent / "explain.html"
-    patch = pytest.MonkeyPatch()
-    patch.setattr(explain, "_SIMULATIONS", SIMULATIONS)
     assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
-    patch.undo()
     return path
 
 
@@ -66,7 +64,26 @@ def component(page, kind):
 
 @pytest.fixture
 def explorer(page):
-    return component(page, "explorer")
+    """With a search by PUCT, whose history can be traced."""
+    root = component(page, "explorer")
+    choose(root, "algorithm", "puct")
+    enter(root, "num_simulations", SIMULATIONS)
+    return root
+
+
+def choose(root, setting, value):
+    root.locator(f"[data-setting={setting}]").select_option(str(value))
+
+
+def enter(root, setting, value):
+    root.locator(f"[data-setting={setting}]").fill(str(value))
+    root.locator(f"[data-setting={setting}]").press("Enter")
+
+
+def settings_on_screen(root):
+    return root.locator("[data-setting]").evaluate_all(
+        "fields => Object.fromEntries(fields.map((f) => [f.dataset.setting, f.value]))"
+    )
 
 
 def press(root, name):
@@ -98,7 +115,7 @@ def number(text):
 
 @pytest.fixture(scope="module")
 def traced(run_dir):
-    """The first search of the page, made and traced here."""
+    """The same search, made and traced here."""
     player = azjax.load(str(run_dir))
     config = PUCT(num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
     search = jax.jit(make_search(config, player.game, _evaluator(player)))
@@ -188,7 +205,7 @@ def test_running_resetting_and_the_end(explorer):
     explorer.get_by_label("how many simulations to run").fill("400")
     press(explorer, "run-n")
     assert moment(explorer) == (3 * SIMULATIONS, SIMULATIONS, "backup")
-    assert f"This page holds {SIMULATIONS} simulations" in explorer.inner_text()
+    assert f"The search ends after {SIMULATIONS} simulations: set more" in explorer.inner_text()
     assert "has the most visits" in explorer.locator(".az-status").inner_text()
     press(explorer, "reset")
     assert moment(explorer) == (0, 0, "start")
@@ -267,32 +284,87 @@ def test_zoom_pan_and_fit(page, explorer):
     assert moved[1] - start[1] == pytest.approx(30, abs=3)
 
 
-def test_recorded_searches_are_chosen_by_their_settings(explorer):
-    for evaluator in ("uniform", "rollout", "exact", "network"):
-        explorer.locator("[data-setting=evaluator]").select_option(evaluator)
+def test_the_page_begins_with_what_the_run_did(page, run_dir):
+    root, config = component(page, "explorer"), runs.read_config(run_dir)
+    shown = settings_on_screen(root)
+    assert shown["algorithm"] == config.search.algorithm
+    assert shown["num_simulations"] == str(config.search.num_simulations)
+    assert shown["evaluator"] == "network" and shown["gumbel_scale"] == "0"
+    newest = azjax.load(str(run_dir)).iteration
+    assert shown["iteration"] == str(newest) and newest > 0
+    listed = root.locator("[data-setting=iteration] option").all_inner_texts()
+    assert listed == [str(i) for i in range(newest + 1)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("evaluator", name) for name in ("uniform", "rollout", "exact")),
+        *(("algorithm", "gumbel"), ("algorithm", "uct"), ("iteration", "0")),
+        *(("first_play_urgency", "loss"), ("c_puct", "5"), ("dirichlet_fraction", "0.5")),
+        *(("num_simulations", "1000"), ("start", "2")),
+    ],
+)
+def test_a_setting_changes_and_no_other_does(explorer, setting, value):
+    def board():
+        return explorer.locator(".az-start svg").get_attribute("data-board")
+
+    enter(explorer, "seed", 7)
+    press(explorer, "run-5")
+    before, start, tree = settings_on_screen(explorer), board(), table_on_screen(explorer)
+    field = explorer.locator(f"[data-setting={setting}]")
+    is_list = field.evaluate("field => field.tagName") == "SELECT"
+    choose(explorer, setting, value) if is_list else enter(explorer, setting, value)
+    after = settings_on_screen(explorer)
+    shared = before.keys() & after.keys() - {setting}
+    assert {name: after[name] for name in shared} == {name: before[name] for name in shared}
+    assert after[setting] == value and (board() == start) == (setting != "start")
+    if setting == "num_simulations":
+        assert moment(explorer)[1] == 5 and table_on_screen(explorer) == tree
+    else:
+        assert moment(explorer)[0] == 0
         press(explorer, "run-5")
-        assert "This page holds no search" not in explorer.inner_text()
-    explorer.locator("[data-setting=title]").select_option("O must block")
-    assert explorer.locator(".az-detail").inner_text().count("O to move")
-    explorer.locator("[data-setting=c_puct]").select_option("5")
-    text = explorer.inner_text()
-    assert "This page holds no search with all of these settings" in text
-    assert "Empty board" in text
+        assert table_on_screen(explorer) != tree
+    press(explorer, "reset")
+    assert settings_on_screen(explorer) == after
 
 
-def test_a_starting_position_is_set_by_clicking(explorer):
-    def cell(i):
-        return explorer.locator(".az-start [role=button]").nth(i)
+def test_a_number_that_cannot_be_set_is_refused_with_a_sentence(explorer):
+    press(explorer, "run-1")
+    for setting, value, sentence in (
+        ("c_puct", "-1", "c_puct is -1: use 0 to 100."),
+        ("num_simulations", "1001", "simulations is 1001: use a whole number from 1 to 1000."),
+        ("seed", "0.5", "seed is 0.5: use a whole number from 0 to 2147483647."),
+        ("dirichlet_fraction", "", "root noise has no number: use 0 to 1."),
+    ):
+        before = settings_on_screen(explorer)
+        enter(explorer, setting, value)
+        assert explorer.locator(".az-alert").inner_text() == sentence
+        assert settings_on_screen(explorer) == before and moment(explorer)[1] == 1
+
+
+def test_any_position_is_set_by_playing_there(explorer):
+    def board():
+        return explorer.locator(".az-start svg").get_attribute("data-board")
 
     note = explorer.locator("[data-start-note]")
-    cell(0).click()  # "O answers a corner" is recorded.
-    assert explorer.locator("[data-setting=title]").input_value() == "O answers a corner"
-    cell(1).click()
-    assert "a notebook searches any" in note.inner_text()
-    cell(0).click()  # O alone cannot be.
-    assert "0 X and 1 O cannot occur" in note.inner_text()
-    press(explorer, "clear")
-    assert explorer.locator("[data-setting=title]").input_value() == "Empty board"
+    cells = explorer.locator(".az-start [role=button]")
+    for cell, text in ((0, "X........"), (4, "X...O...."), (1, "XX..O...."), (2, "XXO.O....")):
+        cells.nth(cell).click()
+        assert board() == text and moment(explorer)[0] == 0
+        assert sorted(table_on_screen(explorer)) == [i for i in range(9) if text[i] == "."]
+    cells.nth(0).click()  # It is taken.
+    assert board() == "XXO.O...."
+    for cell in (8, 6):
+        cells.nth(cell).click()
+    assert "O wins: nothing is left to search" in note.inner_text()
+    assert sorted(table_on_screen(explorer)) == [3, 5, 6, 7]  # Of the position before.
+    press(explorer, "undo")
+    assert board() == "XXO.O...X" and "O to move" in note.inner_text()
+    press(explorer, "empty")
+    assert board() == "." * 9 and len(table_on_screen(explorer)) == 9
+    press(explorer, "undo")
+    assert board() == "XXO.O...X"
 
 
 # The encoding viewer.

@@ -1,10 +1,12 @@
 """The program that writes a page to share: what it is given, and what it refuses."""
 
 import dataclasses
+import json
 
-import pytest
-
+import azjax
 from azjax import presets
+from azjax.viz import networks
+from azjax.viz.live import pack_player
 from experiments import explain
 from run_directories import make_run
 
@@ -13,13 +15,6 @@ CONFIG = presets.smoke(presets.get("default"))
 
 def explain_in(folder, run_dir, out="explain.html"):
     return explain.main(["--run-dir", str(run_dir), "--out", str(folder / out)])
-
-
-@pytest.fixture(scope="module")
-def connect_four(tmp_path_factory):
-    """A run of a game that cannot be explained."""
-    config = dataclasses.replace(CONFIG, game="connect_four")
-    return make_run(tmp_path_factory.mktemp("connect_four") / "run", config)
 
 
 def test_a_run_that_does_not_exist_is_refused(tmp_path, capsys):
@@ -34,21 +29,35 @@ def test_a_folder_that_does_not_exist_is_refused_before_the_work(tmp_path, capsy
     assert "there is no folder" in capsys.readouterr().err
 
 
-def test_a_run_of_another_game_is_refused(tmp_path, connect_four, capsys):
-    assert explain_in(tmp_path, connect_four) == 2
-    said = capsys.readouterr().err
-    assert "this player plays connect_four" in said and "load a run of tic_tac_toe" in said
-    assert list(tmp_path.iterdir()) == []
+def data_of(path):
+    text = path.read_text().partition('id="azjax-data">')[2].partition("</script>")[0]
+    return json.loads(text)
 
 
-def test_the_page_of_a_run_holds_its_searches(tmp_path, monkeypatch):
-    """What its controls do is tested in a browser."""
-    run_dir = make_run(tmp_path / "run", CONFIG)
-    monkeypatch.setattr(explain, "_SIMULATIONS", 2)
-    monkeypatch.setattr(explain, "_POSITIONS", {"Empty board": explain._POSITIONS["Empty board"]})
+def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution):
+    run_dir = make_run(tmp_path / "run", CONFIG, iterations=(12,))
+    player = azjax.load(run_dir)
+    other = networks.Answers(*(field * 0 for field in networks.ask(player, solution)))
+    for iteration in (*range(12), 20):
+        networks.save_answers(run_dir, iteration, other)
+    (run_dir / "answers" / "000001.npz").write_bytes(b"cut")
     assert explain_in(tmp_path, run_dir) == 0
-    page = (tmp_path / "explain.html").read_text()
-    assert "Empty board" in page and "O must block" not in page
+    (data,) = data_of(tmp_path / "explain.html")
+    iterations = [network["iteration"] for network in data["networks"]]
+    assert iterations[0] == 0 and iterations[-2:] == [11, 12] and 1 not in iterations
+    assert len(iterations) <= 8
+    assert data["networks"][-1] == pack_player(player)
+    assert data["networks"][-2] == networks.pack_answers(11, other)
+
+
+def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
+    config = dataclasses.replace(CONFIG, game="connect_four")
+    run_dir = make_run(tmp_path / "run", config, iterations=(0, 2, 5))
+    assert explain_in(tmp_path, run_dir) == 0
+    (data,) = data_of(tmp_path / "explain.html")
+    assert [network["iteration"] for network in data["networks"]] == [0, 2, 5]
+    assert data["networks"][1] == pack_player(azjax.load(run_dir, 2))
+    assert data["settings"]["evaluator"] == "network" and "positions" not in data
 
 
 def test_the_positions_shown_are_what_their_titles_say():

@@ -11,7 +11,6 @@ from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluat
 from azjax.game import init_batch
 from azjax.search import PUCT, Gumbel, make_search
 from azjax.viz import trace as trace_module
-from azjax.viz.recording import record
 from azjax.viz.trace import trace
 from tables import AS_IN_TRAINING
 
@@ -114,18 +113,6 @@ def test_simulations_start_at_the_root_and_follow_the_edges(traces):
             ):
                 assert traced.parents[child] == parent and traced.actions[child] == action
             assert traced.depths[last] == len(path)
-
-
-def test_actions_as_displayed_are_the_first_of_the_highest_scores(search):
-    config, tree = search
-    for row in range(0, BATCH, 4):
-        recording = record(config, tree, row)
-        for k, simulation in enumerate(recording["simulations"]):
-            for node, action in zip(simulation["path"], simulation["actions"], strict=True):
-                shown = [s for s in recording["snapshots"][node] if s[0] <= k][-1]
-                actions, scores = recording["nodes"][node]["actions"], shown[6]
-                assert actions[scores.index(max(scores))] == action
-                assert np.allclose(scores, np.add(shown[4], shown[5]), atol=1.01e-4)
 
 
 def test_a_tree_of_other_settings_is_refused(search):

@@ -1,21 +1,24 @@
-"""What widgets and pages are made of: searches on request, tables of positions, one file."""
+"""What widgets and pages are made of: searches to begin with, tables of positions, one file."""
 
 import base64
+import dataclasses
 import json
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import presets
+from azjax import games, presets
 from azjax.config import make_parts
-from azjax.games.tic_tac_toe import from_board
 from azjax.player import Player
-from azjax.search import PUCT, make_search
-from azjax.viz import page
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.viz import networks, page
+from azjax.viz.live import live_data, pack_player, quiet
 from azjax.viz.positions import position_table
-from azjax.viz.searches import Request, Searcher
 from azjax.viz.widgets import Encodings, Explorer, Play
+from nim import NIM
 
 
 def make_player(game="tic_tac_toe"):
@@ -32,108 +35,66 @@ def player():
     return make_player()
 
 
-@pytest.fixture(scope="module")
-def searcher(player):
-    return Searcher(player)
-
-
-@pytest.mark.parametrize("evaluator", ["network", "rollout"])
-@pytest.mark.slow
-def test_a_recording_is_the_search_of_the_package(tic_tac_toe, player, searcher, evaluator):
-    board = [1, 0, 0, 0, -1, 0, 0, 0, 1]
-    request = Request(board, evaluator, c_puct=2.0, noise=0.25, simulations=16, seed=3)
-    shown = searcher.record(request)
-    config = PUCT(num_simulations=16, c_puct=2.0, dirichlet_fraction=0.25)
-    search = make_search(config, tic_tac_toe, searcher._evaluators[evaluator])
-    states = jax.tree.map(lambda leaf: leaf[None], from_board(board))
-    keys = jax.random.split(jax.random.key(3), 1)
-    result = jax.jit(search, static_argnums=4)(player.params, keys, states, 0.0, True)
-    actions, last = shown["nodes"][0]["actions"], shown["snapshots"][0][-1]
-    assert last[3] == result.visit_counts[0, np.array(actions)].tolist()
-    assert shown["action"] == int(result.action[0])
-    assert shown["evaluator"] == evaluator and shown["seed"] == 3 and shown["noise"] == 0.25
-
-
-@pytest.mark.slow
-def test_a_longer_search_begins_like_a_shorter_one(searcher):
-    short = searcher.record(Request(evaluator="rollout", noise=0.25, simulations=10))
-    long = searcher.record(Request(evaluator="rollout", noise=0.25, simulations=16))
-    assert long["simulations"][:10] == short["simulations"]
-    assert long["frames"][:11] == short["frames"]
-
-
-@pytest.mark.slow
-def test_frames_show_the_path_and_at_most_so_many_nodes(searcher):
-    shown = searcher.record(Request(evaluator="exact", simulations=120))
-    assert len(shown["nodes"]) > 60
-    for k, frame in enumerate(shown["frames"]):
-        assert len(frame["ids"]) == len(frame["x"]) <= 48 + 9
-        if k:
-            simulation = shown["simulations"][k - 1]
-            assert {*simulation["path"], simulation["leaf"]} <= set(frame["ids"])
-        known = sum(node["born"] <= k for node in shown["nodes"])
-        assert known == len(frame["ids"]) + _hidden_below(shown, frame, k)
-
-
-def _hidden_below(shown, frame, k):
-    """All nodes below hidden children, these included."""
-    alive = [i for i, node in enumerate(shown["nodes"]) if node["born"] <= k]
-    hidden = set(alive) - set(frame["ids"])
-    parents = [shown["nodes"][i]["parent"] for i in hidden]
-    counts = dict(frame["hidden"])
-    for node in frame["ids"]:
-        assert counts.get(node, 0) == parents.count(node)
-    return len(hidden)
-
-
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("search", "start", "sentence"),
     [
-        ({"board": [1] * 9}, "9 X and 0 O cannot occur"),
-        ({"board": [1, 1, 1, -1, -1, 0, 0, 0, 0]}, "the game is over in this position"),
-        ({"board": [1, 0]}, "a board is 9 numbers"),
-        ({"evaluator": "oracle"}, "evaluator 'oracle' is unknown: use network, uniform"),
-        ({"c_puct": -1}, "c_puct is -1: use 0 to 100"),
-        ({"c_puct": None}, "c_puct is None: use a number"),
-        ({"c_puct": float("nan")}, "c_puct is nan"),
-        ({"noise": 2}, "noise is 2: use a share from 0 to 1"),
-        ({"simulations": 0}, "simulations is 0: use 1 to 500"),
-        ({"simulations": 501}, "simulations is 501: use 1 to 500"),
-        ({"simulations": 2.5}, "simulations is 2.5: use a whole number"),
-        ({"seed": -1}, "seed is -1"),
+        (PUCT(), {"board": [1] * 9}, "9 X and 0 O cannot occur"),
+        (PUCT(), {"board": [1, 1, 1, -1, -1, 0, 0, 0, 0]}, "the game is over in this position"),
+        (PUCT(), {"board": [1, 0]}, "a board is 9 numbers"),
+        (PUCT(), {"evaluator": "oracle"}, "evaluator 'oracle' is unknown: use uniform, rollout"),
+        (PUCT(), {"evaluator": "network"}, "a network needs a trained run"),
+        (PUCT(), {"seed": -1}, "seed is -1: use 0 to 2147483647"),
+        (PUCT(num_simulations=1001), {}, "num_simulations is 1001: use 1 to 1000"),
+        (object(), {}, "does not know the search object: use PUCT, Gumbel or UCT"),
     ],
 )
-def test_bad_requests_are_refused_with_a_sentence(searcher, settings, sentence):
+def test_a_search_that_cannot_be_shown_is_refused(tic_tac_toe, search, start, sentence):
     with pytest.raises(ValueError, match=sentence):
-        searcher.record(Request(**settings))
+        live_data(tic_tac_toe, search, **start)
 
 
-def test_a_player_of_another_game_is_refused():
-    with pytest.raises(ValueError, match="this player plays connect_four"):
-        Searcher(make_player("connect_four"))
+def test_a_game_unknown_to_the_page_is_refused():
+    with pytest.raises(ValueError, match="a page searches tic_tac_toe and connect_four alone"):
+        live_data(NIM, PUCT())
+    with pytest.raises(ValueError, match="a position of connect_four is one of its states"):
+        live_data(games.make("connect_four"), PUCT(), board=[0] * 42)
     with pytest.raises(ValueError, match="this player plays connect_four"):
         Play(make_player("connect_four"))
 
 
-def decode(text, kind):
+def test_a_page_begins_with_the_search_it_is_given(tic_tac_toe):
+    given = Gumbel(num_simulations=7, gumbel_scale=0.5, maxvisit_init=20.0)
+    settings = live_data(tic_tac_toe, given, seed=3)["settings"]
+    assert settings["algorithm"] == "gumbel" and settings["seed"] == 3
+    assert dataclasses.asdict(given).items() <= settings.items()
+    assert settings["c_puct"] == PUCT().c_puct and settings["exploration"] == UCT().exploration
+    assert settings["dirichlet_fraction"] == 0  # No other algorithm begins with noise.
+    assert quiet(given) == dataclasses.replace(given, gumbel_scale=0.0) and quiet(UCT()) == UCT()
+    assert quiet(PUCT(num_simulations=5000)) == PUCT(num_simulations=1000, dirichlet_fraction=0.0)
+
+
+def test_a_page_begins_where_it_is_told_to(tic_tac_toe, player):
+    four = games.make("connect_four")
+    state = four.step(four.init(), jnp.int32(3))[0]
+    assert live_data(four, PUCT(), board=state)["board"].index(1) == 38
+    board = [1, 0, 0, 0, -1, 0, 0, 0, 1]
+    data = Explorer(player, board, PUCT(), evaluator="rollout", c_puct=2.0).data
+    assert data["board"] == board and data["settings"]["c_puct"] == 2
+    assert data["settings"]["evaluator"] == "rollout"
+    with pytest.raises(ValueError, match="unknown setting 'c_puct' of gumbel"):
+        Explorer(player, c_puct=2.0)
+
+
+def decode(text, kind) -> Any:
     return np.frombuffer(base64.b64decode(text), kind)
 
 
-def test_the_table_of_positions_is_what_network_and_oracle_say(player, solution):
-    table = position_table(solution, player, "name")
-    logits, values = player.evaluate(solution.states)
-    policy = decode(table["policy"], "<u2").reshape(-1, 9) / 10_000
-    logits = np.where(solution.legal, logits, -np.inf)
-    expected = np.where(solution.over[:, None], 0, np.asarray(jax.nn.softmax(logits)))
-    assert np.abs(policy - expected).max() <= 0.5001e-4
-    assert np.abs(decode(table["value"], "<i2") / 10_000 - values).max() <= 0.5001e-4
-    moves = decode(table["move"], "u1")
-    goes_on = ~solution.over
-    assert (moves[goes_on] == logits.argmax(axis=1)[goes_on]).all()
-    assert (moves[solution.over] == 255).all()
+def test_the_table_of_positions_is_what_the_oracle_says(solution):
+    table = position_table(solution)
     optimal = decode(table["optimal"], "<u2")
     assert np.array_equal(optimal[:, None] >> np.arange(9) & 1, solution.optimal.astype(int))
     truth = decode(table["truth"], "i1")
+    goes_on = ~solution.over
     assert np.array_equal(truth[goes_on], solution.values[goes_on])
     last = solution.children[solution.legal]
     ends = solution.over[last]
@@ -143,24 +104,39 @@ def test_the_table_of_positions_is_what_network_and_oracle_say(player, solution)
     assert np.array_equal(np.where(boards == 2, -1, boards), solution.states.board)
 
 
-@pytest.mark.slow
-def test_widgets_carry_the_module_and_answer(player):
-    explorer = Explorer(player, simulations=8)
+def test_answers_are_what_the_network_says_and_are_read_as_written(tmp_path, player, solution):
+    logits, values = player.evaluate(solution.decision_states)
+    answers = networks.make_answers(solution, logits, values)
+    legal = solution.legal[solution.decisions]
+    assert np.array_equal(answers.logits, np.asarray(logits)[legal])
+    for iteration in (12, 3):
+        networks.save_answers(tmp_path, iteration, answers)
+    assert networks.answered(tmp_path) == [3, 12]
+    packed = networks.pack_answers(12, networks.load_answers(tmp_path, 12, solution))
+    assert packed == pack_player(player) | {"iteration": 12}
+    assert np.array_equal(decode(packed["values"], "<f4"), values)
+
+
+@pytest.mark.parametrize("damage", ["cut", "another game"])
+def test_damaged_answers_are_refused(tmp_path, solution, damage):
+    networks.save_answers(tmp_path, 3, networks.Answers(np.ones(3, "<f4"), np.ones(2, "<f4")))
+    path = tmp_path / "answers" / "000003.npz"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(ValueError, match="delete it"):
+        networks.load_answers(tmp_path, 3, solution)
+
+
+def test_widgets_carry_the_module_and_what_it_needs(player):
+    explorer = Explorer(player)
     assert explorer.kind == "explorer" and explorer._esm == page.script()
-    sent = []
-    explorer.send = sent.append
-    settings = {"board": [0] * 9, "evaluator": "exact", "c_puct": 1, "noise": 0}
-    good = settings | {"simulations": 8, "seed": 0}
-    explorer._answer(explorer, {"id": 1, "settings": good}, [])
-    explorer._answer(explorer, {"id": 2, "settings": good | {"board": [1] * 9}}, [])
-    explorer._answer(explorer, {"id": 3, "settings": good | {"nonsense": 1}}, [])
-    assert [answer["id"] for answer in sent] == [1, 2, 3]
-    assert sent[0]["recording"]["evaluator"] == "exact"
-    assert "9 X and 0 O cannot occur" in sent[1]["error"]
-    assert "nonsense" in sent[2]["error"]
-    json.dumps(sent)
-    assert "policy" not in Encodings().data["positions"]
-    assert "policy" in Play(player).data["positions"]
+    data = json.loads(json.dumps(explorer.data))
+    assert data["settings"]["num_simulations"] == player.parts.search.num_simulations
+    assert data["settings"]["algorithm"] == "gumbel" and data["settings"]["evaluator"] == "network"
+    assert [network["iteration"] for network in data["networks"]] == [player.iteration]
+    assert Explorer().data["settings"]["algorithm"] == "puct" and not Explorer().data["networks"]
+    assert "networks" not in Encodings().data
+    assert Play(player).data["networks"] == data["networks"]
 
 
 def test_the_module_is_one_module():

@@ -1,4 +1,5 @@
 import { numbers, svg } from "./dom.js";
+import { GAMES } from "./games.js";
 
 const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
@@ -27,12 +28,12 @@ export function playerToMove(cells) {
 /**
  * Draws a board as a picture of its own.
  *
- * Options: `size` in pixels (120), `shape` ([3, 3]), `heat` (0..1 or null per cell), `labels`
+ * Options: `size` in pixels (120), `shape` (that of the game), `heat` (0..1 or null per cell), `labels`
  * (text per empty cell), `last` (a marked cell), `line` (cells to strike through), `marks`
  * (cells with a dot in the corner), `onCell(cell)` (cells become buttons), `label`.
  */
 export function board(cells, options = {}) {
-  const { size = 120, shape = [3, 3] } = options;
+  const { size = 120, shape = shapeOf(cells) } = options;
   const width = shape[1] * CELL + 2 * MARGIN;
   const height = shape[0] * CELL + 2 * MARGIN;
   const text = boardText(cells);
@@ -53,7 +54,7 @@ export function board(cells, options = {}) {
 
 /** Draws a board as a group with its corner at (x, y), `size` wide, for larger pictures. */
 export function boardGroup(cells, options = {}) {
-  const { x = 0, y = 0, size = 44, shape = [3, 3] } = options;
+  const { x = 0, y = 0, size = 44, shape = shapeOf(cells) } = options;
   const scale = size / (shape[1] * CELL);
   const transform = `translate(${x} ${y}) scale(${scale})`;
   return svg("g", { class: "az-board", transform }, boardParts(cells, shape, options));
@@ -94,29 +95,23 @@ export function editCell(cells, cell) {
   return next;
 }
 
-/** Every position with the network's opinion and the truth; rows as in Python's `positions`. */
+/** Every position with the truth about it; rows as in Python's `positions`. */
 export class PositionTable {
   #rows = new Map();
-  #policy;
-  #value;
-  #move;
+  #boards = [];
   #truth;
   #optimal;
-  #cells;
 
   constructor(data) {
     this.lines = data.lines;
-    this.name = data.name ?? "";
-    this.hasNetwork = Boolean(data.policy && data.value);
     this.#truth = numbers(data.truth, Int8Array);
     this.#optimal = numbers(data.optimal, Uint16Array);
-    this.#policy = this.hasNetwork ? numbers(data.policy, Uint16Array) : null;
-    this.#value = this.hasNetwork ? numbers(data.value, Int16Array) : null;
-    this.#move = this.hasNetwork && data.move ? numbers(data.move, Uint8Array) : null;
     this.size = this.#truth.length;
-    this.#cells = data.boards.length / this.size;
+    this.cells = data.boards.length / this.size;
     for (let row = 0; row < this.size; row++) {
-      this.#rows.set(data.boards.slice(row * this.#cells, (row + 1) * this.#cells), row);
+      const text = data.boards.slice(row * this.cells, (row + 1) * this.cells);
+      this.#boards.push(text);
+      this.#rows.set(text, row);
     }
   }
 
@@ -125,20 +120,9 @@ export class PositionTable {
     return this.#rows.get(boardText(cells)) ?? -1;
   }
 
-  /** The network's probabilities over the moves; 0 for the illegal. */
-  policy(row) {
-    const start = row * this.#cells;
-    return Float64Array.from(this.#policy.subarray(start, start + this.#cells), (p) => p / 10000);
-  }
-
-  /** The network's value for the player to move. */
-  value(row) {
-    return this.#value[row] / 10000;
-  }
-
-  /** The network's move, or 255 once the game is over. */
-  move(row) {
-    return this.#move[row];
+  /** The cells of a row. */
+  board(row) {
+    return readBoard(this.#boards[row]);
   }
 
   /** The value under perfect play for the player to move. */
@@ -148,7 +132,7 @@ export class PositionTable {
 
   /** Which moves keep the value. */
   optimal(row) {
-    return Array.from({ length: this.#cells }, (_, cell) => ((this.#optimal[row] >> cell) & 1) === 1);
+    return Array.from({ length: this.cells }, (_, cell) => ((this.#optimal[row] >> cell) & 1) === 1);
   }
 
   /** Whether the game is over: no move is left that could keep a value. */
@@ -160,6 +144,12 @@ export class PositionTable {
   line(cells) {
     return winningLine(cells, this.lines);
   }
+}
+
+/** Rows and columns of a game with so many cells. */
+function shapeOf(cells) {
+  const { rows, columns } = Object.values(GAMES).find((game) => game.rows * game.columns === cells.length);
+  return [rows, columns];
 }
 
 function isFull(cells, line, stone) {

@@ -1,22 +1,23 @@
-const SMALLEST = 0.45; // A tree that would have to be smaller than this to fit is followed instead.
-const FITTED = 1.15;
-const RANGE = [0.15, 2.5];
-const PADDING = 18;
-const BELOW = 90; // Room below a node's top that shows the node and what stands under it.
+const RANGE = [0.86, 2]; // The smallest letters, 10.5 pixels, stay above 9.
+const FITTED = 1.2; // A small tree is enlarged up to this.
+/** Pixels around a drawing. */
+export const PADDING = 10;
 const FALLBACK = { width: 800, height: 480 }; // While the picture is hidden and has no size.
 
-/** Which part of a large drawing a picture shows: fitted to it, until the reader drags or zooms. */
+/** Which part of a drawing a picture shows: all of it, until the reader drags or enlarges. */
 export class Camera {
   #at = { x: 0, y: 0, scale: 1 };
-  #free = false; // Whether the reader has taken over.
+  #zoom = 1; // What the reader asked for; below 1 the drawing gets more room.
+  #free = false; // Whether the reader has dragged or enlarged.
   #aim = null;
-  #aimed = "";
+  #onRoom;
   #pointers = new Map();
   #moved = 0;
 
-  /** `stage` is the group of `picture` that moves. */
-  constructor(picture, stage) {
+  /** `stage` is the group of `picture` that moves; `onRoom()` is called when its room changes. */
+  constructor(picture, stage, onRoom) {
     Object.assign(this, { picture, stage });
+    this.#onRoom = onRoom;
     const on = (name, handler, options) => picture.addEventListener(name, handler, options);
     on("wheel", (event) => this.#wheel(event), { passive: false });
     on("pointerdown", (event) => this.#down(event));
@@ -24,7 +25,7 @@ export class Camera {
     for (const name of ["pointerup", "pointercancel"]) {
       on(name, (event) => this.#pointers.delete(event.pointerId));
     }
-    new ResizeObserver(() => this.#follow(false)).observe(picture);
+    new ResizeObserver(() => onRoom()).observe(picture);
   }
 
   /** Whether the pointer's last press was a drag, and no click. */
@@ -32,33 +33,52 @@ export class Camera {
     return this.#moved >= 4;
   }
 
-  /** Shows `extent`, or as much of it as can be read, `focus` at any rate. */
-  aim(extent, focus) {
-    this.#aim = { extent, focus };
-    this.#follow(true);
+  /** How much of a drawing the picture shows whole, in drawing units. */
+  get room() {
+    const { width, height } = this.#size();
+    const scale = Math.min(1, this.#zoom);
+    return { width: (width - 2 * PADDING) / scale, height: (height - 2 * PADDING) / scale };
   }
 
-  /** Enlarges about the middle of the picture. */
+  /**
+   * Shows a drawing of this extent; its `root`, a rectangle, can never leave the picture.
+   *
+   * Where the reader has moved it stays so, as long as all of `path`, rectangles, is seen.
+   */
+  aim(extent, root, path = []) {
+    this.#aim = { extent, root };
+    if (!path.every((place) => this.#shows(place))) {
+      this.#free = false;
+      this.#zoom = Math.min(1, this.#zoom);
+    }
+    if (this.#free) this.#move(this.#at, true);
+    else this.#fitted(true);
+  }
+
+  /** Enlarges about the middle of the picture; what is made smaller gets more room. */
   zoom(factor) {
     const { width, height } = this.#size();
     this.#zoomAt(factor, width / 2, height / 2, true);
   }
 
-  /** Follows its aim again; `smooth` for those who are looking. */
-  fit(smooth = true) {
+  /** Shows all of the drawing again. */
+  fit() {
     this.#free = false;
-    this.#aimed = "";
-    this.#follow(smooth);
+    this.#zoom = 1;
+    this.#onRoom();
   }
 
-  /** Moves just far enough for a node to be seen. */
-  reveal({ x: left, y: top }) {
-    const { width, height } = this.#size();
+  /** Makes sure that a rectangle is seen. */
+  reveal(place) {
+    if (!this.#shows(place)) this.fit();
+  }
+
+  #shows({ left, top, width, height }) {
     const { x, y, scale } = this.#at;
-    const dx = shiftInto(x + scale * (left - 28), x + scale * (left + 28), width);
-    const dy = shiftInto(y + scale * (top - 10), y + scale * (top + 76), height);
-    if (dx || dy) this.#free = true;
-    this.#move({ x: x + dx, y: y + dy, scale }, true);
+    const size = this.#size();
+    const [x1, y1] = [x + scale * left, y + scale * top];
+    const [x2, y2] = [x1 + scale * width, y1 + scale * height];
+    return x1 >= -1 && y1 >= -1 && x2 <= size.width + 1 && y2 <= size.height + 1;
   }
 
   #size() {
@@ -66,23 +86,28 @@ export class Camera {
     return clientWidth ? { width: clientWidth, height: clientHeight } : FALLBACK;
   }
 
-  #follow(smooth) {
-    if (!this.#aim || this.#free) return;
-    const { extent, focus } = this.#aim;
+  #fitted(smooth) {
+    const { extent } = this.#aim;
     const { width, height } = this.#size();
-    const key = JSON.stringify([extent, focus, width, height]);
-    if (key === this.#aimed) return;
-    const room = { width: width - 2 * PADDING, height: height - 2 * PADDING - 12 };
-    const whole = Math.min(room.width / extent.width, room.height / extent.height, FITTED);
-    const scale = Math.max(whole, SMALLEST);
-    const x = centred(extent.left, extent.width, width, scale, focus.x);
-    const lowest = height - PADDING - 12 - scale * (focus.y - extent.top + BELOW);
-    const y = extent.height * scale > room.height ? Math.min(PADDING, lowest) : PADDING;
-    this.#move({ x, y: y - scale * extent.top, scale }, smooth && this.#aimed !== "");
-    this.#aimed = key;
+    const whole = Math.min(
+      (width - 2 * PADDING) / extent.width,
+      (height - 2 * PADDING) / extent.height,
+      FITTED,
+    );
+    const scale = this.#zoom < 1 ? this.#zoom : Math.max(1, whole);
+    const x = (width - scale * extent.width) / 2 - scale * extent.left;
+    this.#move({ x, y: PADDING - scale * extent.top, scale }, smooth);
   }
 
-  #move(at, smooth) {
+  /** Moves there, or as near as the root allows. */
+  #move({ x, y, scale }, smooth) {
+    const { root } = this.#aim;
+    const { width, height } = this.#size();
+    const at = {
+      x: clamp(x, 2 - scale * root.left, width - 2 - scale * (root.left + root.width)),
+      y: clamp(y, 2 - scale * root.top, height - 2 - scale * (root.top + root.height)),
+      scale,
+    };
     this.#at = at;
     this.stage.classList.toggle("az-smooth", smooth);
     this.stage.style.setProperty("transform", `translate(${at.x}px, ${at.y}px) scale(${at.scale})`);
@@ -90,10 +115,14 @@ export class Camera {
 
   #zoomAt(factor, px, py, smooth) {
     const { x, y, scale } = this.#at;
-    const next = Math.min(Math.max(scale * factor, RANGE[0]), RANGE[1]);
+    const next = clamp(scale * factor, ...RANGE);
     const ratio = next / scale;
-    this.#free = true;
-    this.#move({ x: px - ratio * (px - x), y: py - ratio * (py - y), scale: next }, smooth);
+    const [before, zoom] = [Math.min(1, this.#zoom), Math.min(1, next)];
+    this.#zoom = next;
+    this.#free = next > 1;
+    if (before !== zoom) this.#onRoom();
+    if (!this.#free) this.#fitted(smooth);
+    else this.#move({ x: px - ratio * (px - x), y: py - ratio * (py - y), scale: next }, smooth);
   }
 
   #wheel(event) {
@@ -135,15 +164,6 @@ export class Camera {
   }
 }
 
-/** Where to put the origin: a drawing that fits in the middle, another so that `focus` is seen. */
-function centred(left, length, room, scale, focus) {
-  if (length * scale <= room - 2 * PADDING) return (room - length * scale) / 2 - left * scale;
-  const wanted = room / 2 - focus * scale;
-  const last = room - PADDING - (left + length) * scale;
-  return Math.min(PADDING - left * scale, Math.max(last, wanted));
-}
-
-function shiftInto(low, high, size) {
-  if (low < 20) return 20 - low;
-  return high > size - 20 ? size - 20 - high : 0;
+function clamp(x, low, high) {
+  return Math.min(Math.max(x, low), Math.max(low, high));
 }

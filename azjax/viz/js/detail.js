@@ -1,35 +1,149 @@
 import { board } from "./board.js";
 import { fixed, h, replace, signed } from "./dom.js";
-import { outcomeWords, playerName } from "./words.js";
+import { columns, formula, scoreText } from "./formula.js";
+import { boardShape, highest, outcomeWords, playedMove, playerName, stoneCell } from "./words.js";
 
-/**
- * Shows one node of a recorded search: its board, its facts and the table of its moves.
- *
- * `onSelect(id)` is called when the reader asks for the position after a move.
- */
-export function drawDetail(host, search, moment, id, onSelect) {
-  const node = search.nodes[id];
-  const stats = search.stats(id, moment.known);
-  const counted = node.born <= moment.known;
-  replace(
-    host,
-    h("div", { class: "az-detail-head" }, detailBoard(node, stats), facts(search, id, stats, counted)),
-    node.over ? null : movesTable(search, moment, id, stats, onSelect),
-  );
+const BOARD = 104; // Pixels of a board's height.
+
+/** One node of a search: its board, its facts, the table of its moves, and a move's formula. */
+export class DetailView {
+  #onSelect;
+  #facts = h("div", { class: "az-detail-head" });
+  #table = h("div", { class: "az-scroll" });
+  #formula = h("div", { class: "az-formula", role: "group", "aria-label": "formula" });
+  #picked = null; // The move that the reader points at.
+
+  /** `onSelect(id)` is called when the reader asks for the position after a move. */
+  constructor(onSelect) {
+    this.#onSelect = onSelect;
+    this.element = h("div", { class: "az-detail-body" }, this.#facts, this.#table, this.#formula);
+    this.#table.addEventListener("pointerleave", () => this.#pick(null));
+  }
+
+  /** Draws a node at a moment. */
+  show(search, moment, id) {
+    if (search !== this.search || id !== this.id) this.#picked = null;
+    Object.assign(this, { search, moment, id });
+    const node = search.nodes[id];
+    const stats = search.stats(id, moment.known);
+    replace(this.#facts, detailBoard(search, id, stats), facts(search, moment, id, stats));
+    replace(this.#table, node.over ? null : this.#moves(node, stats));
+    this.#write();
+  }
+
+  #moves(node, stats) {
+    const { search, moment, id } = this;
+    const mover = playerName(node.player);
+    const shown = columns(search, id);
+    const marks = marksOf(search, moment, id, stats);
+    const heads = shown.map(([, name, title]) => h("th", { scope: "col", title }, name));
+    const row = (action, i) => this.#row(node, stats, shown, i, marks[i]);
+    return h(
+      "table",
+      { class: "az-table az-moves" },
+      h("caption", {}, `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", title: "the cell" }, "Move"), heads, h("td"))),
+      h("tbody", {}, node.actions.map(row)),
+    );
+  }
+
+  #row(node, stats, shown, i, mark) {
+    const action = node.actions[i];
+    const child = this.search.child(this.id, action, this.moment);
+    const digits = digitsOf(stats.S);
+    const text = {
+      P: () => fixed(node.priors[i], 3),
+      N: () => String(stats.N[i]),
+      Q: () => (stats.N[i] ? signed(stats.Q[i], 4) : fixed(stats.Q[i], 4)),
+      U: () => scoreText(stats.U[i]),
+      S: () => scoreText(stats.S[i], digits),
+    };
+    const cell = ([k]) => h("td", {}, h("span", { "data-k": k, "data-action": action }, text[k]()));
+    const look = [stats.N[i] ? null : "az-unvisited", mark.look].filter(Boolean).join(" ");
+    const pick = () => this.#pick(i);
+    return h(
+      "tr",
+      { class: look || null, "data-row": i, on: { pointerenter: pick, focusin: pick, click: pick } },
+      h("th", { scope: "row" }, this.#moveButton(action, child)),
+      shown.map(cell),
+      h("td", { class: "az-mark-next" }, mark.text),
+    );
+  }
+
+  #moveButton(action, child) {
+    const look = child === null ? "az-link az-plain" : "az-link";
+    const attributes = { type: "button", class: look, "data-focus": `move ${action}` };
+    const title = child === null ? "untried" : "look at the position after this move";
+    const click = () => child !== null && this.#onSelect(child);
+    return h("button", { ...attributes, title, on: { click } }, String(action));
+  }
+
+  #pick(i) {
+    if (i === this.#picked) return;
+    this.#picked = i;
+    this.#write();
+  }
+
+  /** Explains the move pointed at, or the one that is chosen. */
+  #write() {
+    const { search, moment, id } = this;
+    const node = search.nodes[id];
+    const i = node.over ? null : (this.#picked ?? chosenMove(search, moment, id));
+    for (const row of this.#table.querySelectorAll("[data-row]")) {
+      row.classList.toggle("az-picked", Number(row.dataset.row) === i);
+    }
+    replace(this.#formula, i === null ? null : formula(search, moment, id, i));
+  }
 }
 
-function detailBoard(node, stats) {
+/** The index of the move to explain: the one taken, played at the end, or next. */
+function chosenMove(search, moment, id) {
+  const { actions } = search.nodes[id];
+  const at = moment.phase === "selection" ? moment.step.path.indexOf(id) : -1;
+  if (at >= 0) return actions.indexOf(moment.step.actions[at]);
+  const played = id === 0 ? playedMove(search, moment) : null;
+  return played === null ? search.best(search.stats(id, moment.known)) : actions.indexOf(played);
+}
+
+/** What stands behind each row of the table: which is chosen, next, or played, and ties. */
+function marksOf(search, moment, id, stats) {
+  const { actions } = search.nodes[id];
+  const played = id === 0 ? playedMove(search, moment) : null;
+  const taken = chosenMove(search, moment, id);
+  const isSelection = moment.phase === "selection" && moment.step.path.includes(id);
+  const tied = highest(stats.S);
+  return actions.map((action, i) => {
+    if (played !== null && i === taken) return { look: "az-best az-played", text: "\u2190 played" };
+    if (i === taken && played === null) {
+      return { look: "az-best", text: isSelection ? "\u2190 chosen" : "\u2190 next" };
+    }
+    if (!tied.includes(i)) return { look: null, text: "" };
+    return { look: null, text: tied.length > 1 ? "tie" : "highest" };
+  });
+}
+
+function detailBoard(search, id, stats) {
+  const node = search.nodes[id];
   const total = stats.N.reduce((sum, n) => sum + n, 0);
-  const heat = Array(node.board.length).fill(0);
-  node.actions.forEach((action, i) => (heat[action] = total ? stats.N[i] / total : node.priors[i]));
-  const labels = node.board.map((_, cell) => String(cell));
+  const [heat, labels] = [Array(node.board.length).fill(0), Array(node.board.length).fill("")];
+  node.actions.forEach((action, i) => {
+    const cell = stoneCell(search, id, action);
+    heat[cell] = total ? stats.N[i] / total : node.priors[i];
+    labels[cell] = String(action);
+  });
   const shading = node.over ? null : h("figcaption", {}, total ? "shaded by visits" : "shaded by P");
-  const look = { size: 132, heat, labels, last: node.action, line: node.line };
-  return h("figure", { class: "az-figure" }, board(node.board, look), shading);
+  const shape = boardShape(search);
+  const size = (BOARD * shape[1]) / shape[0];
+  const last = stoneCell(search, node.parent, node.action);
+  const picture = board(node.board, { size, shape, heat, labels, last, line: node.line });
+  const units = picture.viewBox.baseVal.width / size; // Of the drawing, in a pixel.
+  const style = { "--az-letters": `${10.5 * units}px` };
+  return h("figure", { class: "az-figure", style }, picture, shading);
 }
 
-function facts(search, id, stats, counted) {
+function facts(search, moment, id, stats) {
   const node = search.nodes[id];
+  const counted = node.born <= moment.known;
   const mover = playerName(node.player);
   const place = node.parent === null ? "the root" : `after ${node.action}, depth ${node.depth}`;
   const turn = node.over ? `Over: ${outcomeWords(node)}` : `${mover} to move`;
@@ -55,74 +169,11 @@ function turnGlyph(node) {
   return h("span", { class: `az-turn-glyph ${look}`, "aria-hidden": "true" });
 }
 
-function movesTable(search, moment, id, stats, onSelect) {
-  const node = search.nodes[id];
-  const best = search.best(stats);
-  const chosen = moment.phase === "selection" && moment.step.path.includes(id);
-  const mover = playerName(node.player);
-  const heads = [
-    ["Move", "the cell"],
-    ["P", "prior probability"],
-    ["N", "visits"],
-    ["Q", `mean value for ${mover}`],
-    ["U", "bonus for what is likely and little visited"],
-    ["Q + U", "the score; the highest is chosen"],
-  ];
-  const row = (action, i) => moveRow(search, moment, { id, action, i, stats, best, chosen, onSelect });
-  return h(
-    "div",
-    { class: "az-scroll" },
-    h(
-      "table",
-      { class: "az-table az-moves" },
-      h("caption", {}, `${mover}\u2019s moves here; Q is ${mover}\u2019s`),
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          heads.map(([name, title]) => h("th", { scope: "col", title }, name)),
-        ),
-      ),
-      h("tbody", {}, node.actions.map(row)),
-    ),
-  );
-}
-
-function moveRow(search, moment, { id, action, i, stats, best, chosen, onSelect }) {
-  const child = search.child(id, action, moment);
-  const isBest = i === best;
-  const cell = (k, text) => h("td", { "data-k": k, "data-action": action }, text);
-  const name = child === null ? String(action) : childButton(action, () => onSelect(child));
-  const mark = isBest
-    ? h("span", { class: "az-mark-next" }, chosen ? "\u2190 chosen" : "\u2190 next")
-    : null;
-  return h(
-    "tr",
-    { class: [stats.N[i] ? "" : "az-unvisited", isBest ? "az-best" : ""].join(" ").trim() || null },
-    h("th", { scope: "row" }, name),
-    cell("P", fixed(search.nodes[id].priors[i], 3)),
-    cell("N", String(stats.N[i])),
-    cell("Q", stats.N[i] ? signed(stats.Q[i], 4) : fixed(stats.Q[i], 4)),
-    cell("U", fixed(stats.U[i], 4)),
-    h(
-      "td",
-      { class: "az-score" },
-      h("span", { "data-k": "S", "data-action": action }, scoreText(stats.S[i])),
-      mark,
-    ),
-  );
-}
-
-/** Four decimals, or as many as it was recorded with to tell it from others. */
-function scoreText(score) {
-  const [, decimals = ""] = String(score).split(".");
-  return fixed(score, Math.max(4, decimals.length));
-}
-
-function childButton(action, onClick) {
-  const attributes = { type: "button", class: "az-link", "data-focus": `move ${action}` };
-  const title = "look at the position after this move";
-  return h("button", { ...attributes, title, on: { click: onClick } }, String(action));
+/** Four decimals, or as many as tell the highest score from others. */
+function digitsOf(scores) {
+  const most = Math.max(...scores);
+  const blurs = (digits) => scores.some((x) => x !== most && x.toFixed(digits) === most.toFixed(digits));
+  let digits = 4;
+  while (digits < 8 && blurs(digits)) digits += 1;
+  return digits;
 }

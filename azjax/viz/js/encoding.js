@@ -1,10 +1,13 @@
 import { board, boardText, editCell, playerToMove, PositionTable, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
+import { GAMES } from "./games.js";
+import { openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
 export function encoding(root, data) {
   const table = new PositionTable(data.positions);
+  const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
   let cells = Array(9).fill(0);
   const set = (next) => {
     cells = next;
@@ -17,7 +20,7 @@ export function encoding(root, data) {
       "div",
       {},
       stateSide(cells),
-      table.hasNetwork ? networkSide(table, cells, reason) : null,
+      network ? networkSide(network, data.name, cells, reason) : null,
     );
     replace(root, h("div", { class: "az-columns" }, editorSide(table, cells, reason, set), side));
   };
@@ -150,21 +153,22 @@ function plane(values, caption, name) {
   );
 }
 
-function networkSide(table, cells, reason) {
-  const row = table.find(cells);
+function networkSide(network, name, cells, reason) {
+  const game = GAMES.tic_tac_toe;
+  const position = game.at(cells);
   const heading = h(
     "h3",
     {},
-    table.name ? `What the network says (${table.name})` : "What the network says",
+    name ? `What the network says (${name})` : "What the network says",
   );
   const without = reason
     ? "Nothing: no game leads to this position."
     : "It is not asked: the game is over.";
-  if (reason || row < 0 || table.over(row)) {
+  if (reason || game.over(position)) {
     return h("section", { class: "az-network" }, heading, h("p", { class: "az-hint" }, without));
   }
   const mover = playerName(playerToMove(cells));
-  const policy = Array.from(table.policy(row));
+  const { policy, value, move } = opinionOf(network, game, position);
   const labels = policy.map((p, cell) => (cells[cell] ? "" : percent(p)));
   const label = `policy: ${policy
     .map((p, cell) => (cells[cell] ? null : `${cell} ${percent(p)}`))
@@ -173,7 +177,7 @@ function networkSide(table, cells, reason) {
   const picture = board(cells, { size: 168, heat: policy, labels, label });
   return h(
     "section",
-    { class: "az-network", "data-move": table.move(row) },
+    { class: "az-network", "data-move": move },
     heading,
     h(
       "div",
@@ -184,7 +188,7 @@ function networkSide(table, cells, reason) {
         picture,
         h("figcaption", {}, "policy: how likely each move is"),
       ),
-      valueBar(table.value(row), `Value for ${mover}, to move`),
+      valueBar(value, `Value for ${mover}, to move`),
     ),
   );
 }

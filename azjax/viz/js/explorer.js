@@ -1,12 +1,12 @@
-import { boardText } from "./board.js";
-import { drawDetail } from "./detail.js";
+import { Bench } from "./bench.js";
+import { treeLegend } from "./cards.js";
+import { DetailView } from "./detail.js";
 import { focusedIn, h, pushButton, replace } from "./dom.js";
-import { PHASE_NAMES, RecordedSearch } from "./recorded.js";
-import { liveSettings, nearestRecording, pageSettings, startEditor } from "./settings.js";
-import { TreeView, treeLegend } from "./tree.js";
+import { PHASE_NAMES } from "./search.js";
+import { MOST_SIMULATIONS, settingFields, startEditor, whyNotSet } from "./settings.js";
+import { TreeView } from "./tree.js";
 import { describe } from "./words.js";
 
-const WIDE = 1300; // A tree wider than this takes the whole width, and the details go below it.
 const KEYS = [
   ["\u2192 or N", "next phase"],
   ["\u2190 or P", "previous phase"],
@@ -18,38 +18,34 @@ const KEYS = [
   ["?", "this list"],
 ];
 
-/** A search of tic-tac-toe, phase by phase; `source` makes new ones in a live notebook. */
-export function explorer(root, data, source) {
-  return new Explorer(root, data, data.live ? source : null);
+/** A search, phase by phase, made in the page: of any position, with any settings. */
+export function explorer(root, data) {
+  return new Explorer(root, data);
 }
 
 class Explorer {
-  constructor(root, data, source) {
-    Object.assign(this, { root, data, source, t: 0, selected: 0, follow: true, asked: 0, busy: false });
-    this.tree = new TreeView((id) => this.select(id));
+  constructor(root, data) {
+    Object.assign(this, { root, starts: data.starts ?? [], t: 0, selected: 0, follow: true });
+    this.bench = new Bench(data);
+    this.tree = new TreeView((id) => this.select(id), this.#followBox());
+    this.detail = new DetailView((id) => this.select(id));
     this.#build();
-    this.#adopt(data.recordings[0]);
-    this.draft = this.search.recording.board.slice();
-    this.#drawStart();
+    this.#adopt(0);
     root.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Goes to time `t`; on a live page further than recorded, too. */
+  /** The search that is shown. */
+  get search() {
+    return this.bench.search;
+  }
+
+  /** Goes to time `t`, or to the end. */
   go(t) {
-    const simulation = Math.ceil(t / 3);
-    const most = this.source ? this.data.max_simulations : this.search.length;
-    if (this.busy) return;
-    if (simulation > most) {
-      const reason = this.source
-        ? `${most} simulations are the most that can be drawn.`
-        : `This page holds ${most} simulations of this search; a notebook goes on.`;
-      this.#say(reason);
-      t = 3 * most;
-    }
-    if (t > this.search.last) return this.#request({ simulations: Math.ceil(t / 3) }, t);
-    this.t = Math.max(0, t);
+    const { last, length } = this.search;
+    const more = length < MOST_SIMULATIONS ? `: set more, up to ${MOST_SIMULATIONS}, for a longer one` : "";
+    this.#say(t > last ? `The search ends after ${length} simulations${more}.` : "");
+    this.t = Math.min(Math.max(0, t), last);
     if (this.follow) this.selected = this.search.focus(this.search.moment(this.t));
-    if (simulation <= most) this.#say("");
     this.#draw();
   }
 
@@ -69,12 +65,11 @@ class Explorer {
     this.notice = h("p", { class: "az-notice", role: "status" });
     this.alert = h("p", { class: "az-alert", role: "alert" });
     this.status = h("p", { class: "az-status", role: "status", "aria-live": "polite" });
-    this.detail = h("div", { class: "az-detail-body" });
     this.settings = h("div", { class: "az-settings" });
     this.start = h("div", { class: "az-start" });
     const tree = h("div", { class: "az-tree-side" }, this.tree.element, treeLegend());
-    const side = h("div", { class: "az-detail" }, this.#followBox(), this.detail);
-    this.grid = h("div", { class: "az-stage-grid" }, tree, side);
+    const side = h("div", { class: "az-detail" }, this.detail.element);
+    const grid = h("div", { class: "az-stage-grid" }, tree, side);
     this.root.tabIndex = -1; // So that keys work after a click anywhere inside.
     this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // Keys that JupyterLab would take.
     replace(
@@ -86,7 +81,7 @@ class Explorer {
         this.alert,
         this.#transport(),
         this.status,
-        this.grid,
+        grid,
         h("div", { class: "az-below" }, this.start, this.#help()),
       ),
     );
@@ -94,7 +89,8 @@ class Explorer {
 
   #transport() {
     const button = (text, name, title, click) => pushButton(text, name, click, { title });
-    const amount = { type: "number", min: 1, max: this.data.max_simulations ?? 500, value: 20 };
+    const long = (text) => h("span", { class: "az-long" }, text); // Not on a phone.
+    const amount = { type: "number", min: 1, max: MOST_SIMULATIONS, value: 20 };
     this.amount = h("input", {
       ...amount,
       class: "az-number",
@@ -113,24 +109,24 @@ class Explorer {
     this.progress = h("span", { class: "az-progress" });
     this.runMany = many;
     this.buttons = {
-      reset: button("\u21e4 reset", "reset", "back to the start (R)", () => this.go(0)),
-      previous: button("\u2190 previous", "previous", "previous phase (left arrow)", () =>
+      reset: button(["\u21e4", long(" reset")], "reset", "back to the start (R)", () => this.go(0)),
+      previous: button(["\u2190", long(" previous")], "previous", "previous phase (left arrow)", () =>
         this.go(this.t - 1),
       ),
-      next: button("next phase \u2192", "next", "next phase (right arrow)", () => this.go(this.t + 1)),
+      next: button(["next", long(" phase"), " \u2192"], "next", "next phase (right arrow)", () => this.go(this.t + 1)),
       one: button("run 1", "run-1", "run one simulation (1)", () => this.run(1)),
       five: button("run 5", "run-5", "run five simulations (5)", () => this.run(5)),
       many: button("run", "run-n", "run as many simulations as the box says (Shift + N)", many),
     };
     this.buttons.next.classList.add("az-primary");
     const { reset, previous, next, one, five } = this.buttons;
-    const group = (...children) => h("div", { class: "az-group" }, children);
+    const group = (look, ...children) => h("div", { class: `az-group ${look}` }, children);
     return h(
       "div",
       { class: "az-transport", role: "group", "aria-label": "steps of the search" },
-      group(reset, previous, next),
-      group(one, five),
-      group(this.buttons.many, this.amount),
+      group("az-steps", reset, previous, next),
+      group("az-runs", one, five),
+      group("az-many", this.buttons.many, this.amount),
       h("div", { class: "az-time" }, this.slider, this.progress),
     );
   }
@@ -155,15 +151,15 @@ class Explorer {
     this.followBox.checked = on;
   }
 
-  /** Takes a recording up, at its start or at `t`. */
-  #adopt(recording, t = 0) {
-    if (recording !== this.search?.recording) this.search = new RecordedSearch(recording);
+  /** Takes a new search up, at time `t`. */
+  #adopt(t) {
     this.t = Math.min(t, this.search.last);
     this.#setFollow(true);
     this.selected = this.search.focus(this.search.moment(this.t));
     this.slider.max = this.search.last;
-    this.grid.classList.toggle("az-wide", this.search.width > WIDE);
+    this.#say("");
     this.#drawSettings();
+    this.#drawStart();
     this.#draw();
   }
 
@@ -172,7 +168,7 @@ class Explorer {
     const { simulation, phase } = moment;
     if (!this.search.exists(this.selected, moment)) this.selected = 0;
     this.tree.show(this.search, moment, this.selected);
-    drawDetail(this.detail, this.search, moment, this.selected, (id) => this.select(id));
+    this.detail.show(this.search, moment, this.selected);
     const name = simulation ? `Simulation ${simulation}, ${PHASE_NAMES[phase]}` : "Start";
     const colon = h("span", { class: "az-hidden" }, ":");
     replace(
@@ -191,13 +187,9 @@ class Explorer {
   }
 
   #enable() {
-    const most = this.source ? 3 * this.data.max_simulations : this.search.last;
-    const ended = this.t >= most;
     const { reset, previous, next, one, five, many } = this.buttons;
-    for (const button of [reset, previous]) enable(button, this.t > 0 && !this.busy);
-    for (const button of [next, one, five, many]) enable(button, !ended && !this.busy);
-    this.root.toggleAttribute("aria-busy", this.busy);
-    this.root.classList.toggle("az-busy", this.busy);
+    for (const button of [reset, previous]) enable(button, this.t > 0);
+    for (const button of [next, one, five, many]) enable(button, this.t < this.search.last);
   }
 
   #say(text) {
@@ -205,75 +197,48 @@ class Explorer {
     this.alert.textContent = "";
   }
 
-  // Settings.
+  // What is searched.
 
   #drawSettings() {
-    const { recording } = this.search;
-    const { recordings, evaluators } = this.data;
-    const parts = this.source
-      ? liveSettings(evaluators, recording, (change) => this.#request(change))
-      : pageSettings(recordings, recording, (name, value) => this.#choose(name, value));
-    replace(this.settings, parts);
-  }
-
-  /** On a page: shows the recording that matches, or the nearest, and then says so. */
-  #choose(name, value) {
-    const { nearest, words } = nearestRecording(
-      this.data.recordings,
-      this.search.recording,
-      name,
-      value,
+    const { settings, evaluators, iterations } = this.bench;
+    replace(
+      this.settings,
+      settingFields(settings, evaluators, iterations, (change) => this.#change(change)),
     );
-    this.#say(words);
-    this.draft = nearest.board.slice();
-    this.#adopt(nearest);
-    this.#drawStart();
   }
 
-  /** On a live page: asks for a search, and shows it from its start or from `t`. */
-  async #request(change, t = 0) {
-    const { recording, length } = this.search;
-    const { board: cells, evaluator, c_puct, noise, seed } = recording;
-    const request = { board: cells, evaluator, c_puct, noise, seed, simulations: length, ...change };
-    const turn = (this.asked += 1);
-    this.busy = true;
-    this.#say("searching\u2026");
-    this.#enable();
-    try {
-      const answer = await this.source.request(request);
-      if (turn !== this.asked) return; // A later request has overtaken this one.
-      this.busy = false;
-      this.#say("");
-      this.#adopt(answer, t);
-      this.draft = answer.board.slice();
-      this.#drawStart();
-    } catch (error) {
-      if (turn !== this.asked) return;
-      this.busy = false;
-      this.#say("");
-      this.alert.textContent = error.message;
-      this.#enable();
+  /** Searches with other settings; with more simulations the reader stays where they are. */
+  #change(change) {
+    const [[name, value]] = Object.entries(change);
+    const reason = typeof value === "number" && name !== "iteration" ? whyNotSet(name, value) : null;
+    if (reason) {
+      this.#drawSettings();
+      this.alert.textContent = `${reason}.`;
+      return;
     }
+    const wasAtEnd = this.t === this.search.last;
+    this.bench.set(change);
+    this.#adopt(name === "num_simulations" ? this.t : wasAtEnd ? this.search.last : 0);
   }
-
-  // The starting position.
 
   #drawStart() {
-    const { lines, recordings } = this.data;
-    const searched = this.search.recording.board;
-    const onEdit = (cells) => this.#edit(cells);
-    const onSearch = this.source && (() => this.#request({ board: this.draft.slice() }));
-    replace(this.start, startEditor({ cells: this.draft, searched, lines, recordings, onEdit, onSearch }));
-  }
-
-  #edit(cells) {
-    this.draft = cells;
-    const text = boardText(cells);
-    if (!this.source && text !== boardText(this.search.recording.board)) {
-      const matching = this.data.recordings.filter((other) => boardText(other.board) === text);
-      if (matching.length) return this.#choose("title", matching[0].title);
-    }
-    this.#drawStart();
+    const { bench, starts } = this;
+    const { game, position, positions } = bench;
+    const moved = (change) => () => {
+      change();
+      this.#adopt(0);
+    };
+    const empty = game.init().board;
+    replace(
+      this.start,
+      startEditor({
+        ...{ game, position, starts, canUndo: positions.length > 1 },
+        onCell: (cell) => bench.click(cell) && this.#adopt(0),
+        onUndo: moved(() => bench.undo()),
+        onEmpty: moved(() => bench.goTo(empty)),
+        onStart: (board) => moved(() => bench.goTo(board))(),
+      }),
+    );
   }
 
   // Keys.
@@ -309,7 +274,7 @@ class Explorer {
       "+": () => this.tree.camera.zoom(1.25),
       "=": () => this.tree.camera.zoom(1.25),
       "-": () => this.tree.camera.zoom(0.8),
-      0: () => this.tree.camera.fit(),
+      0: () => this.tree.fit(),
       "?": () => this.help.toggleAttribute("open"),
     };
     return Object.hasOwn(actions, key) ? actions[key] : null;

@@ -17,7 +17,7 @@ const THEME_CLASSES = {
 export function mountPage(document) {
   const data = JSON.parse(document.getElementById("azjax-data").textContent);
   for (const root of document.querySelectorAll(".az-component")) {
-    COMPONENTS[root.dataset.kind](root, data[root.dataset.number], null);
+    COMPONENTS[root.dataset.kind](root, data[root.dataset.number]);
   }
   document.querySelector("h1").after(themeSwitch(document.documentElement));
 }
@@ -31,26 +31,6 @@ function themeSwitch(target) {
   const options = THEMES.map((name) => h("option", { value: name }, name));
   const select = h("select", { class: "az-theme", on: { change: choose } }, options);
   return h("label", { class: "az-theme-label" }, "theme ", select);
-}
-
-/** Turns an anywidget model into a component's source: requests out, answers in. */
-function liveSource(model) {
-  const waiting = new Map();
-  let last = 0;
-  model.on("msg:custom", (message) => {
-    const answer = waiting.get(message.id);
-    waiting.delete(message.id);
-    if (!answer) return;
-    if (message.error) answer.reject(new Error(message.error));
-    else answer.resolve(message.recording);
-  });
-  return {
-    request(settings) {
-      const id = (last += 1);
-      model.send({ id, settings });
-      return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
-    },
-  };
 }
 
 /** Wears the theme of JupyterLab, VS Code or marimo, of which a shadow root would learn nothing. */
@@ -75,7 +55,7 @@ function render({ model, el }) {
   const root = h("div", { class: "az-component" });
   replace(el, root);
   el.classList.add("azjax");
-  COMPONENTS[model.get("kind")](root, model.get("data"), liveSource(model));
+  COMPONENTS[model.get("kind")](root, model.get("data"));
   return followTheme(el); // What it returns is called when the widget goes.
 }
 

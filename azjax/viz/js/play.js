@@ -1,6 +1,8 @@
 import { board, boardText, playerToMove, PositionTable } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
+import { GAMES } from "./games.js";
+import { openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 const PAUSE = 150; // Milliseconds before the network's stone appears, so that it can be seen to.
@@ -8,7 +10,8 @@ const PAUSE = 150; // Milliseconds before the network's stone appears, so that i
 /** A game against the network, which can show what it thinks, and what is true. */
 export function play(root, data) {
   const table = new PositionTable(data.positions);
-  if (table.hasNetwork) return new Match(root, table);
+  const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
+  if (network) return new Match(root, table, network);
   return replace(
     root,
     h("p", { class: "az-hint" }, "There is no trained network here to play against."),
@@ -16,11 +19,12 @@ export function play(root, data) {
 }
 
 class Match {
-  constructor(root, table) {
+  constructor(root, table, network) {
     const counts = { won: 0, drawn: 0, lost: 0 };
     Object.assign(this, {
       root,
       table,
+      network,
       you: 0,
       history: [],
       counts,
@@ -50,7 +54,7 @@ class Match {
     this.#draw();
     if (over || playerToMove(this.cells) === this.you) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.timer = setTimeout(() => this.#put(this.table.move(this.#row())), still ? 0 : PAUSE);
+    this.timer = setTimeout(() => this.#put(this.#opinion().move), still ? 0 : PAUSE);
   }
 
   #put(cell) {
@@ -86,6 +90,10 @@ class Match {
     return this.table.find(this.cells);
   }
 
+  #opinion() {
+    return opinionOf(this.network, GAMES.tic_tac_toe, GAMES.tic_tac_toe.at(this.cells));
+  }
+
   #over() {
     return this.table.over(this.#row());
   }
@@ -118,7 +126,7 @@ class Match {
 
   #drawBoard(over) {
     const { thoughts, truth } = this.shown;
-    const policy = thoughts && !over ? Array.from(this.table.policy(this.#row())) : null;
+    const policy = thoughts && !over ? this.#opinion().policy : null;
     const labels = this.cells.map((_, cell) => (policy ? percent(policy[cell]) : ""));
     const marks = truth && !over ? this.table.optimal(this.#row()) : null;
     const look = {
@@ -199,7 +207,7 @@ class Match {
     const row = this.#row();
     const parts = [];
     if (thoughts && !over) {
-      parts.push(valueBar(this.table.value(row), `The network\u2019s value for ${mover}, to move`));
+      parts.push(valueBar(this.#opinion().value, `The network\u2019s value for ${mover}, to move`));
       parts.push(
         h(
           "p",

@@ -1,138 +1,119 @@
-import { board, boardText, editCell, playerToMove, whyImpossible, winningLine } from "./board.js";
+import { board } from "./board.js";
 import { h, pushButton } from "./dom.js";
-import { EVALUATOR_NAMES, playerName } from "./words.js";
+import { EVALUATOR_NAMES, outcomeWords, playerName } from "./words.js";
 
-const SETTING_NAMES = {
-  title: "position",
-  evaluator: "evaluator",
-  c_puct: "c_puct",
-  noise: "root noise",
+/** The most simulations of a search: a tree of so many can still be drawn. */
+export const MOST_SIMULATIONS = 1000;
+
+const ALGORITHM_NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCT" };
+const URGENCIES = ["zero", "parent", "loss"];
+const MOST_SEED = 2 ** 31 - 1;
+
+/** The numbers that can be set: what they are called, and their limits. */
+const NUMBERS = {
+  num_simulations: { label: "simulations", min: 1, max: MOST_SIMULATIONS, step: 1 },
+  seed: { label: "seed", min: 0, max: MOST_SEED, step: 1, title: "of noise, rollouts and UCT's order" },
+  c_puct: { label: "c_puct", min: 0, max: 100, title: "weight of the prior's bonus" },
+  dirichlet_fraction: { label: "root noise", min: 0, max: 1, title: "share of Dirichlet noise" },
+  dirichlet_alpha: { label: "noise alpha", min: 0.001, max: 100, title: "concentration of that noise" },
+  gumbel_scale: { label: "root noise", min: 0, max: 100, title: "scale of the Gumbel noise" },
+  max_considered_actions: { label: "moves considered", min: 1, max: 100, step: 1 },
+  value_scale: { label: "value scale", min: 0, max: 100, title: "weight of Q" },
+  maxvisit_init: { label: "visits added", min: 0, max: 1000, title: "to the largest count" },
+  exploration: { label: "C", min: 0, max: 100, title: "weight of the confidence bound" },
 };
-const LIMITS = {
-  c_puct: { min: 0, max: 100, step: "any" },
-  noise: { min: 0, max: 1, step: 0.05 },
-  seed: { min: 0, step: 1 },
+const OWN = {
+  puct: ["c_puct", "first_play_urgency", "dirichlet_fraction", "dirichlet_alpha"],
+  gumbel: ["gumbel_scale", "max_considered_actions", "value_scale", "maxvisit_init"],
+  uct: ["exploration"],
 };
 
-/** The settings of a page: lists of what it holds; `onChoose(name, value)`. */
-export function pageSettings(recordings, recording, onChoose) {
-  return Object.entries(SETTING_NAMES).map(([name, label]) => {
-    const values = [...new Set(recordings.map((other) => other[name]))];
-    if (typeof values[0] === "number") values.sort((a, b) => a - b);
-    const change = (event) => onChoose(name, values[event.target.selectedIndex]);
-    return field(label, choice(values, recording[name], change, name));
-  });
-}
-
-/** The settings of a live notebook; `onChange({name: value})`. */
-export function liveSettings(evaluators, recording, onChange) {
-  const change = (event) => onChange({ evaluator: evaluators[event.target.selectedIndex] });
-  const number = ([name, limits]) => {
-    const ask = (event) =>
-      onChange({ [name]: event.target.value === "" ? null : Number(event.target.value) });
-    const attributes = { type: "number", value: recording[name] ?? 0, class: "az-number", ...limits };
-    const keys = { "data-setting": name, "data-focus": name };
-    return field(
-      SETTING_NAMES[name] ?? name,
-      h("input", { ...attributes, ...keys, on: { change: ask } }),
-    );
+/** The controls of a search's settings; `onChange({name: value})` is called with each change. */
+export function settingFields(settings, evaluators, iterations, onChange) {
+  const list = (name, label, values, write = String) =>
+    field(label, choice(name, values, settings[name], write, (value) => onChange({ [name]: value })));
+  const control = (name) => {
+    if (name === "first_play_urgency") return list(name, "untried", URGENCIES);
+    return number(name, settings[name], onChange);
   };
-  const list = choice(evaluators, recording.evaluator, change, "evaluator");
-  return [field("evaluator", list), ...Object.entries(LIMITS).map(number)];
+  return [
+    list("algorithm", "algorithm", Object.keys(OWN), (name) => ALGORITHM_NAMES[name]),
+    list("evaluator", "evaluator", evaluators, (name) => EVALUATOR_NAMES[name] ?? name),
+    settings.evaluator === "network" && iterations.length > 1
+      ? list("iteration", "iteration", iterations)
+      : null,
+    ...["num_simulations", ...OWN[settings.algorithm], "seed"].map(control),
+  ];
+}
+
+/** Why a number cannot be set, in a sentence, or null. */
+export function whyNotSet(name, value) {
+  const { label, min, max, step } = NUMBERS[name];
+  if (Number.isFinite(value) && value >= min && value <= max && (!step || Number.isInteger(value))) {
+    return null;
+  }
+  const given = Number.isFinite(value) ? `${label} is ${value}` : `${label} has no number`;
+  return `${given}: use ${step ? "a whole number from " : ""}${min} to ${max}`;
 }
 
 /**
- * The recording that is closest to the one shown with one setting changed.
+ * The position to search from, as a board that is played on.
  *
- * Returns it, and in words what is not as wanted ("" if all is).
+ * `position` may be one that is over, which is not searched. `onCell(cell)`, `onUndo()` and
+ * `onEmpty()` change it; `onStart(board)` takes one of `starts`, `[{title, board}]`.
  */
-export function nearestRecording(recordings, recording, name, value) {
-  const wanted = { ...recording, [name]: value };
-  const distance = (other) => distanceOf(wanted, other, name);
-  const nearest = recordings.reduce((a, b) => (distance(b) < distance(a) ? b : a));
-  const other = Object.keys(SETTING_NAMES).filter((key) => wanted[key] !== nearest[key]);
-  const words = other.map(
-    (key) =>
-      `${SETTING_NAMES[key]} ${settingText(key, nearest[key])} instead of ${settingText(key, wanted[key])}`,
-  );
-  const sentence =
-    "This page holds no search with all of these settings, so you see the nearest: " +
-    `${words.join(" and ")}. A notebook searches any.`;
-  return { nearest, words: other.length ? sentence : "" };
-}
-
-/**
- * A board to edit, which says what can be searched and what not.
- *
- * `onEdit(cells)` follows each change; `onSearch()` exists where new searches can be made.
- */
-export function startEditor({ cells, searched, lines, recordings, onEdit, onSearch }) {
-  const reason = whyNotSearched(cells, lines);
-  const same = boardText(cells) === boardText(searched);
-  const labels = cells.map((_, cell) => String(cell));
-  const onCell = (cell) => onEdit(editCell(cells, cell));
-  const look = { size: 132, onCell, labels, line: winningLine(cells, lines) };
+export function startEditor({ game, position, canUndo, starts, onCell, onUndo, onEmpty, onStart }) {
+  const { board: cells, line, over, player } = position;
+  const shape = [game.rows, game.columns];
+  const look = { size: 26 * game.columns + 54, shape, onCell, line, label: "starting position" };
+  const labels = cells.map(() => "");
+  for (const action of game.legal(position)) labels[game.cell(cells, action)] = String(action);
   const button = (text, name, on, click) =>
     pushButton(text, name, click, { class: "az-button az-small", disabled: !on });
-  const clear = button("clear", "clear", cells.some(Boolean), () => onEdit(cells.map(() => 0)));
-  const search = onSearch && button("search from here", "search", !reason && !same, onSearch);
-  const state = { class: reason ? "az-reason" : "az-hint", role: "status", "data-reason": reason };
-  const note = reason ?? startNote(cells, same, Boolean(onSearch));
-  const aside = h(
-    "div",
-    {},
-    h("p", { ...state, "data-start-note": true }, note),
-    h("div", { class: "az-group" }, search, clear),
-    onSearch ? null : recordedTitles(recordings),
-  );
-  const picture = board(cells, { ...look, label: "starting position, to edit" });
-  return [h("h3", {}, "Starting position"), h("div", { class: "az-start-body" }, picture, aside)];
+  const turn = `${playerName(player)} to move. Click a cell to play there.`;
+  const note = over ? `${outcomeWords(position)}: nothing is left to search. Undo the move.` : turn;
+  const attributes = { class: over ? "az-reason" : "az-hint", role: "status", "data-start-note": true };
+  return [
+    h("h3", {}, "Starting position"),
+    h(
+      "div",
+      { class: "az-start-body" },
+      board(cells, { ...look, labels }),
+      h(
+        "div",
+        {},
+        h("p", attributes, note),
+        h("div", { class: "az-group" }, button("undo", "undo", canUndo, onUndo), button("empty", "empty", cells.some(Boolean), onEmpty)),
+        starts.length ? startList(starts, game, position, onStart) : null,
+      ),
+    ),
+  ];
 }
 
-function startNote(cells, same, live) {
-  const turn = `${playerName(playerToMove(cells))} to move`;
-  if (same) return `${turn}: the position searched above. Click a cell to set or to clear it.`;
-  if (live) return `${turn}.`;
-  return (
-    `${turn}. This page holds recorded searches of the positions listed here; ` +
-    "a notebook searches any."
-  );
+function startList(starts, game, position, onStart) {
+  const text = game.text(position);
+  const found = starts.findIndex(({ board: cells }) => game.text(game.at(cells)) === text);
+  const values = [...starts.keys(), ...(found < 0 ? [-1] : [])];
+  const write = (i) => starts[i]?.title ?? "as clicked";
+  return field("position", choice("start", values, found, write, (i) => i >= 0 && onStart(starts[i].board)));
 }
 
-function whyNotSearched(cells, lines) {
-  const reason = whyImpossible(cells, lines);
-  if (reason) return reason;
-  const over = winningLine(cells, lines) || cells.every(Boolean);
-  return over ? "the game is over there: nothing to search" : null;
-}
-
-function recordedTitles(recordings) {
-  const names = [...new Set(recordings.map((recording) => recording.title))];
-  return h("p", { class: "az-hint" }, `Recorded here: ${names.join("; ")}.`);
-}
-
-/** How far a recording is from what is wanted: the last choice counts most, then the position. */
-function distanceOf(wanted, recording, chosen) {
-  const weight = (name) => (name === chosen ? 100 : name === "title" ? 30 : 4);
-  const apart = (name) => {
-    if (wanted[name] === recording[name]) return 0;
-    const far = typeof wanted[name] === "number" ? Math.abs(wanted[name] - recording[name]) / 100 : 0;
-    return weight(name) + Math.min(1, far);
-  };
-  return Object.keys(SETTING_NAMES).reduce((sum, name) => sum + apart(name), 0);
-}
-
-function settingText(name, value) {
-  if (name === "evaluator") return EVALUATOR_NAMES[value] ?? value;
-  return name === "noise" && !value ? "none" : String(value);
+function number(name, value, onChange) {
+  const { label, ...attributes } = NUMBERS[name];
+  const change = (event) =>
+    onChange({ [name]: event.target.value === "" ? NaN : Number(event.target.value) });
+  const keys = { "data-setting": name, "data-focus": name, on: { change } };
+  const input = { step: "any", ...attributes, type: "number", value, class: "az-number", ...keys };
+  return field(label, h("input", input));
 }
 
 function field(label, control) {
   return h("label", { class: "az-field" }, h("span", {}, label), control);
 }
 
-function choice(values, current, change, name) {
-  const option = (value) =>
-    h("option", { value, selected: value === current }, settingText(name, value));
-  return h("select", { "data-setting": name, "data-focus": name, on: { change } }, values.map(option));
+function choice(name, values, current, write, onChoose) {
+  const option = (value) => h("option", { value, selected: value === current }, write(value));
+  const change = (event) => onChoose(values[event.target.selectedIndex]);
+  const keys = { "data-setting": name, "data-focus": name, on: { change } };
+  return h("select", keys, values.map(option));
 }

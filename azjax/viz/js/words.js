@@ -21,7 +21,35 @@ export function playerName(player) {
   return player === 0 ? "X" : "O";
 }
 
-/** What is going on at a moment of a recorded search, in a sentence or two with the numbers. */
+/** The algorithm of a search, its settings, its evaluator, and the action that it played. */
+export function aboutSearch(search) {
+  const { algorithm = "puct", recording } = search;
+  const settings = search.settings ?? recording;
+  return { algorithm, settings, evaluator: settings.evaluator, action: search.action ?? recording.action };
+}
+
+/** The rows and columns of a search's boards. */
+export function boardShape({ game }) {
+  return game ? [game.rows, game.columns] : [3, 3];
+}
+
+/** The cell where the stone of an action at a node goes. */
+export function stoneCell({ game, nodes }, id, action) {
+  return game && id !== null ? game.cell(nodes[id].board, action) : action;
+}
+
+/** The move that a search played, once it is over; null before. */
+export function playedMove(search, moment) {
+  return moment.t === search.last ? aboutSearch(search).action : null;
+}
+
+/** The indices of the highest numbers: more than one in a tie. */
+export function highest(numbers) {
+  const most = Math.max(...numbers);
+  return numbers.map((_, i) => i).filter((i) => numbers[i] === most);
+}
+
+/** What is going on at a moment of a search, in a sentence or two with the numbers. */
 export function describe(search, moment) {
   if (moment.phase === "start") return startWords(search);
   if (moment.phase === "selection") return selectionWords(search, moment);
@@ -47,7 +75,8 @@ export function nodeWords(search, id, known) {
   const { N, Q, P } = search.arrival(id, known);
   const mover = playerName(search.nodes[node.parent].player);
   const worth = N ? `Q ${signed(Q)} for ${mover}` : "not counted yet";
-  return `${mover} at ${node.action}, ${turn}, N ${N}, ${worth}, P ${fixed(P)}`;
+  const prior = aboutSearch(search).algorithm === "uct" ? "" : `, P ${fixed(P)}`;
+  return `${mover} at ${node.action}, ${turn}, N ${N}, ${worth}${prior}`;
 }
 
 /** "a, b and c". */
@@ -59,18 +88,19 @@ export function listWords(items) {
 function startWords(search) {
   const root = search.nodes[0];
   return (
-    `Before the first simulation only the root is known. ${opinion(search, root)} ` +
-    `Each simulation now walks down from here.`
+    `Before the first simulation only the root is known, and its moves are untried. ` +
+    `${opinion(search, root)} Each simulation now walks down from here.`
   );
 }
 
 function selectionWords(search, { step, known }) {
   const told = step.path.slice(0, SPELLED).map((id, i) => {
+    const node = search.nodes[id];
+    const mover = playerName(node.player);
     const stats = search.stats(id, known);
-    const index = search.nodes[id].actions.indexOf(step.actions[i]);
-    const sum = `Q ${signed(stats.Q[index])} + U ${fixed(stats.U[index])} = ${fixed(stats.S[index])}`;
-    const reason = i === 0 ? `${sum}, the highest` : sum;
-    return `${playerName(search.nodes[id].player)} took ${step.actions[i]} (${reason})`;
+    const index = node.actions.indexOf(step.actions[i]);
+    const rank = i ? "" : `, ${rankWords(highest(stats.S), index)}`;
+    return `${mover} took ${step.actions[i]} (${scoreWords(search, stats, index, mover)}${rank})`;
   });
   const rest = step.actions.slice(SPELLED);
   if (rest.length) told.push(`then ${listWords(rest)} followed`);
@@ -78,11 +108,26 @@ function selectionWords(search, { step, known }) {
   return `${told.join(", ")}, and so reached ${end}.`;
 }
 
+/** Whether a score is the highest; Gumbel's root has a turn for some moves only. */
+function rankWords(top, index) {
+  if (!top.includes(index)) return "the highest of those in turn";
+  if (top.length === 1) return "the highest";
+  return `in a tie with ${top.length - 1} ${top.length === 2 ? "other" : "others"}`;
+}
+
+function scoreWords(search, { N, Q, U, S }, i, mover) {
+  const { algorithm } = aboutSearch(search);
+  if (algorithm === "gumbel") return `score ${signed(S[i])}, Q ${signed(Q[i])} for ${mover}`;
+  if (algorithm === "uct" && !N[i]) return "untried: \u221e";
+  return `Q ${signed(Q[i])} for ${mover} + U ${fixed(U[i])} = ${signed(S[i])}`;
+}
+
 function expansionWords(search, step) {
   const leaf = search.nodes[step.leaf];
   const maker = playerName(search.nodes[leaf.parent].player);
   if (!leaf.over) {
-    return `${playerName(leaf.player)} is to move in the new position. ${opinion(search, leaf)}`;
+    const mover = playerName(leaf.player);
+    return `${mover} is to move in the new position, where all is untried. ${opinion(search, leaf)}`;
   }
   const again = step.new ? "" : " once more";
   if (!leaf.line) {
@@ -95,19 +140,18 @@ function expansionWords(search, step) {
 }
 
 function opinion(search, node) {
-  const { evaluator, noise } = search.recording;
+  const { algorithm, settings, evaluator } = aboutSearch(search);
   const mover = playerName(node.player);
   const value = `${SUBJECTS[evaluator] ?? evaluator} values it at ${signed(node.value)} for ${mover}`;
-  const highest = Math.max(...node.priors);
-  const even = highest - Math.min(...node.priors) < 5e-4;
-  const only = node.actions.length === 1;
-  const taste = only
-    ? `${node.actions[0]} is the only move`
-    : even
-      ? `gives every move the same P ${fixed(highest)}`
-      : `likes ${node.actions[node.priors.indexOf(highest)]} best (P ${fixed(highest)})`;
-  const mixed = node.parent === null && noise > 0 ? `, with noise mixed in (${fixed(noise)})` : "";
-  return `${value}${only ? "; " : " and "}${taste}${mixed}.`;
+  if (algorithm === "uct") return `${value}.`;
+  const best = highest(node.priors);
+  const P = `P ${fixed(node.priors[best[0]])}`;
+  const liked = listWords(best.map((i) => node.actions[i]));
+  const isNoisy = node.parent === null && settings.noise > 0;
+  const mixed = isNoisy ? `, with noise mixed in (${fixed(settings.noise)})` : "";
+  if (node.actions.length === 1) return `${value}; ${liked} is the only move.`;
+  if (best.length === node.actions.length) return `${value} and gives every move the same ${P}${mixed}.`;
+  return `${value} and likes ${liked} best (${P}${best.length > 1 ? " each" : ""})${mixed}.`;
 }
 
 function backupWords(search, step) {
@@ -128,12 +172,23 @@ function backupWords(search, step) {
 }
 
 function endWords(search) {
-  const { action } = search.recording;
-  const root = search.nodes[0];
-  const { N } = search.stats(0, search.length);
-  const visits = N[root.actions.indexOf(action)];
-  return (
-    `All ${search.length} simulations are done: move ${action} has the most visits ` +
-    `(${visits} of ${search.length}).`
-  );
+  const { action, algorithm } = aboutSearch(search);
+  const { actions } = search.nodes[0];
+  const { N, S } = search.stats(0, search.length);
+  const most = highest(N);
+  const visits = `${N[most[0]]} of ${search.length}`;
+  const chosen = actions.indexOf(action);
+  const done = `All ${search.length} simulations are done`;
+  const next = highest(S);
+  const other =
+    next.includes(chosen) || next.length > 1 || algorithm === "gumbel"
+      ? ""
+      : ` The highest score is not its own: a further simulation would go to ${actions[next[0]]}.`;
+  if (!most.includes(chosen)) {
+    const rest = `${listWords(most.map((i) => actions[i]))} has ${visits}`;
+    return `${done}: move ${action} is played, with ${N[chosen]} visits; ${rest}.${other}`;
+  }
+  if (most.length === 1) return `${done}: move ${action} has the most visits (${visits}) and is played.${other}`;
+  const tied = listWords(most.map((i) => actions[i]));
+  return `${done}: moves ${tied} tie with ${visits} visits each, and ${action} is played.${other}`;
 }

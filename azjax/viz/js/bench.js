@@ -1,0 +1,80 @@
+import { PositionTable } from "./board.js";
+import { EVALUATORS, exactEvaluator } from "./evaluators.js";
+import { GAMES } from "./games.js";
+import { openNetworks } from "./network.js";
+import { Search } from "./search.js";
+
+const NOISE = { puct: "dirichlet_fraction", gumbel: "gumbel_scale" }; // 0 for none.
+
+/** What is searched, and how: a game's networks, the settings, the position and its search. */
+export class Bench {
+  #networks;
+
+  /** `data` is what `live_data` returns in Python. */
+  constructor(data) {
+    this.game = GAMES[data.game];
+    const table = data.positions ? new PositionTable(data.positions) : null;
+    this.#networks = openNetworks(data, this.game, table);
+    this.iterations = this.#networks.map(({ iteration }) => iteration);
+    this.exact = table && exactEvaluator(table);
+    this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
+    this.positions = [this.game.at(data.board)];
+    this.#search();
+  }
+
+  /** The names of the evaluators that there are. */
+  get evaluators() {
+    const network = this.#networks.length ? ["network"] : [];
+    return [...network, ...Object.keys(EVALUATORS), ...(this.exact ? ["exact"] : [])];
+  }
+
+  /** The position shown, which may be over; the search is of the last one that is not. */
+  get position() {
+    return this.positions.at(-1);
+  }
+
+  /** Changes settings, and searches anew; the others stay as they are. */
+  set(change) {
+    Object.assign(this.settings, change);
+    this.#search();
+  }
+
+  /** Plays where a cell is clicked; returns whether that is a move. */
+  click(cell) {
+    const action = this.game.action(cell);
+    if (!this.game.legal(this.position).includes(action)) return false;
+    this.#go(this.game.step(this.position, action));
+    return true;
+  }
+
+  /** Goes to any position, given by its cells. */
+  goTo(board) {
+    this.#go(this.game.at(board));
+  }
+
+  /** Takes the last change of the position back. */
+  undo() {
+    this.positions.pop();
+    this.#search();
+  }
+
+  #go(position) {
+    this.positions.push(position);
+    this.#search();
+  }
+
+  #search() {
+    if (this.position.over) return;
+    const { settings } = this;
+    const add_noise = (settings[NOISE[settings.algorithm]] ?? 0) > 0;
+    const asked = { ...settings, add_noise };
+    this.search = new Search(this.game, this.position, this.#evaluator(), asked);
+  }
+
+  #evaluator() {
+    const { evaluator, iteration } = this.settings;
+    if (evaluator === "exact") return this.exact;
+    if (evaluator !== "network") return EVALUATORS[evaluator](this.game);
+    return this.#networks[this.iterations.indexOf(iteration)].evaluate;
+  }
+}

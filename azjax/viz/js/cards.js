@@ -1,0 +1,165 @@
+// What the tree is drawn of: cards of nodes, folds in the place of many, ghosts of untried moves.
+
+import { boardGroup } from "./board.js";
+import { fixed, h, signed, svg } from "./dom.js";
+import { LABEL } from "./layout.js";
+import { aboutSearch, boardShape, nodeWords, outcomeWords, playerName, stoneCell } from "./words.js";
+
+/** Where the parts of a card stand, by its form. */
+const CARDS = {
+  full: { board: { x: 11, y: 4, size: 44 }, text: { x: 33, "text-anchor": "middle" }, lines: [58, 71] },
+  compact: { board: { x: 5, y: 3, size: 22 }, text: { x: 33 }, lines: [11.5, 24] },
+};
+
+const HIDDEN = { "aria-hidden": "true" }; // The title says it in words.
+
+/** Makes what stands in a place of the layout, without its numbers. */
+export function makeItem(search, place) {
+  const make = { node: makeCard, fold: makeFold, ghost: makeGhost }[place.kind];
+  const item = make(search, place);
+  const hasEdge = place.kind !== "node" || search.nodes[place.id].parent !== null;
+  item.edge = hasEdge ? svg("path", { class: `az-edge az-edge-${place.kind}` }) : null;
+  return item;
+}
+
+/** The line from the card above, which bends between the rows alone, where no label is. */
+export function edgePath(from, { kind, x, y }) {
+  const top = from.y + from.height;
+  const end = y - LABEL - 1;
+  const middle = (top + end) / 2;
+  const down = kind === "fold" ? `V${y - 5}` : "";
+  return `M${from.x} ${top}C${from.x} ${middle} ${x} ${middle} ${x} ${end}${down}`;
+}
+
+/** The rectangle of a place with its label. */
+export function rectangleOf({ x, y, width, height }) {
+  return { left: x - width / 2, top: y - LABEL, width, height: height + LABEL };
+}
+
+/** Writes the numbers of a node, as they are once `known` simulations have been counted. */
+export function writeCard(search, item, id, known) {
+  const arrival = search.arrival(id, known);
+  const { visits, value } = search.stats(id, known);
+  const [N, Q] = arrival ? [arrival.N, arrival.Q] : [visits, value];
+  item.visits.textContent = `N ${N}`;
+  item.worth.textContent = N ? worthText(search, id, Q) : "new";
+  item.group.setAttribute("data-n", N);
+  item.group.setAttribute("data-q", Q);
+  item.title.textContent = nodeWords(search, id, known);
+  return N;
+}
+
+/** The label of the edge to a node: the move and its P, what backup brings, or that it is played. */
+export function labelText(search, id, gain, isPlayed) {
+  const { parent, action, player } = search.nodes[id];
+  if (isPlayed) return `${action} played`;
+  if (gain !== null) return `${signed(gain)} ${playerName(player)}`;
+  if (parent === null) return "";
+  if (aboutSearch(search).algorithm === "uct") return String(action);
+  return `${action}  P ${share(search.arrival(id, 0).P)}`;
+}
+
+/** Writes how many nodes a fold stands for. */
+export function writeFold(item, count) {
+  item.count.textContent = `+${count}`;
+  item.title.textContent = `${count} more ${count === 1 ? "position" : "positions"}, folded: open`;
+}
+
+function makeCard(search, { id, form, width, height }) {
+  const node = search.nodes[id];
+  const { board, text, lines } = CARDS[form];
+  const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
+  const item = { visits: line(0, "az-n"), worth: line(1, "az-q"), title: svg("title") };
+  const last = stoneCell(search, node.parent, node.action);
+  const look = node.over ? "az-node-over" : node.player === 0 ? "az-node-x" : "az-node-o";
+  const inner = { x: 2.5, y: 2.5, width: width - 5, height: height - 5, rx: 3 };
+  const rx = node.over ? 5 : node.player === 0 ? 2 : 12;
+  item.label = svg("text", { ...HIDDEN, x: width / 2, y: -5, class: "az-edge-label" });
+  item.group = svg(
+    "g",
+    {
+      class: `az-node az-${form} ${look}`,
+      role: "treeitem",
+      tabindex: -1,
+      "data-node": id,
+      "data-key": id,
+      "aria-level": node.depth + 1,
+    },
+    item.title,
+    svg("rect", { width, height, rx, class: "az-node-box" }),
+    node.over ? svg("rect", { ...inner, class: "az-node-inner" }) : null,
+    boardGroup(node.board, { ...board, shape: boardShape(search), last, line: node.line }),
+    item.visits,
+    item.worth,
+    item.label,
+  );
+  return item;
+}
+
+function makeFold(search, { key, id, depth, width, height }) {
+  const count = svg("text", { ...HIDDEN, x: width / 2 - 2, y: height / 2 + 4, class: "az-count" });
+  const title = svg("title");
+  const sheet = (by) => svg("rect", { x: by, y: -by, width: width - 4, height, rx: 4 });
+  const attributes = { class: "az-fold", role: "treeitem", tabindex: -1, "data-fold": id };
+  const group = svg(
+    "g",
+    { ...attributes, "data-key": key, "aria-level": depth + 1, "aria-expanded": "false" },
+    title,
+    [4, 2, 0].map(sheet),
+    count,
+  );
+  return { group, count, title };
+}
+
+function makeGhost(search, { id, action, width, height }) {
+  const { actions, priors, player } = search.nodes[id];
+  const isUct = aboutSearch(search).algorithm === "uct";
+  const P = priors[actions.indexOf(action)];
+  const words = isUct ? "untried" : `untried, P ${fixed(P)}`;
+  const group = svg(
+    "g",
+    { class: "az-ghost", "data-ghost": action, "aria-hidden": "true" },
+    svg("title", {}, `${playerName(player)} at ${action}: ${words}`),
+    svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, String(action)),
+    svg("rect", { width, height, rx: 4 }),
+    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : share(P)),
+  );
+  return { group };
+}
+
+function worthText(search, id, Q) {
+  const node = search.nodes[id];
+  if (node.over && node.parent !== null) return `${outcomeWords(node)} ${signed(Q, 0)}`;
+  const whose = node.parent === null ? node.player : search.nodes[node.parent].player;
+  return `${node.parent === null ? "V" : "Q"} ${signed(Q)} ${playerName(whose)}`;
+}
+
+/** A probability without the zero before its point. */
+function share(P) {
+  return fixed(P).replace(/^0/, "");
+}
+
+/** What the tree's colours, shapes and letters mean. */
+export function treeLegend() {
+  const phase = (name, text) =>
+    h("li", {}, h("span", { class: "az-key-line", "data-phase": name }), text);
+  const shape = (look, text) => h("li", {}, h("span", { class: `az-turn-glyph ${look}` }), text);
+  const term = (name, text) => h("li", {}, h("b", {}, name), ` ${text}`);
+  return h(
+    "ul",
+    { class: "az-legend", "aria-label": "legend" },
+    phase("selection", "selection: down by the highest score"),
+    phase("expansion", "expansion and evaluation: a new position"),
+    phase("backup", "backup: the value goes up, its sign turning with the turns"),
+    shape("az-turn-x", "X to move"),
+    shape("az-turn-o", "O to move"),
+    shape("az-turn-over", "game over"),
+    shape("az-turn-ghost", "untried move"),
+    term("N", "visits of a position, n of a move (lines: thicker with more)"),
+    term("Q", "mean value of a move, for the player named behind it"),
+    term("V", "mean value of the root"),
+    term("P", "prior probability of a move"),
+    term("U", "bonus of what is little visited, or likely and little visited"),
+    term("+37", "positions folded: a click opens them"),
+  );
+}

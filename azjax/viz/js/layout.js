@@ -1,0 +1,189 @@
+// Where the nodes of a search's tree stand, and which of them there is room for.
+
+import { aboutSearch } from "./words.js";
+
+/** Pixels above a card for the label of its edge. */
+export const LABEL = 14;
+/** How cards are drawn: with the numbers under the board, or beside it where rows are many. */
+export const FULL = { form: "full", width: 66, height: 76 };
+export const COMPACT = { form: "compact", width: 94, height: 28 };
+
+const FOLD = { width: 40, height: 24 };
+const GHOST = { width: 27, height: 18 };
+const APART = 6; // Pixels between neighbours.
+const GAP = 7; // At least so many between rows, for the edges.
+const AIR = 40; // Pixels for wider gaps that full cards leave over.
+const WIDEST_GAPS = [60, 40, 28]; // Of the first rows, whose edges go far; the rest like the last.
+const PATIENCE = 40; // Nodes in a row that find no room, before the rest is given up.
+
+/**
+ * Arranges what there is to see during one simulation, the same in all of its phases.
+ *
+ * `room` is `{width, height}` in drawing units; only the path under way may need more. `wanted`
+ * are nodes to prefer, the most wanted first, and `selected` one to show in any case.
+ *
+ * Returns `places`, each `{key, kind, id, x, y, width, height, ...}` with `x` of its middle and
+ * `y` of its top: a `node`, with its `form`; a `fold`, in the place of the `count` nodes below
+ * `id` that are not shown; or a `ghost`, a move at `id` that nobody has tried. Then `extent`, the
+ * rectangle around them, and `least`, the height below which not even compact cards fit.
+ */
+export function layout(search, moment, room, wanted = [], selected = 0) {
+  const tree = treeAt(search, moment);
+  const rows = makeRows(tree, room.height);
+  const forced = new Set(forcedNodes(search, moment, tree));
+  const fill = () => chooseNodes(search, moment, tree, rows, room.width, forced, wanted);
+  let shown = fill();
+  if (!shown.has(selected) && tree.size[selected]) {
+    for (const id of lineTo(search, selected)) forced.add(id);
+    shown = fill();
+  }
+  const least = (tree.depth + 1) * (LABEL + COMPACT.height + GAP) - GAP;
+  return { ...place(grow(search, tree, rows, shown), rows), least };
+}
+
+/** What exists once the simulation is over: the children and the size of each node's subtree. */
+function treeAt(search, moment) {
+  const { nodes } = search;
+  const end = { ...moment, phase: moment.step ? "backup" : "start" };
+  const [children, size] = [nodes.map(() => []), nodes.map(() => 0)];
+  let depth = 1;
+  for (let id = nodes.length - 1; id >= 0; id--) {
+    if (!search.exists(id, end)) continue;
+    const node = nodes[id];
+    size[id] += 1;
+    depth = Math.max(depth, node.depth + (node.over ? 0 : 1));
+    if (node.parent === null) continue;
+    size[node.parent] += size[id];
+    children[node.parent].push(id);
+  }
+  for (const ids of children) ids.sort((a, b) => nodes[a].action - nodes[b].action);
+  const leaf = moment.step ? moment.step.leaf : 0;
+  const expands = !nodes[leaf].over && (!moment.step || moment.step.new);
+  return { children, size, depth, expanding: expands ? leaf : null };
+}
+
+/** The rows of the tree: full cards from the top, as far as all rows find room. */
+function makeRows(tree, height) {
+  const cards = Array.from({ length: tree.depth + 1 }, () => COMPACT);
+  const total = () => cards.reduce((sum, card) => sum + LABEL + card.height + GAP, -GAP);
+  for (let i = 0; i < cards.length; i++) {
+    cards[i] = FULL;
+    if (total() + AIR <= height) continue;
+    cards[i] = COMPACT;
+    break;
+  }
+  const more = Math.max(0, height - total()) / (cards.length + 2);
+  let top = 0;
+  return cards.map((card, i) => {
+    const row = { ...card, top };
+    const widest = WIDEST_GAPS[Math.min(i, WIDEST_GAPS.length - 1)];
+    top += LABEL + card.height + Math.min(widest, GAP + Math.max(1, 3 - i) * more);
+    return row;
+  });
+}
+
+function lineTo(search, id) {
+  const line = [];
+  for (let at = id; at !== null; at = search.nodes[at].parent) line.push(at);
+  return line;
+}
+
+/** The path of the simulation, and at the search's end the move played. */
+function forcedNodes(search, moment, tree) {
+  const path = moment.step ? lineTo(search, moment.step.leaf) : [0];
+  if (moment.simulation !== search.length) return path;
+  const isPlayed = (id) => search.nodes[id].action === aboutSearch(search).action;
+  return path.concat(tree.children[0].filter(isPlayed));
+}
+
+/** The most visited nodes, as many as there is room for, the root's moves first. */
+function chooseNodes(search, moment, tree, rows, width, forced, wanted) {
+  const shown = new Set(forced);
+  let failed = 0;
+  for (const id of [...wanted, ...byVisits(search, moment, tree)]) {
+    if (shown.has(id) || !tree.size[id]) continue;
+    const more = lineTo(search, id).filter((other) => !shown.has(other));
+    for (const other of more) shown.add(other);
+    if (widthOf(grow(search, tree, rows, shown)) <= width) {
+      failed = 0;
+      continue;
+    }
+    for (const other of more) shown.delete(other);
+    if (++failed === PATIENCE) break;
+  }
+  return shown;
+}
+
+function byVisits(search, moment, tree) {
+  const { nodes } = search;
+  const known = Math.max(0, moment.simulation - 1);
+  const bonus = (id) => (nodes[id].depth === 1 ? nodes.length : 0);
+  const rank = nodes.map((_, id) => (tree.size[id] ? search.stats(id, known).visits + bonus(id) : 0));
+  const ids = nodes.map((_, id) => id).filter((id) => tree.size[id]);
+  return ids.sort((a, b) => rank[b] - rank[a] || a - b);
+}
+
+/** The tree of what is drawn: the nodes shown, a fold for the others, ghosts of untried moves. */
+function grow(search, tree, rows, shown, id = 0) {
+  const depth = search.nodes[id].depth;
+  const visible = tree.children[id].filter((child) => shown.has(child));
+  const below = visible.map((child) => grow(search, tree, rows, shown, child));
+  const drawn = visible.reduce((sum, child) => sum + tree.size[child], 1);
+  const part = { id, depth: depth + 1, below: [] };
+  if (id === tree.expanding) {
+    for (const action of search.nodes[id].actions) {
+      below.push({ ...part, ...GHOST, kind: "ghost", key: `ghost-${id}-${action}`, action });
+    }
+  }
+  const count = tree.size[id] - drawn;
+  if (count > 0) below.push({ ...part, ...FOLD, kind: "fold", key: `fold-${id}`, count });
+  const { form, width, height } = rows[depth];
+  return { kind: "node", key: String(id), id, depth, form, width, height, below };
+}
+
+function widthOf(root) {
+  const outline = outlineOf(root);
+  return Math.max(...outline.map(([, right]) => right)) - Math.min(...outline.map(([left]) => left));
+}
+
+/**
+ * Sets the offset of everything below a part against what it hangs from.
+ *
+ * Subtrees are drawn the same wherever they stand, and pushed together until their outlines,
+ * `[left, right]` of every row, touch (Reingold and Tilford 1981, "Tidier Drawings of Trees").
+ */
+function outlineOf(part) {
+  const merged = [];
+  for (const child of part.below) {
+    const outline = outlineOf(child);
+    const both = outline.slice(0, merged.length);
+    child.offset = both.length ? Math.max(...both.map(([left], i) => merged[i][1] + APART - left)) : 0;
+    outline.forEach(([left, right], i) => {
+      merged[i] = [merged[i]?.[0] ?? left + child.offset, right + child.offset];
+    });
+  }
+  // A fold hangs beside the others, so that a line of single moves goes straight down.
+  const moves = part.below.filter(({ kind }) => kind !== "fold");
+  const middle = middleOf(moves.length ? moves : part.below);
+  for (const child of part.below) child.offset -= middle;
+  const half = part.width / 2;
+  return [[-half, half], ...merged.map(([left, right]) => [left - middle, right - middle])];
+}
+
+function middleOf(parts) {
+  return parts.length ? (parts[0].offset + parts[parts.length - 1].offset) / 2 : 0;
+}
+
+function place(root, rows) {
+  const outline = outlineOf(root);
+  const places = [];
+  const visit = (part, x) => {
+    const { below, offset, ...rest } = part;
+    places.push({ ...rest, x, y: rows[part.depth].top + LABEL });
+    for (const child of below) visit(child, x + child.offset);
+  };
+  visit(root, 0);
+  const left = Math.min(...outline.map(([from]) => from));
+  const bottom = Math.max(...places.map(({ y, height }) => y + height));
+  return { places, extent: { left, top: 0, width: widthOf(root), height: bottom } };
+}

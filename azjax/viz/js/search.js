@@ -1,0 +1,237 @@
+import { ALGORITHMS, argmax, softmax } from "./algorithms.js";
+import { f32, foldIn, randomKey, splitKey } from "./random.js";
+
+
+/** The three phases of a simulation, in order. */
+export const PHASES = ["selection", "expansion", "backup"];
+
+/** How the phases are called in front of readers. */
+export const PHASE_NAMES = {
+  start: "start",
+  selection: "selection",
+  expansion: "expansion and evaluation",
+  backup: "backup",
+};
+
+/**
+ * A search that remembers how it went, equal to the one that Python's `make_search` makes.
+ *
+ * `nodes` are in the order of their making, the root first: `{id, parent, action, depth, board,
+ * player, over, line, position, value, reward, actions, logits, priors, children, born}`, with
+ * `actions` the legal ones, `priors` and `children` one for each of these, `value` the
+ * evaluator's, and `born` the simulation that made it. `simulations` are `{path, actions, leaf,
+ * new, value, backup}`. Time t = 0 is the start; then come three phases a simulation.
+ */
+export class Search {
+  #rule;
+  #context;
+  #keyTree;
+  #evaluate;
+
+  /**
+   * Searches from `position`; `evaluate(position, key)` is one of the evaluators.
+   *
+   * `settings` are those of the algorithm by their names in Python, with `algorithm`,
+   * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name.
+   */
+  constructor(game, position, evaluate, settings) {
+    Object.assign(this, { game, settings, nodes: [], simulations: [] });
+    this.algorithm = settings.algorithm;
+    this.#evaluate = evaluate;
+    this.#rule = ALGORITHMS[this.algorithm];
+    const [own] = splitKey(randomKey(settings.seed), 1); // As `split(key(seed), 1)` in Python.
+    const [keyEvaluator, keyAlgorithm] = splitKey(own);
+    const [keyRoot, keyTree] = splitKey(keyEvaluator);
+    this.#keyTree = keyTree;
+    const root = this.#add(position, { parent: null, action: null, depth: 0, reward: 0 }, keyRoot);
+    this.#context = this.#rule.start(settings, root, keyAlgorithm);
+    root.priors = softmax(root.logits);
+    for (let i = 0; i < settings.num_simulations; i++) this.#simulate(i);
+    Object.assign(this, this.#rule.finish(this.#context, root, root.history.at(-1)));
+  }
+
+  /** How many simulations there are. */
+  get length() {
+    return this.simulations.length;
+  }
+
+  /** The time at which the search ends. */
+  get last() {
+    return 3 * this.length;
+  }
+
+  /**
+   * What happens at time `t`.
+   *
+   * `known` is how many simulations the numbers shown include: the one under way counts from
+   * its backup on. `step` is the simulation's record, null at the start.
+   */
+  moment(t) {
+    if (t === 0) return { t, simulation: 0, phase: "start", known: 0, step: null };
+    const simulation = Math.floor((t - 1) / 3) + 1;
+    const phase = PHASES[(t - 1) % 3];
+    const known = phase === "backup" ? simulation : simulation - 1;
+    return { t, simulation, phase, known, step: this.simulations[simulation - 1] };
+  }
+
+  /**
+   * A node's statistics after `known` simulations; its first ones if it is younger than that.
+   *
+   * `{visits, value, N, P, Q, U, S, best}`: lists with one number for each of its actions, and
+   * the index of the one that is selected next, -1 in a finished game. Gumbel's root has the
+   * list `eligible`, too: which actions sequential halving has come to.
+   */
+  stats(id, known) {
+    const node = this.nodes[id];
+    const at = entryAt(node.history, known);
+    const { visits, value, N } = at;
+    if (node.over) return { visits, value, N, P: [], Q: [], U: [], S: [], best: -1 };
+    const scores = this.#rule.score(this.#context, node, at);
+    return { visits, value, N, P: node.priors, ...scores, S: roundScores(scores.S) };
+  }
+
+  /** The index, among a node's actions, of the one that is selected next. */
+  best(stats) {
+    return stats.best;
+  }
+
+  /** N, Q and P of the move that leads to a node, from the side of the player who made it. */
+  arrival(id, known) {
+    const { parent, action } = this.nodes[id];
+    if (parent === null) return null;
+    const { actions, priors, history } = this.nodes[parent];
+    const index = actions.indexOf(action);
+    const { N, Q } = entryAt(history, known);
+    return { N: N[index], Q: Q[index], P: priors[index] };
+  }
+
+  /** The node that an action leads to, or null while nobody has been there. */
+  child(id, action, moment) {
+    const { actions, children } = this.nodes[id];
+    const child = children[actions.indexOf(action)];
+    return child >= 0 && this.exists(child, moment) ? child : null;
+  }
+
+  /** Whether a node is in the tree: a new one is from its expansion on. */
+  exists(id, { simulation, phase }) {
+    const { born } = this.nodes[id];
+    return born < simulation || (born === simulation && phase !== "selection");
+  }
+
+  /** The node that a reader who follows the search looks at. */
+  focus({ phase, step }) {
+    if (phase === "selection") return step.path[step.path.length - 1];
+    return phase === "expansion" ? step.leaf : 0;
+  }
+
+  #simulate(number) {
+    const { path, indices, leaf, isNew } = this.#descend(foldIn(this.#keyTree, number));
+    if (!isNew) this.#count(leaf, 0);
+    const backup = [];
+    let value = leaf.value;
+    let below = leaf.value;
+    for (let i = path.length - 1; i >= 0; i--) {
+      const child = i + 1 < path.length ? path[i + 1] : leaf;
+      value = f32(child.reward + child.discount * value);
+      backup[i] = value;
+      below = this.#backUp(path[i], indices[i], child, below, value);
+    }
+    const actions = indices.map((index, i) => path[i].actions[index]);
+    const ids = path.map(({ id }) => id);
+    this.simulations.push({ path: ids, actions, leaf: leaf.id, new: isNew, value: leaf.value, backup });
+  }
+
+  /** Follows the selection to a new node, which it makes, or to a finished game. */
+  #descend(key) {
+    const path = [];
+    const indices = [];
+    let node = this.nodes[0];
+    for (;;) {
+      const { best } = this.#rule.score(this.#context, node, node.history.at(-1));
+      path.push(node);
+      indices.push(best);
+      const child = node.children[best];
+      if (child < 0) return { path, indices, leaf: this.#expand(node, best, key), isNew: true };
+      node = this.nodes[child];
+      if (node.over) return { path, indices, leaf: node, isNew: false };
+    }
+  }
+
+  #expand(node, index, key) {
+    const { game } = this;
+    const action = node.actions[index];
+    const position = game.step(node.position, action);
+    const reward = game.reward(position);
+    const about = { parent: node.id, action, depth: node.depth + 1, reward };
+    const drawsPriors = this.#rule.prior !== undefined;
+    const [keyEvaluator, keyPrior] = drawsPriors ? splitKey(key) : [key];
+    const leaf = this.#add(position, about, keyEvaluator);
+    if (drawsPriors) leaf.order = this.#rule.prior(keyPrior, leaf.actions);
+    node.children[index] = leaf.id;
+    return leaf;
+  }
+
+  #add(position, about, key) {
+    const { game, nodes } = this;
+    const [over, player, actions] = [game.over(position), game.player(position), game.legal(position)];
+    const { logits, value, moves } = this.#evaluate(position, key);
+    const parent = nodes[about.parent];
+    const node = {
+      ...{ id: nodes.length, ...about, ...position, position, actions, numActions: game.numActions },
+      discount: over ? 0 : parent?.player === player ? 1 : -1,
+      value: over ? 0 : value,
+      moves: over ? null : moves, // Of a rollout.
+      logits: actions.map((action) => logits?.[action] ?? 0),
+      children: actions.map(() => -1),
+      born: about.parent === null ? 0 : this.length + 1,
+      history: [],
+    };
+    node.priors = softmax(node.logits);
+    const none = actions.map(() => 0);
+    node.history.push({ k: node.born, visits: 1, value: node.value, N: none, Q: none });
+    nodes.push(node);
+    return node;
+  }
+
+  /** Counts a visit of a finished game. */
+  #count(node, value) {
+    const old = node.history.at(-1);
+    node.history.push({ ...old, k: this.length + 1, visits: old.visits + 1, value });
+  }
+
+  /** Adds a value to a node's mean, which it returns. */
+  #backUp(node, index, child, below, value) {
+    const old = node.history.at(-1);
+    const mean = f32(f32(old.value * old.visits + value) / (old.visits + 1));
+    const q = f32(child.reward + child.discount * below);
+    node.history.push({
+      k: this.length + 1,
+      visits: old.visits + 1,
+      value: mean,
+      N: old.N.with(index, old.N[index] + 1),
+      Q: old.Q.with(index, q),
+    });
+    return mean;
+  }
+}
+
+/** The last entry of a node's history that `known` simulations include, or else the first. */
+function entryAt(history, known) {
+  let low = 0;
+  let high = history.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (history[middle].k <= known) low = middle;
+    else high = middle - 1;
+  }
+  return history[low];
+}
+
+/** Four decimals, or as many as it takes for the first of the highest to stay that. */
+function roundScores(scores) {
+  for (let digits = 4; digits < 9; digits++) {
+    const rounded = scores.map((score) => Number(score.toFixed(digits)));
+    if (argmax(rounded) === argmax(scores)) return rounded;
+  }
+  return scores;
+}

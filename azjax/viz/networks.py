@@ -1,0 +1,119 @@
+"""Trained networks as JSON, for pages that search without Python, and what a run keeps of them.
+
+Of a game that can be enumerated a network is what it answers to every position with a decision;
+of other games it is its weights. Both in float32, so that a page searches as Python does.
+"""
+
+import os
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from azjax.convolution import FORMS
+from azjax.files import replacing
+from azjax.modules import MLP, infer_tower
+from azjax.oracle import Solution
+from azjax.player import Player
+from azjax.viz.atlas import DAMAGE
+from azjax.viz.page import pack
+
+_FOLDER = "answers"
+
+
+class Answers(NamedTuple):
+    """What a network says about the `D` positions of a game that have a decision.
+
+    Attributes:
+      logits: `float32 [M]`, of the legal actions alone, position by position.
+      values: `float32 [D]`, for the player to move.
+    """
+
+    logits: np.ndarray
+    values: np.ndarray
+
+
+def make_answers(solution: Solution, logits: Any, values: Any) -> Answers:
+    """Leaves out what is illegal of `logits [D, A]`; `values` are `[D]`."""
+    legal = solution.legal[solution.decisions]
+    return Answers(np.asarray(logits, np.float32)[legal], np.asarray(values, np.float32))
+
+
+def ask(player: Player, solution: Solution) -> Answers:
+    """Asks a player's raw network about every position with a decision."""
+    return make_answers(solution, *player.evaluate(solution.decision_states))
+
+
+def save_answers(run_dir: str | os.PathLike[str], iteration: int, answers: Answers) -> None:
+    """Writes `answers/ITERATION.npz` into a run directory, 83 kB of tic-tac-toe, whole or not.
+
+    Raises:
+      OSError: if the disk is full.
+    """
+    folder = pathlib.Path(run_dir) / _FOLDER
+    folder.mkdir(exist_ok=True)
+    with replacing(folder / f"{iteration:06d}.npz") as beside, beside.open("wb") as file:
+        np.savez(file, **answers._asdict())
+
+
+def answered(run_dir: str | os.PathLike[str]) -> list[int]:
+    """Returns the iterations that a run has answers of, oldest first."""
+    paths = (pathlib.Path(run_dir) / _FOLDER).glob("*.npz")
+    return sorted(int(path.stem) for path in paths if path.stem.isdecimal())
+
+
+def load_answers(run_dir: str | os.PathLike[str], iteration: int, solution: Solution) -> Answers:
+    """Reads what `save_answers` wrote.
+
+    Raises:
+      ValueError: if the file is damaged, or of another game.
+    """
+    path = pathlib.Path(run_dir) / _FOLDER / f"{iteration:06d}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            answers = Answers(*(arrays[name] for name in Answers._fields))
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: delete it") from error
+    legal = solution.legal[solution.decisions]
+    wanted = [(np.float32, (int(legal.sum()),)), (np.float32, (len(legal),))]
+    if [(field.dtype, field.shape) for field in answers] != wanted:
+        raise ValueError(f"{path} holds no answers to the positions of this game: delete it")
+    return answers
+
+
+def pack_answers(iteration: int, answers: Answers) -> dict[str, Any]:
+    """Returns a network as its answers, for `openNetworks` in `js/network.js`."""
+    packed = {name: pack(field, "<f4") for name, field in answers._asdict().items()}
+    return {"iteration": iteration, "kind": "answers"} | packed
+
+
+def pack_weights(player: Player) -> dict[str, Any]:
+    """Returns a network as its folded weights, for `openNetworks` in `js/network.js`.
+
+    Raises:
+      ValueError: if it is no network that a page can compute.
+    """
+    network, params = player.parts.network, player.params
+    infer: Any = network.infer
+    if isinstance(module := getattr(infer, "__self__", None), MLP):
+        params = params["params"]
+        about = {"kind": "mlp", "shared": [f"Dense_{i}" for i in range(len(module.hidden))]}
+    elif _is_plain_tower(infer, params):
+        about = {"kind": "tower", "blocks": infer.args[1]}
+    else:
+        raise ValueError(
+            "a page computes perceptrons, and towers with network.norm batch or none and "
+            "network.convolution auto, and this network is another: train one of these"
+        )
+    layers = {
+        name: {part: pack(layer[part], "<f4") for part in ("kernel", "bias")}
+        for name, layer in params.items()
+    }
+    return {"iteration": player.iteration, "encoding": network.encoding, "layers": layers} | about
+
+
+def _is_plain_tower(infer: Any, params: Any) -> bool:
+    """Whether a network is a tower of nothing but convolutions, in no special form."""
+    if getattr(infer, "func", None) is not infer_tower:
+        return False
+    return infer.args[0] is FORMS["xla"] and not params["stem"]["norm"]

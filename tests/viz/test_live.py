@@ -1,0 +1,352 @@
+"""The search of the page in a real Chromium: random searches, equal to the package's."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, presets
+from azjax.config import make_parts
+from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
+from azjax.game import random_action
+from azjax.network import TowerConfig
+from azjax.openings import random_openings
+from azjax.player import Player
+from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.viz import networks, page
+from azjax.viz.live import pack_player
+from azjax.viz.positions import position_table
+from tables import AS_IN_TRAINING
+
+ITERATIONS = 3
+EVALUATORS = ("network", "uniform", "rollout")
+
+# What is drawn for each search, between two numbers. The rest makes another program.
+DRAWN = {
+    "puct": {"c_puct": (0.1, 5), "dirichlet_alpha": (0.1, 2), "dirichlet_fraction": (0, 1)},
+    "gumbel": {"gumbel_scale": (0, 2), "value_scale": (0.02, 0.5), "maxvisit_init": (0, 99)},
+    "uct": {"exploration": (0.1, 3)},
+}
+QUICK = [PUCT(num_simulations=40), Gumbel(num_simulations=24), UCT(num_simulations=40)]
+SLOW = [
+    *(PUCT(num_simulations=k) for k in (1, 200)),
+    PUCT(num_simulations=30, first_play_urgency="parent"),
+    PUCT(num_simulations=100, first_play_urgency="loss"),
+    *(Gumbel(num_simulations=k) for k in (1, 200)),
+    Gumbel(num_simulations=30, max_considered_actions=4),
+    Gumbel(num_simulations=100, max_considered_actions=9),
+    *(UCT(num_simulations=k) for k in (1, 30, 100, 200)),
+]
+
+
+class Bench(NamedTuple):
+    """A game, networks for it that have learned nothing, and what a page is given of them."""
+
+    game: Any
+    parts: Any
+    params: Any  # Of the networks, stacked.
+    states: Any  # Some to search from.
+    data: dict[str, Any]
+
+
+def make_players(parts):
+    init = jax.jit(lambda key: parts.network.fold(parts.network.init(key)))
+    return [Player(parts, init(jax.random.key(i)), i) for i in range(ITERATIONS)]
+
+
+def stack(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+@pytest.fixture(scope="module")
+def small(tic_tac_toe, solution):
+    """Tic-tac-toe, all positions with a decision."""
+    parts = make_parts(presets.smoke(presets.get("default")))
+    players = make_players(parts)
+    data = {
+        "positions": position_table(solution),
+        "networks": [pack_player(player) for player in players],
+    }
+    params = stack([player.params for player in players])
+    return Bench(tic_tac_toe, parts, params, solution.decision_states, data)
+
+
+@pytest.fixture(scope="module", params=["mlp", "tower"])
+def large(request):
+    """Connect Four, positions early and late in the game."""
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
+    if request.param == "tower":
+        config = dataclasses.replace(config, network=TowerConfig("tower", "absolute", 6, 1))
+    parts = make_parts(config)
+    players = make_players(parts)
+    openings = [random_openings(parts.game, jax.random.key(n), 20, n) for n in (1, 7, 15, 24)]
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *openings)
+    data = {"networks": [networks.pack_weights(player) for player in players]}
+    params = stack([player.params for player in players])
+    return Bench(parts.game, parts, params, states, data)
+
+
+@pytest.fixture(scope="module")
+def module(browser):
+    """A blank page with the JavaScript module, and what this file calls of it."""
+    tab = browser.new_page()
+    names = "Search, GAMES, EVALUATORS, PositionTable, openNetworks, opinionOf"
+    names += ", randomKey, splitKey, foldIn, uniformAt, gumbels, logGammas"
+    tab.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
+          window.azjax = await import(url);
+        }""",
+        f"{page.script()}\nexport {{ {names} }};\n",
+    )
+    yield tab
+    tab.close()
+
+
+def draw(rng, bench, algorithm, count):
+    """Draws positions and settings; `settings` is a list of what the page is given."""
+    rows = rng.integers(0, len(bench.states.board), count)
+    numbers = {
+        name: rng.uniform(*bounds, count).astype(np.float32)
+        for name, bounds in DRAWN[algorithm.algorithm].items()
+    }
+    others = {
+        "seed": rng.integers(0, 2**31, count),
+        "add_noise": rng.random(count) < 0.5,
+        "evaluator": rng.integers(0, len(EVALUATORS), count),
+        "iteration": rng.integers(0, ITERATIONS, count),
+    }
+    fixed = dataclasses.asdict(algorithm)
+    every = numbers | others
+    settings = [fixed | {k: v[i].item() for k, v in every.items()} for i in range(count)]
+    for one in settings:
+        one["evaluator"] = EVALUATORS[one["evaluator"]]
+    return jax.tree.map(lambda leaf: leaf[rows], bench.states), numbers, others, settings
+
+
+def search_in_python(bench, algorithm, states, numbers, others):
+    """Searches in one batch, each alone: rows of a batch share the evaluators' random keys."""
+    game, network = bench.game, bench.parts.evaluate
+    uniform, rollout = uniform_evaluator(game), rollout_evaluator(game)
+
+    def evaluate(params, key, states):
+        chosen, folded = params
+        branches = [functools.partial(f, folded, key, states) for f in (network, uniform, rollout)]
+        return jax.lax.switch(chosen, branches)
+
+    def search(state, numbers, others):
+        params = jax.tree.map(lambda leaf: leaf[others["iteration"]], bench.params)
+        result = make_search(dataclasses.replace(algorithm, **numbers), game, Evaluator(evaluate))(
+            (others["evaluator"], params),
+            jax.random.split(jax.random.key(others["seed"]), 1),
+            jax.tree.map(lambda leaf: leaf[None], state),
+            add_noise=others["add_noise"],
+        )
+        found = result.visit_counts, result.q_values, result.value, result.action
+        return jax.tree.map(lambda leaf: leaf[0], found)
+
+    compiled = jax.jit(jax.vmap(search), compiler_options=AS_IN_TRAINING)
+    return jax.device_get(compiled(states, numbers, others))
+
+
+def search_in_page(tab, bench, states, settings):
+    """Searches one after the other in the page; returns the same four arrays."""
+    found = tab.evaluate(
+        """([name, data, boards, settings]) => {
+          const game = azjax.GAMES[name];
+          const table = data.positions && new azjax.PositionTable(data.positions);
+          const networks = azjax.openNetworks(data, game, table);
+          return boards.map((board, i) => {
+            const { evaluator, iteration } = settings[i];
+            const evaluate = evaluator === "network"
+              ? networks[iteration].evaluate : azjax.EVALUATORS[evaluator](game);
+            const search = new azjax.Search(game, game.at(board), evaluate, settings[i]);
+            const { actions } = search.nodes[0];
+            const { N, Q } = search.nodes[0].history.at(-1);
+            const spread = (numbers) => Array.from({ length: game.numActions },
+              (_, action) => numbers[actions.indexOf(action)] ?? 0);
+            return [spread(N), spread(Q), search.value, search.action];
+          });
+        }""",
+        [bench.game.name, bench.data, states.board.tolist(), settings],
+    )
+    return [np.array(column) for column in zip(*found, strict=True)]
+
+
+def check_equal(tab, bench, algorithm, count, seed=0):
+    states, numbers, others, settings = draw(np.random.default_rng(seed), bench, algorithm, count)
+    expected = search_in_python(bench, algorithm, states, numbers, others)
+    visits, q_values, value, action = search_in_page(tab, bench, states, settings)
+    other = np.flatnonzero((visits != expected[0]).any(axis=1))
+    assert not len(other), f"{len(other)} of {count} differ, the first by {settings[other[0]]}"
+    np.testing.assert_allclose(q_values, expected[1], atol=1e-5)
+    np.testing.assert_allclose(value, expected[2], atol=1e-5)
+    np.testing.assert_array_equal(action, expected[3])
+
+
+@pytest.mark.parametrize("algorithm", QUICK, ids=lambda a: a.algorithm)
+def test_the_page_searches_as_the_package_does(module, small, algorithm):
+    check_equal(module, small, algorithm, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", SLOW, ids=lambda a: f"{a.algorithm}-{a.num_simulations}")
+def test_500_searches_by_each_algorithm_are_those_of_the_package(module, small, algorithm):
+    check_equal(module, small, algorithm, 125, seed=algorithm.num_simulations)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", QUICK, ids=lambda a: a.algorithm)
+def test_searches_of_a_large_game_are_those_of_the_package(module, large, algorithm):
+    check_equal(module, large, algorithm, 40)
+
+
+@pytest.mark.slow
+def test_the_page_computes_what_the_networks_of_a_large_game_say(module, large):
+    player = Player(large.parts, jax.tree.map(lambda leaf: leaf[0], large.params))
+    legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
+    logits, values = player.evaluate(large.states)
+    found = module.evaluate(
+        """([name, data, boards]) => {
+          const game = azjax.GAMES[name];
+          const [network] = azjax.openNetworks(data, game, null);
+          return boards.map((board) => azjax.opinionOf(network, game, game.at(board)));
+        }""",
+        [large.game.name, large.data, large.states.board.tolist()],
+    )
+    policy = jax.nn.softmax(jnp.where(legal, logits, -jnp.inf))
+    np.testing.assert_allclose([one["policy"] for one in found], policy, atol=1e-5)
+    np.testing.assert_allclose([one["value"] for one in found], values, atol=1e-5)
+    assert [one["move"] for one in found] == np.argmax(policy, axis=1).tolist()
+
+
+def test_a_network_that_no_page_can_compute_is_refused():
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
+    config = dataclasses.replace(config, network=TowerConfig(channels=4, blocks=1, norm="layer"))
+    with pytest.raises(ValueError, match="towers with network.norm batch or none"):
+        networks.pack_weights(make_players(make_parts(config))[0])
+
+
+def test_random_numbers_are_those_of_jax(module):
+    """Keys and uniform numbers bit for bit, what is computed of them to the last digits."""
+    seeds = [0, 1, 7, 2**31 - 1]
+    found = module.evaluate(
+        """(seeds) => seeds.map((seed) => {
+          const key = azjax.randomKey(seed);
+          return [azjax.splitKey(key, 3), azjax.foldIn(key, 2 ** 32 - 5),
+            Array.from({length: 50}, (_, i) => azjax.uniformAt(key, i)),
+            [...azjax.gumbels(key, 50)], [...azjax.logGammas(key, 0.3, 50)],
+            [...azjax.logGammas(key, 2.5, 50)]];
+        })""",
+        seeds,
+    )
+    for seed, (keys, folded, uniform, gumbel, small, large) in zip(seeds, found, strict=True):
+        key = jax.random.key(seed)
+        assert keys == jax.random.key_data(jax.random.split(key, 3)).tolist()
+        assert folded == jax.random.key_data(jax.random.fold_in(key, 2**32 - 5)).tolist()
+        assert uniform == jax.random.uniform(key, 50).tolist()
+        np.testing.assert_allclose(gumbel, jax.random.gumbel(key, 50), rtol=2e-6, atol=2e-6)
+        for alpha, numbers in ((0.3, small), (2.5, large)):
+            expected = jax.random.loggamma(key, alpha, (50,))
+            np.testing.assert_allclose(numbers, expected, rtol=2e-5, atol=2e-6)
+
+
+def random_games(game):
+    """All positions of some random games, `[B, ...]`, the finished ones among them."""
+
+    def move(state, key):
+        state = game.step(state, random_action(game, key, state))[0]
+        return state, state
+
+    def play(key):
+        return jax.lax.scan(move, game.init(), jax.random.split(key, game.max_plies))[1]
+
+    games = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 8))
+    return jax.device_get(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), games))
+
+
+def test_the_games_of_the_page_are_those_of_the_package(module, tic_tac_toe, solution):
+    """Positions of the one, and random games of the other: moves, ends and rewards."""
+    walk = """([name, boards]) => boards.map((board) => {
+      const game = azjax.GAMES[name];
+      const position = game.at(board);
+      const after = game.legal(position).map((action) => game.step(position, action));
+      return [game.player(position), game.over(position), game.legal(position),
+        after.map((next) => [next.board, game.over(next), game.reward(next)])];
+    })"""
+    four = games.make("connect_four")
+    some = jax.tree.map(lambda leaf: leaf[::9], solution.states)
+    for game, positions in ((tic_tac_toe, some), (four, random_games(four))):
+        found = module.evaluate(walk, [game.name, np.asarray(positions.board).tolist()])
+        player, over, actions, after = zip(*found, strict=True)
+        legal = np.asarray(jax.vmap(game.legal_actions)(positions))
+        np.testing.assert_array_equal(player, positions.player)
+        np.testing.assert_array_equal(over, positions.over)
+        assert [list(row) for row in actions] == [np.flatnonzero(row).tolist() for row in legal]
+        rows, moves = np.nonzero(legal)
+        before = jax.tree.map(lambda leaf: leaf[rows], positions)
+        states, rewards = jax.jit(jax.vmap(game.step))(before, moves)
+        boards, ends, gains = zip(*(one for row in after for one in row), strict=True)
+        np.testing.assert_array_equal(boards, states.board)
+        np.testing.assert_array_equal(ends, states.over)
+        np.testing.assert_array_equal(gains, rewards)
+
+
+def test_what_is_shown_explains_each_choice(module, small):
+    """At every node of every path the action taken is that of the statistics then known."""
+    wrong = module.evaluate(
+        """([name, data, settings]) => {
+          const game = azjax.GAMES[name];
+          const table = new azjax.PositionTable(data.positions);
+          const [{ evaluate }] = azjax.openNetworks(data, game, table);
+          const wrong = [];
+          for (const one of settings) {
+            const search = new azjax.Search(game, game.init(), evaluate, one);
+            search.simulations.forEach(({ path, actions }, k) => path.forEach((id, i) => {
+              const stats = search.stats(id, k);
+              const best = search.nodes[id].actions[search.best(stats)];
+              const highest = one.algorithm !== "puct" || stats.S.indexOf(Math.max(...stats.S));
+              if (best !== actions[i]) wrong.push([one.algorithm, k, id]);
+              if (highest !== true && highest !== stats.best) wrong.push(["as displayed", k, id]);
+            }));
+          }
+          return wrong;
+        }""",
+        [
+            small.game.name,
+            small.data,
+            [dataclasses.asdict(a) | {"seed": 1, "add_noise": True} for a in QUICK],
+        ],
+    )
+    assert wrong == []
+
+
+def test_the_history_ends_in_the_finished_tree(module, small):
+    """N of a node counts its children's visits, and every backup turns its sign with the player."""
+    nodes, simulations, stats = module.evaluate(
+        """([name, settings]) => {
+          const game = azjax.GAMES[name];
+          const evaluate = azjax.EVALUATORS.rollout(game);
+          const search = new azjax.Search(game, game.init(), evaluate, settings);
+          const stats = search.nodes.map((_, id) => search.stats(id, search.length));
+          const nodes = search.nodes.map(({ parent, player, over, reward, actions, children }) =>
+            ({ parent, player, over, reward, actions, children }));
+          return [nodes, search.simulations, stats];
+        }""",
+        [small.game.name, dataclasses.asdict(PUCT(num_simulations=120)) | {"seed": 0}],
+    )
+    for node, at in zip(nodes, stats, strict=True):
+        if not node["over"]:
+            assert at["visits"] == 1 + sum(at["N"])
+            for child, visits in zip(node["children"], at["N"], strict=True):
+                assert visits == (stats[child]["visits"] if child >= 0 else 0)
+    for simulation in simulations:
+        leaf, last = nodes[simulation["leaf"]], nodes[simulation["path"][-1]]
+        gain = leaf["reward"] if leaf["over"] else -simulation["value"]
+        players = [nodes[i]["player"] for i in simulation["path"]]
+        turned = [gain if player == last["player"] else -gain for player in players]
+        assert simulation["backup"] == turned
