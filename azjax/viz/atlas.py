@@ -241,7 +241,8 @@ def atlas_data(
 
     Arrays are little-endian and in base64: `x2` (twice x, which may be a half), `y`, `ply`,
     `player`, `members`, `truth` (for the player to move; of finished games the outcome),
-    `moves` (`[C, A]`: 0 illegal, 1 legal, 2 optimal). Each frame has `policy` in 1/255,
+    `moves` (`[C, A]`: 0 illegal, 1 legal, 2 optimal). `symmetries` are permutations of the
+    cells of boards. Each frame has `policy` in 1/255,
     `value` and `error` in 1/100, `action` and `blunders`.
     """
     check_atlas(atlas, portraits)
@@ -292,6 +293,10 @@ def _looks(game: Game, solution: Solution, rows: np.ndarray) -> dict[str, Any]:
     """Of some states: boards that the page can draw, or the texts of a game unknown to it."""
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
     if game.draw is tic_tac_toe.State.draw:
-        return {"boards": tic_tac_toe.board_text(states), "shape": list(game.board_shape)}
+        return {
+            "boards": tic_tac_toe.board_text(states),
+            "shape": list(game.board_shape),
+            "symmetries": tic_tac_toe.symmetries().cells.tolist(),
+        }
     each = (jax.tree.map(lambda leaf: leaf[i], states) for i in range(len(rows)))
     return {"texts": [game.render(state) for state in each]}

@@ -14,11 +14,11 @@ from azjax.drawing import check_folder, node
 from azjax.files import replacing
 
 _SOURCES = (
-    *("dom", "random", "games", "algorithms", "evaluators", "search"),
-    *("board", "tower", "network", "bench", "words", "atlas", "encoding", "play"),
+    *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
+    *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
     *("formula", "detail", "layout", "camera", "cards", "tree", "settings", "explorer", "main"),
 )
-_STYLES = ("style", "atlas")
+_STYLES = ("style", "atlas", "review")
 
 
 class Section(NamedTuple):

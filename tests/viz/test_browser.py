@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 from azjax import runs
-from azjax.games.tic_tac_toe import LINES, from_board
+from azjax.games.tic_tac_toe import LINES, board_text, from_board
 from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
 from azjax.viz.page import script
@@ -572,3 +572,81 @@ def test_the_theme_is_the_systems_until_another_is_chosen(page):
 def test_nothing_sticks_out_of_the_page(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+# One position for the whole page.
+
+
+def board_of(root):
+    return root.evaluate("e => e.dataset.board ?? ''")
+
+
+def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
+    picture, viewer = component(page, "atlas"), component(page, "encoding")
+    places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
+    index = 20
+    text = board_text(solution.states)[9 * places.representatives[index] :][:9]
+    picture.locator(f"[data-index='{index}']").click(force=True)
+    assert board_of(viewer) == text
+    assert page.url.endswith(f"#board={text}")
+    page.goto(exported.as_uri())  # Only the address tells the position to who opens a link.
+    other = page.context.new_page()
+    other.goto(f"{exported.as_uri()}#board={text}&iteration=1")
+    assert board_of(component(other, "encoding")) == text
+    assert "Iteration 1:" in component(other, "atlas").inner_text()
+    ring = other.locator(".az-atlas-ring")
+    dot = other.locator(f"[data-index='{index}']")
+    assert ring.get_attribute("cx") == dot.get_attribute("cx")
+    other.close()
+
+
+@pytest.mark.parametrize("address", ["board=XXX", "board=%3Cb%3E", "iteration=x", "=", "board"])
+def test_an_address_that_makes_no_sense_is_the_empty_board(page, exported, address):
+    other = page.context.new_page()
+    other.goto(f"{exported.as_uri()}#{address}")
+    assert board_of(component(other, "encoding")) == "." * 9
+    other.close()
+
+
+def test_a_picture_of_a_position_in_the_mirror_has_the_same_dot(page):
+    picture, viewer = component(page, "atlas"), component(page, "encoding")
+    rings = []
+    for corner in (0, 2, 6, 8):
+        cells_of(viewer).nth(corner).click()
+        ring = picture.locator(".az-atlas-ring")
+        rings.append((ring.get_attribute("cx"), ring.get_attribute("cy")))
+        press(viewer, "clear")
+    assert len(set(rings)) == 1
+
+
+def test_a_game_goes_on_from_the_position_shown(page):
+    viewer, game = component(page, "encoding"), component(page, "play")
+    assert game.locator("[data-button=there]").count() == 0
+    for cell in (0, 1, 4):
+        cells_of(viewer).nth(cell).click()
+    press(game, "there")
+    assert board_of(game) == "XO..X...." and game.get_attribute("data-you") == "O"
+
+
+def test_after_a_game_every_move_has_its_true_value(page, solution):
+    """Whatever the network answers, leaving the third of a row to X is said to lose."""
+    viewer, game = component(page, "encoding"), component(page, "play")
+    for cell in (0, 4, 1):
+        cells_of(viewer).nth(cell).click()
+    press(game, "there")
+    free = [8, 3, 5, 6, 7, 2]
+    while game.get_attribute("data-result") is None:
+        board = board_of(game)
+        cell = next(cell for cell in free if board[cell] == ".")
+        cells_of(game).nth(cell).click()
+        page.wait_for_function(  # Until it is the reader's turn again, or nobody's.
+            "([e, full]) => e.dataset.result || e.dataset.board.split('.').length === full",
+            arg=[game.element_handle(), board.count(".") - 1],
+        )
+    rows = game.locator(".az-review li")
+    first = rows.nth(0)
+    assert "O, you: 8. Turns a draw into a loss; 2 would have kept it." in first.inner_text()
+    assert (first.get_attribute("data-before"), first.get_attribute("data-after")) == ("0", "-1")
+    assert "Your first mistake was move 1" in game.inner_text()
+    press(game, "look-0")
+    assert board_of(viewer) == "XX..O...."

@@ -10,11 +10,12 @@ const ATLAS_PERIOD = 700; // Milliseconds for an iteration while playing.
 const ATLAS_RESULTS = { 1: "a win", 0: "a draw", "-1": "a loss" };
 
 /** Draws what `atlas_data` made in Python: a slider over iterations, the dots, one dot's board. */
-export function atlas(root, data) {
-  const view = new AtlasView(atlasRead(data));
+export function atlas(root, data, place) {
+  const view = new AtlasView(atlasRead(data), place);
   replace(root, view.element);
   view.show(view.atlas.frames.length - 1);
   view.select(0);
+  place.follow((names) => view.follow(names));
 }
 
 class AtlasView {
@@ -23,8 +24,9 @@ class AtlasView {
   #mode = "move";
   #timer = null;
 
-  constructor(data) {
+  constructor(data, place) {
     this.atlas = data;
+    this.place = place;
     this.dots = data.members.map((_, i) => this.#dot(i));
     this.slider = h("input", {
       type: "range",
@@ -70,6 +72,25 @@ class AtlasView {
     this.#describe();
   }
 
+  /** Goes where the page looks: to the class of its position, and to its iteration. */
+  follow(names) {
+    if (names.includes("board")) {
+      const index = atlasFind(this.atlas, this.place.get("board"));
+      if (index !== undefined) this.select(index);
+    }
+    if (names.includes("iteration")) {
+      const wanted = Number(this.place.get("iteration"));
+      const found = this.atlas.frames.findIndex(({ iteration }) => iteration === wanted);
+      if (found >= 0) this.show(found);
+    }
+  }
+
+  /** Takes the page to a dot's position. */
+  #goTo(index) {
+    this.select(index);
+    if (this.atlas.boards) this.place.set({ board: this.atlas.boards[index] });
+  }
+
   #dot(index) {
     const { x, y } = this.atlas;
     const place = { cx: ATLAS_LEFT + x[index] * ATLAS_PITCH, cy: ATLAS_MARGIN + y[index] * ATLAS_PITCH };
@@ -85,6 +106,10 @@ class AtlasView {
       const index = event.target.dataset?.index;
       if (index !== undefined && Number(index) !== this.#selected) this.select(Number(index));
     };
+    const go = (event) => {
+      const index = event.target.dataset?.index;
+      if (index !== undefined) this.#goTo(Number(index));
+    };
     return svg(
       "svg",
       {
@@ -93,7 +118,7 @@ class AtlasView {
         tabindex: 0,
         role: "application",
         "aria-label": "every position up to symmetry, by the number of moves made; arrow keys go from one to the next",
-        on: { pointermove: point, pointerdown: point, keydown: (event) => this.#key(event) },
+        on: { pointermove: point, click: go, keydown: (event) => this.#key(event) },
       },
       labels,
       this.dots,
@@ -137,6 +162,7 @@ class AtlasView {
   #jump(place) {
     this.#stop();
     this.show(place);
+    this.place.set({ iteration: String(this.atlas.frames[place].iteration) });
   }
 
   #toggle() {
@@ -162,7 +188,7 @@ class AtlasView {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     const next = atlasNeighbour(this.atlas, this.#selected, step);
-    if (next !== null) this.select(next);
+    if (next !== null) this.#goTo(next);
     event.preventDefault();
   }
 
@@ -174,12 +200,16 @@ class AtlasView {
 function atlasRead(data) {
   const members = Array.from(numbers(data.members, Uint16Array));
   const moves = numbers(data.moves, Uint8Array);
+  const size = (data.boards?.length ?? 0) / members.length;
+  const boards = data.boards && members.map((_, i) => data.boards.slice(i * size, (i + 1) * size));
   return {
     members,
     moves,
     actions: moves.length / members.length,
-    cells: (data.boards?.length ?? 0) / members.length,
-    boards: data.boards,
+    cells: size,
+    boards,
+    classes: new Map(boards?.map((board, i) => [board, i])),
+    symmetries: data.symmetries,
     texts: data.texts,
     shape: data.shape,
     decisions: data.decisions,
@@ -198,6 +228,12 @@ function atlasRead(data) {
       error: numbers(frame.error, Uint8Array),
     })),
   };
+}
+
+/** The class of a position: the one whose board is a symmetric picture of it. */
+function atlasFind({ classes, symmetries }, board) {
+  const pictures = symmetries?.map((cells) => cells.map((cell) => board[cell]).join("")) ?? [];
+  return classes.get(pictures.find((picture) => classes.has(picture)));
 }
 
 function atlasCounts(data, frame) {
@@ -259,7 +295,7 @@ function atlasDetail(data, frame, index) {
 /** The board, or in games that this page cannot draw their own text. */
 function atlasPicture(data, index, options) {
   if (data.texts) return h("pre", { class: "az-atlas-text" }, data.texts[index]);
-  const cells = readBoard(data.boards.slice(index * data.cells, (index + 1) * data.cells));
+  const cells = readBoard(data.boards[index]);
   return board(cells, { size: 156, shape: data.shape, ...options });
 }
 

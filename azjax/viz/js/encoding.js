@@ -1,17 +1,18 @@
-import { board, boardText, editCell, playerToMove, PositionTable, whyImpossible } from "./board.js";
+import { board, boardText, editCell, playerToMove, PositionTable, readBoard, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
-export function encoding(root, data) {
+export function encoding(root, data, place) {
   const table = new PositionTable(data.positions);
   const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
   let cells = Array(9).fill(0);
   const set = (next) => {
     cells = next;
     draw();
+    if (table.find(cells) >= 0) place.set({ board: boardText(cells) });
   };
   const draw = () => {
     const reason = whyImpossible(cells, table.lines);
@@ -24,7 +25,11 @@ export function encoding(root, data) {
     );
     replace(root, h("div", { class: "az-columns" }, editorSide(table, cells, reason, set), side));
   };
-  draw();
+  place.follow(() => {
+    const there = readBoard(place.get("board") ?? "");
+    if (table.find(there) >= 0) cells = there;
+    draw();
+  });
 }
 
 /** The planes of a position, as the network is given them: `three` absolute or `two` relative ones. */

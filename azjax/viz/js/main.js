@@ -5,6 +5,7 @@ import { atlas } from "./atlas.js";
 import { encoding } from "./encoding.js";
 import { play } from "./play.js";
 import { explorer } from "./explorer.js";
+import { keepInAddress, Place } from "./place.js";
 
 const COMPONENTS = { atlas, encoding, play, explorer };
 const THEMES = ["system", "light", "dark"];
@@ -16,9 +17,11 @@ const THEME_CLASSES = {
 /** Fills the components of a page from the JSON that it carries. */
 export function mountPage(document) {
   const data = JSON.parse(document.getElementById("azjax-data").textContent);
+  const place = new Place();
   for (const root of document.querySelectorAll(".az-component")) {
-    COMPONENTS[root.dataset.kind](root, data[root.dataset.number]);
+    COMPONENTS[root.dataset.kind](root, data[root.dataset.number], place);
   }
+  keepInAddress(place, document.defaultView);
   document.querySelector("h1").after(themeSwitch(document.documentElement));
 }
 
@@ -55,7 +58,7 @@ function render({ model, el }) {
   const root = h("div", { class: "az-component" });
   replace(el, root);
   el.classList.add("azjax");
-  COMPONENTS[model.get("kind")](root, model.get("data"));
+  COMPONENTS[model.get("kind")](root, model.get("data"), new Place());
   return followTheme(el); // What it returns is called when the widget goes.
 }
 

@@ -1,17 +1,18 @@
-import { board, boardText, playerToMove, PositionTable } from "./board.js";
+import { board, boardText, playerToMove, PositionTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
 import { GAMES } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
+import { review } from "./review.js";
 import { playerName } from "./words.js";
 
 const PAUSE = 150; // Milliseconds before the network's stone appears, so that it can be seen to.
 
 /** A game against the network, which can show what it thinks, and what is true. */
-export function play(root, data) {
+export function play(root, data, place) {
   const table = new PositionTable(data.positions);
   const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
-  if (network) return new Match(root, table, network);
+  if (network) return new Match(root, table, network, place);
   return replace(
     root,
     h("p", { class: "az-hint" }, "There is no trained network here to play against."),
@@ -19,12 +20,13 @@ export function play(root, data) {
 }
 
 class Match {
-  constructor(root, table, network) {
+  constructor(root, table, network, place) {
     const counts = { won: 0, drawn: 0, lost: 0 };
     Object.assign(this, {
       root,
       table,
       network,
+      place,
       you: 0,
       history: [],
       counts,
@@ -34,16 +36,24 @@ class Match {
     this.controls = h("div", { class: "az-play-bar" });
     this.status = h("p", { class: "az-play-status", role: "status", "aria-live": "polite" });
     this.insight = h("div", { class: "az-play-insight" });
+    this.review = h("div", {});
     this.tally = h("dl", { class: "az-tally", "aria-label": "games so far" });
-    const right = h("div", {}, this.status, this.tally, this.insight);
+    const right = h("div", {}, this.status, this.tally, this.insight, this.review);
     replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
     this.#begin(0);
+    place.follow(() => this.#drawControls());
   }
 
-  #begin(you) {
+  #begin(you, cells = Array(9).fill(0)) {
     clearTimeout(this.timer);
-    Object.assign(this, { you, cells: Array(9).fill(0), history: [], last: null, counted: false });
+    Object.assign(this, { you, cells, history: [], last: null, counted: false });
     this.#turn();
+  }
+
+  /** The position that the page looks at, if a game can go on from there. */
+  #elsewhere() {
+    const row = this.table.find(readBoard(this.place.get("board") ?? ""));
+    return row > 0 && !this.table.over(row) ? readBoard(this.place.get("board")) : null;
   }
 
   /** Draws, and lets the network answer when it is its turn. */
@@ -116,6 +126,9 @@ class Match {
     const words = this.#words(over);
     if (this.status.textContent !== words) this.status.textContent = words;
     this.#drawInsight(over);
+    const look = (board) => this.place.set({ board });
+    const boards = [...this.history.map(({ cells }) => cells), this.cells];
+    replace(this.review, over ? review(boards, this.table, this.you, look) : null);
     replace(
       this.tally,
       Object.entries(this.counts).map(([name, n]) =>
@@ -160,6 +173,8 @@ class Match {
     const toggle = (name, text) =>
       pushButton(text, name, () => this.#toggle(name), pressed(this.shown[name]));
     const mine = this.history.some(({ cells }) => playerToMove(cells) === this.you);
+    const there = this.#elsewhere();
+    const goThere = () => this.#begin(playerToMove(there), there);
     replace(
       this.controls,
       h(
@@ -173,6 +188,7 @@ class Match {
         { class: "az-group" },
         pushButton("New game", "new", () => this.#begin(this.you)),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
+        there && pushButton("Play from the position shown", "there", goThere),
       ),
       h(
         "div",
