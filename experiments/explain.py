@@ -80,6 +80,12 @@ def _small_sections(
             kind="play",
             data=data,
         ),
+        page.Section(
+            "The proof, to walk through",
+            "Choose every reply yourself: all games that can follow are counted.",
+            kind="proof",
+            data=data,
+        ),
         *_atlas(run_dir, player, solve(player.game)),
     ]
 

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 from importlib import resources
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -16,9 +17,10 @@ from azjax.files import replacing
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
     *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
-    *("formula", "detail", "layout", "camera", "cards", "tree", "settings", "explorer", "main"),
+    *("proof", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
+    *("explorer", "main"),
 )
-_STYLES = ("style", "atlas", "review")
+_STYLES = ("style", "atlas", "review", "proof")
 
 
 class Section(NamedTuple):
@@ -27,7 +29,8 @@ class Section(NamedTuple):
     Attributes:
       title: its heading.
       intro: what to know before looking at it, one or two sentences.
-      kind: a component of the JavaScript module: `explorer`, `encoding`, `play` or `atlas`.
+      kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
+        `proof` or `atlas`.
       data: what that component shows, for JSON.
       element: content without a component, as an element tree.
     """
@@ -42,10 +45,11 @@ class Section(NamedTuple):
 def script() -> str:
     """Returns the JavaScript module, which serves pages and widgets alike.
 
-    The sources are modules that import from one another, each import on one line; in one file
-    they need none.
+    The sources are modules that import from one another, each import on one line. In one file
+    each is a function that is called at once, so that names are its own, and what `board.js`
+    exports is in `$board`.
     """
-    return "\n".join(_without_imports(_read(f"{name}.js")) for name in _SOURCES)
+    return "\n".join(_module(name, _read(f"{name}.js")) for name in _SOURCES)
 
 
 def style() -> str:
@@ -57,12 +61,15 @@ def _read(name: str) -> str:
     return (resources.files("azjax.viz") / "js" / name).read_text(encoding="utf-8")
 
 
-def _without_imports(source: str) -> str:
-    lines = [line for line in source.splitlines() if not line.startswith("import ")]
-    declared = ("export function ", "export const ", "export class ")
-    return "\n".join(
-        line.removeprefix("export ") if line.startswith(declared) else line for line in lines
-    )
+def _module(name: str, source: str) -> str:
+    imported = r'^import (\{.*\}) from "\./(\w+)\.js";$'
+    source = re.sub(imported, r"const \1 = $\2;", source, flags=re.MULTILINE)
+    declared = r"^export (?=(?:async )?(?:function|const|class) (\w+))"
+    names = ", ".join(re.findall(declared, source, re.MULTILINE))
+    body = re.sub(declared, "", source, flags=re.MULTILINE)
+    if name == _SOURCES[-1]:  # Which hands out what the whole file exports.
+        return body
+    return f"const ${name} = (() => {{\n{body}\nreturn {{ {names} }};\n}})();"
 
 
 def pack(numbers: np.ndarray, kind: str) -> str:

@@ -375,7 +375,9 @@ def module(context, exported):
     """A blank page with the functions of the JavaScript module, to be called one by one."""
     page = context.new_page()
     page.goto(exported.as_uri())
-    source = script() + "\nexport { whyImpossible, editCell, planesOf };\n"
+    source = (
+        script() + "\nexport const { whyImpossible, editCell } = $board, { planesOf } = $encoding;"
+    )
     page.evaluate(
         """async (source) => {
           const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
@@ -391,7 +393,7 @@ def test_every_board_is_judged_as_python_judges_it(module):
     """All 19,683 of them: the same ones are refused, with the same words."""
     boards = np.array(list(itertools.product((0, 1, -1), repeat=9)))
     reasons = module.evaluate(
-        "([boards, lines]) => boards.map((cells) => azjax.whyImpossible(cells, lines))",
+        "([boards, lines]) => boards.map((cells) => azjax.$board.whyImpossible(cells, lines))",
         [boards.tolist(), LINES.tolist()],
     )
     assert len(reasons) == 3**9 and sum(reason is None for reason in reasons) == 5478
@@ -408,7 +410,7 @@ def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
     boards = solution.states.board.tolist()
     for encoding, name in (("absolute", "three"), ("relative", "two")):
         shown = module.evaluate(
-            "([boards, name]) => boards.map((cells) => azjax.planesOf(cells)[name])",
+            "([boards, name]) => boards.map((cells) => azjax.$encoding.planesOf(cells)[name])",
             [boards, name],
         )
         observe = jax.vmap(lambda state: tic_tac_toe.observe(state, encoding))
@@ -650,3 +652,41 @@ def test_after_a_game_every_move_has_its_true_value(page, solution):
     assert "Your first mistake was move 1" in game.inner_text()
     press(game, "look-0")
     assert board_of(viewer) == "XX..O...."
+
+
+# The proof, to walk through.
+
+
+def count_lines(solution, policy, row, seat):
+    """Every game against a policy from one position: how many it wins, draws and loses."""
+    if solution.over[row]:
+        outcome = solution.values[row] * (1 if solution.player[row] == seat else -1)
+        return np.array([outcome > 0, outcome == 0, outcome < 0], int)
+    legal = np.flatnonzero(solution.legal[row])
+    moves = [policy[row].argmax()] if solution.player[row] == seat else legal
+    children = (solution.successors[row, action] for action in moves)
+    return sum(count_lines(solution, policy, child, seat) for child in children)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_all_games_against_the_network_are_counted(page, answers, solution, seat):
+    walk, (policy, _) = component(page, "proof"), answers
+    press(walk, f"seat-{seat}")
+    won, drawn, lost = count_lines(solution, policy, 0, seat)
+    said = f"there are {won + drawn + lost:,} games: the network of iteration"
+    assert said in walk.inner_text() and f"wins {won}, draws {drawn} and" in walk.inner_text()
+    assert ("No line loses" in walk.inner_text()) == (lost == 0)
+    for _ in range(9):
+        row = row_of(solution, [{"X": 1, "O": -1, ".": 0}[mark] for mark in board_of(walk)])
+        if solution.over[row]:
+            break
+        for action in np.flatnonzero(solution.legal[row]):
+            child = solution.successors[row, action]
+            reply = walk.locator(f"tr:has([data-button=reply-{action}])")
+            shown = [int(text) for text in reply.locator("[data-kind]").all_inner_texts()]
+            assert shown == count_lines(solution, policy, child, seat).tolist()
+        press(walk, f"reply-{np.flatnonzero(solution.legal[row])[-1]}")
+    assert walk.locator(".az-proof-end").count() == 1
+    press(walk, "step-0")
+    assert walk.locator(".az-proof-end").count() == 0
+    assert board_of(walk).count(".") == 8 + seat
