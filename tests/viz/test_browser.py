@@ -10,6 +10,7 @@ import pytest
 import azjax
 from azjax import runs
 from azjax.games.tic_tac_toe import LINES, board_text, from_board
+from azjax.oracle import true_values
 from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
 from azjax.viz.page import script
@@ -393,7 +394,7 @@ def test_every_board_is_judged_as_python_judges_it(module):
     """All 19,683 of them: the same ones are refused, with the same words."""
     boards = np.array(list(itertools.product((0, 1, -1), repeat=9)))
     reasons = module.evaluate(
-        "([boards, lines]) => boards.map((cells) => azjax.$board.whyImpossible(cells, lines))",
+        "([boards, lines]) => boards.map((cells) => azjax.whyImpossible(cells, lines))",
         [boards.tolist(), LINES.tolist()],
     )
     assert len(reasons) == 3**9 and sum(reason is None for reason in reasons) == 5478
@@ -410,7 +411,7 @@ def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
     boards = solution.states.board.tolist()
     for encoding, name in (("absolute", "three"), ("relative", "two")):
         shown = module.evaluate(
-            "([boards, name]) => boards.map((cells) => azjax.$encoding.planesOf(cells)[name])",
+            "([boards, name]) => boards.map((cells) => azjax.planesOf(cells)[name])",
             [boards, name],
         )
         observe = jax.vmap(lambda state: tic_tac_toe.observe(state, encoding))
@@ -660,11 +661,11 @@ def test_after_a_game_every_move_has_its_true_value(page, solution):
 def count_lines(solution, policy, row, seat):
     """Every game against a policy from one position: how many it wins, draws and loses."""
     if solution.over[row]:
-        outcome = solution.values[row] * (1 if solution.player[row] == seat else -1)
+        outcome = true_values(solution)[row] * (1 if solution.player[row] == seat else -1)
         return np.array([outcome > 0, outcome == 0, outcome < 0], int)
     legal = np.flatnonzero(solution.legal[row])
     moves = [policy[row].argmax()] if solution.player[row] == seat else legal
-    children = (solution.successors[row, action] for action in moves)
+    children = (solution.children[row, action] for action in moves)
     return sum(count_lines(solution, policy, child, seat) for child in children)
 
 
@@ -681,7 +682,7 @@ def test_all_games_against_the_network_are_counted(page, answers, solution, seat
         if solution.over[row]:
             break
         for action in np.flatnonzero(solution.legal[row]):
-            child = solution.successors[row, action]
+            child = solution.children[row, action]
             reply = walk.locator(f"tr:has([data-button=reply-{action}])")
             shown = [int(text) for text in reply.locator("[data-kind]").all_inner_texts()]
             assert shown == count_lines(solution, policy, child, seat).tolist()
