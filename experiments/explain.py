@@ -46,7 +46,7 @@ def explain(options: Options) -> int:
     name = f"{run_dir.resolve().name}, iteration {player.iteration}"
     packed = _pack_networks(run_dir, options.typed, player)
     data = live_data(player.game, quiet(player.parts.search), packed)
-    data |= {"name": name, "starts": []}
+    data["starts"] = []
     if player.game.name == "tic_tac_toe":
         data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
     sections = [
@@ -54,6 +54,13 @@ def explain(options: Options) -> int:
             "A search, phase by phase",
             "What AlphaZero does before a move: the search itself, made here, from any position.",
             kind="explorer",
+            data=data,
+        ),
+        page.Section(
+            "This position, over the training",
+            "The position chosen above, or on any other board of this page, and what each network "
+            "said about it.",
+            kind="training",
             data=data,
         ),
         *(_small_sections(run_dir, player, data) if player.game.enumerable else []),

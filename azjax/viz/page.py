@@ -17,10 +17,10 @@ from azjax.files import replacing
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
     *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
-    *("proof", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
+    *("proof", "training", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
     *("explorer", "main"),
 )
-_STYLES = ("style", "atlas", "review", "proof")
+_STYLES = ("style", "atlas", "review", "proof", "training")
 
 
 class Section(NamedTuple):
@@ -30,7 +30,7 @@ class Section(NamedTuple):
       title: its heading.
       intro: what to know before looking at it, one or two sentences.
       kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
-        `proof` or `atlas`.
+        `proof`, `training` or `atlas`.
       data: what that component shows, for JSON.
       element: content without a component, as an element tree.
     """

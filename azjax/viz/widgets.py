@@ -107,4 +107,4 @@ def _table(player: Player | None) -> dict[str, Any]:
     if player is None:
         return table
     check_game(player)
-    return table | {"networks": [pack_player(player)], "name": f"iteration {player.iteration}"}
+    return table | {"networks": [pack_player(player)]}

@@ -591,11 +591,17 @@ def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
     text = board_text(solution.states)[9 * places.representatives[index] :][:9]
     picture.locator(f"[data-index='{index}']").click(force=True)
     assert board_of(viewer) == text
-    assert page.url.endswith(f"#board={text}")
+    page.wait_for_url(f"**#board={text}*")
     page.goto(exported.as_uri())  # Only the address tells the position to who opens a link.
     other = page.context.new_page()
-    other.goto(f"{exported.as_uri()}#board={text}&iteration=1")
+    other.goto(f"{exported.as_uri()}#board={text}&iteration=1&algorithm=uct&num_simulations=9&t=8")
     assert board_of(component(other, "encoding")) == text
+    searched = component(other, "explorer")
+    assert moment(searched) == (8, 3, "expansion")
+    chosen = searched.locator("[data-setting]").evaluate_all(
+        "fields => Object.fromEntries(fields.map((e) => [e.dataset.setting, e.value]))"
+    )
+    assert (chosen["algorithm"], chosen["num_simulations"]) == ("uct", "9")
     assert "Iteration 1:" in component(other, "atlas").inner_text()
     ring = other.locator(".az-atlas-ring")
     dot = other.locator(f"[data-index='{index}']")
@@ -603,7 +609,17 @@ def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
     other.close()
 
 
-@pytest.mark.parametrize("address", ["board=XXX", "board=%3Cb%3E", "iteration=x", "=", "board"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "board=XXX",
+        "board=%3Cb%3E",
+        "iteration=x",
+        "t=1e9&algorithm=alphabeta&seed=-1",
+        "=",
+        "board",
+    ],
+)
 def test_an_address_that_makes_no_sense_is_the_empty_board(page, exported, address):
     other = page.context.new_page()
     other.goto(f"{exported.as_uri()}#{address}")

@@ -162,7 +162,7 @@ class AtlasView {
   #jump(place) {
     this.#stop();
     this.show(place);
-    this.place.set({ iteration: String(this.atlas.frames[place].iteration) });
+    this.place.set({ iteration: this.atlas.frames[place].iteration });
   }
 
   #toggle() {

@@ -14,6 +14,7 @@ export class Bench {
   constructor(data) {
     this.game = GAMES[data.game];
     const table = data.positions ? new PositionTable(data.positions) : null;
+    this.knows = (board) => (table ? table.find(board) >= 0 : this.game.sound(board));
     this.#networks = openNetworks(data, this.game, table);
     this.iterations = this.#networks.map(({ iteration }) => iteration);
     this.exact = table && exactEvaluator(table);

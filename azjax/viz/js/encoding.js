@@ -1,13 +1,13 @@
 import { board, boardText, editCell, playerToMove, PositionTable, readBoard, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
-import { openNetworks, opinionOf } from "./network.js";
+import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
 export function encoding(root, data, place) {
   const table = new PositionTable(data.positions);
-  const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
+  const networks = openNetworks(data, GAMES.tic_tac_toe, table);
   let cells = Array(9).fill(0);
   const set = (next) => {
     cells = next;
@@ -16,12 +16,13 @@ export function encoding(root, data, place) {
   };
   const draw = () => {
     const reason = whyImpossible(cells, table.lines);
+    const network = networkOf(networks, place.get("iteration"));
     root.dataset.board = boardText(cells);
     const side = h(
       "div",
       {},
       stateSide(cells),
-      network ? networkSide(network, data.name, cells, reason) : null,
+      network ? networkSide(network, cells, reason) : null,
     );
     replace(root, h("div", { class: "az-columns" }, editorSide(table, cells, reason, set), side));
   };
@@ -158,13 +159,13 @@ function plane(values, caption, name) {
   );
 }
 
-function networkSide(network, name, cells, reason) {
+function networkSide(network, cells, reason) {
   const game = GAMES.tic_tac_toe;
   const position = game.at(cells);
   const heading = h(
     "h3",
     {},
-    name ? `What the network says (${name})` : "What the network says",
+    `What the network of iteration ${network.iteration} says`,
   );
   const without = reason
     ? "Nothing: no game leads to this position."

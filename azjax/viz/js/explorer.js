@@ -1,9 +1,10 @@
 import { Bench } from "./bench.js";
+import { readBoard } from "./board.js";
 import { treeLegend } from "./cards.js";
 import { DetailView } from "./detail.js";
 import { focusedIn, h, pushButton, replace } from "./dom.js";
 import { PHASE_NAMES } from "./search.js";
-import { MOST_SIMULATIONS, settingFields, startEditor, whyNotSet } from "./settings.js";
+import { MOST_SIMULATIONS, readSetting, settingFields, startEditor, whyNotSet } from "./settings.js";
 import { TreeView } from "./tree.js";
 import { describe } from "./words.js";
 
@@ -19,12 +20,12 @@ const KEYS = [
 ];
 
 /** A search, phase by phase, made in the page: of any position, with any settings. */
-export function explorer(root, data) {
-  return new Explorer(root, data);
+export function explorer(root, data, place) {
+  return new Explorer(root, data, place);
 }
 
 class Explorer {
-  constructor(root, data) {
+  constructor(root, data, place) {
     Object.assign(this, { root, starts: data.starts ?? [], t: 0, selected: 0, follow: true });
     this.bench = new Bench(data);
     this.tree = new TreeView((id) => this.select(id), this.#followBox());
@@ -32,6 +33,8 @@ class Explorer {
     this.#build();
     this.#adopt(0);
     root.addEventListener("keydown", (event) => this.#key(event));
+    this.place = place;
+    place.follow((names) => this.#follow(names));
   }
 
   /** The search that is shown. */
@@ -47,6 +50,7 @@ class Explorer {
     this.t = Math.min(Math.max(0, t), last);
     if (this.follow) this.selected = this.search.focus(this.search.moment(this.t));
     this.#draw();
+    this.#tell();
   }
 
   /** Runs simulations to their ends, the one under way first. */
@@ -161,6 +165,27 @@ class Explorer {
     this.#drawSettings();
     this.#drawStart();
     this.#draw();
+    this.#tell();
+  }
+
+  /** Tells the page where this is. */
+  #tell(change = {}) {
+    const { game, position } = this.bench;
+    this.place?.set({ board: game.text(position), t: this.t || undefined, ...change });
+  }
+
+  /** Goes where the page is, and searches as it says, as far as that makes sense. */
+  #follow(names) {
+    const { bench, place } = this;
+    const board = names.includes("board") ? place.get("board") : bench.game.text(bench.position);
+    const moves = board !== bench.game.text(bench.position) && bench.knows(readBoard(board));
+    const read = names.map((name) => [name, readSetting(name, place.get(name), bench)]);
+    const change = read.filter(([name, value]) => value !== undefined && value !== bench.settings[name]);
+    const t = names.includes("t") ? Number(place.get("t") ?? 0) : null;
+    if (moves) bench.goTo(readBoard(board));
+    if (change.length) bench.set(Object.fromEntries(change));
+    if (moves || change.length) this.#adopt(t ?? 0);
+    else if (t !== null && t !== this.t) this.go(t);
   }
 
   #draw() {
@@ -219,6 +244,7 @@ class Explorer {
     const wasAtEnd = this.t === this.search.last;
     this.bench.set(change);
     this.#adopt(name === "num_simulations" ? this.t : wasAtEnd ? this.search.last : 0);
+    this.#tell(change);
   }
 
   #drawStart() {

@@ -8,7 +8,8 @@ const LETTERS = { 1: "X", "-1": "O", 0: "." };
  * The games that a page can search, by their names in Python.
  *
  * `numActions`, `maxPlies`, `rows` and `columns` are numbers; `lines` are those that win;
- * `init()` is the first position, `at(board)` that of some cells; `legal(position)` lists actions;
+ * `init()` is the first position, `at(board)` that of some cells, `sound(board)` whether there can
+ * be such; `legal(position)` lists actions;
  * `cell(board, action)` is where an action's stone goes, `action(cell)` the action that a click
  * on a cell means; `step(position, action)` plays a legal one, and `reward(position)` is what
  * who moved there has won by it; `player` and `over` tell of a position, and `text` writes it.
@@ -22,6 +23,7 @@ export const GAMES = {
     numActions: 9,
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
+    rests: () => true,
   }),
   connect_four: stonesGame({
     name: "connect_four",
@@ -31,11 +33,12 @@ export const GAMES = {
     numActions: 7,
     cell: lowestEmpty,
     action: (cell) => cell % 7,
+    rests: (board, cell) => cell + 7 >= board.length || board[cell + 7] !== 0,
   }),
 };
 
 /** A game of stones that stay where they are put, won by so many in a row. */
-function stonesGame({ name, title, shape, inRow, numActions, cell, action }) {
+function stonesGame({ name, title, shape, inRow, numActions, cell, action, rests }) {
   const [rows, columns] = shape;
   const lines = linesOf(rows, columns, inRow);
   const at = (board) => {
@@ -44,8 +47,13 @@ function stonesGame({ name, title, shape, inRow, numActions, cell, action }) {
     return { board, player: board.reduce((sum, stone) => sum + stone, 0) > 0 ? 1 : 0, over, line };
   };
   const actions = Array.from({ length: numActions }, (_, i) => i);
+  const sound = (board) => {
+    const ahead = board.reduce((sum, stone) => sum + stone, 0);
+    const stands = board.every((stone, i) => stone === 0 || rests(board, i));
+    return board.length === rows * columns && (ahead === 0 || ahead === 1) && stands;
+  };
   return {
-    ...{ name, title, rows, columns, numActions, maxPlies: rows * columns, lines, cell, action, at },
+    ...{ name, title, rows, columns, numActions, maxPlies: rows * columns, lines, cell, action, at, sound },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
     step: ({ board, player }, i) => {

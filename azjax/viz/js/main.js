@@ -5,10 +5,11 @@ import { atlas } from "./atlas.js";
 import { encoding } from "./encoding.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
+import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, encoding, play, proof, explorer };
+const COMPONENTS = { atlas, encoding, play, proof, training, explorer };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -21,6 +21,11 @@ export function openNetworks(data, game, table) {
   });
 }
 
+/** The network of an iteration, given as text, or else the newest; undefined if there is none. */
+export function networkOf(networks, iteration) {
+  return networks.find((network) => String(network.iteration) === iteration) ?? networks.at(-1);
+}
+
 /** What a network says about a position: `{policy, value, move}`, one share for each action. */
 export function opinionOf(network, game, position) {
   const { logits, value } = network.evaluate(position);

@@ -1,22 +1,25 @@
-// Where a page looks: one position and one iteration, the same in all of its parts.
+// Where a page looks: one position, one iteration, one moment, the same in all of its parts.
 
-const PATTERNS = { board: /^[.XO]+$/, iteration: /^\d+$/ };
+const PATTERNS = { board: /^[.XO]+$/, t: /^\d+$/ };
+const SETTING = /^[a-z][\w.]*$|^\d[\d.]*$/; // Of a search; the explorer knows which there are.
+const DELAY = 150; // Milliseconds; browsers refuse addresses that change more often.
 
 /** What the components of a page share; each follows it, and changes it for all. */
 export class Place {
   #values = {};
   #followers = [];
 
-  /** The board as text of ".XO", the number of an iteration, or undefined. */
+  /** As text: the `board` in ".XO", the `iteration`, the time `t` of a search, a setting of it. */
   get(name) {
     return this.#values[name];
   }
 
   /** Changes some values; whoever follows hears of it if one of them is new. */
   set(changes) {
-    const names = Object.keys(changes).filter((name) => this.#values[name] !== changes[name]);
+    const given = Object.entries(changes).map(([name, value]) => [name, value === undefined ? value : String(value)]);
+    const names = given.filter(([name, value]) => this.#values[name] !== value).map(([name]) => name);
     if (!names.length) return;
-    this.#values = { ...this.#values, ...changes };
+    this.#values = { ...this.#values, ...Object.fromEntries(given) };
     for (const follower of this.#followers) follower(names);
   }
 
@@ -37,7 +40,7 @@ export class Place {
   /** Takes over what an address says, as far as it can be understood. */
   read(text) {
     const pairs = text.split("&").map((part) => part.split("="));
-    const known = pairs.filter(([name, value]) => PATTERNS[name]?.test(value ?? ""));
+    const known = pairs.filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value ?? ""));
     this.set(Object.fromEntries(known));
   }
 }
@@ -47,7 +50,10 @@ export function keepInAddress(place, window) {
   const read = () => place.read(decodeURIComponent(window.location.hash.slice(1)));
   read();
   window.addEventListener("hashchange", read);
+  let timer = null;
+  const write = () => window.history.replaceState(null, "", `#${place.text()}`);
   place.follow((names) => {
-    if (names.length) window.history.replaceState(null, "", `#${place.text()}`);
+    clearTimeout(timer);
+    if (names.length) timer = setTimeout(write, DELAY);
   });
 }

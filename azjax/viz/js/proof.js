@@ -1,7 +1,7 @@
 import { board, boardText, playerToMove, PositionTable } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
 import { GAMES } from "./games.js";
-import { openNetworks, opinionOf } from "./network.js";
+import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** Every game against the network: the reader chooses each reply, and sees what lies below it. */
@@ -61,8 +61,7 @@ class Walk {
 
   /** The network of the page's iteration, or the newest. */
   get #network() {
-    const wanted = Number(this.place.get("iteration"));
-    return this.choices.find(({ iteration }) => iteration === wanted) ?? this.choices.at(-1);
+    return networkOf(this.choices, this.place.get("iteration"));
   }
 
   #begin(seat) {

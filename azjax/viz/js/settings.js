@@ -46,6 +46,16 @@ export function settingFields(settings, evaluators, iterations, onChange) {
   ];
 }
 
+/** A setting of a bench from its text in an address; undefined if it cannot be that. */
+export function readSetting(name, text, { evaluators, iterations }) {
+  const lists = { evaluator: evaluators, iteration: iterations.map(String), algorithm: Object.keys(OWN), first_play_urgency: URGENCIES };
+  if (!Object.hasOwn(NUMBERS, name)) {
+    if (!lists[name]?.includes(text)) return undefined;
+    return name === "iteration" ? Number(text) : text;
+  }
+  return text && !whyNotSet(name, Number(text)) ? Number(text) : undefined;
+}
+
 /** Why a number cannot be set, in a sentence, or null. */
 export function whyNotSet(name, value) {
   const { label, min, max, step } = NUMBERS[name];
