@@ -17,7 +17,18 @@ from azjax.files import replacing
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
     *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
-    *("proof", "training", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
+    *(
+        "proof",
+        "blunders",
+        "training",
+        "formula",
+        "detail",
+        "layout",
+        "camera",
+        "cards",
+        "tree",
+        "settings",
+    ),
     *("explorer", "main"),
 )
 _STYLES = ("style", "atlas", "review", "proof", "training")

@@ -614,6 +614,7 @@ def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
     [
         "board=XXX",
         "board=%3Cb%3E",
+        "board=%zz",
         "iteration=x",
         "t=1e9&algorithm=alphabeta&seed=-1",
         "=",
@@ -707,3 +708,32 @@ def test_all_games_against_the_network_are_counted(page, answers, solution, seat
     press(walk, "step-0")
     assert walk.locator(".az-proof-end").count() == 0
     assert board_of(walk).count(".") == 8 + seat
+
+
+# A position over the training.
+
+
+def test_a_blunder_is_shown_with_the_search_that_repairs_it(page, answers, solution):
+    section, (policy, _) = component(page, "training"), answers
+    chosen = solution.optimal[solution.decisions, policy[solution.decisions].argmax(axis=1)]
+    assert f"blunders in {(~chosen).sum():,} positions" in section.inner_text()
+    press(section, "blunder")
+    row = row_of(solution, [{"X": 1, "O": -1, ".": 0}[mark] for mark in board_of(section)])
+    assert not solution.optimal[row, policy[row].argmax()]
+    searched = component(page, "explorer")
+    t, _, phase = moment(searched)
+    assert phase == "backup" and t == int(searched.locator(".az-slider").get_attribute("max"))
+    said = searched.locator(".az-status").inner_text()
+    (played,) = re.findall(r"(\d) is played|move (\d) has the most visits .* is played", said)
+    assert solution.optimal[row, int("".join(played))], said
+
+
+def test_each_network_s_opinion_of_the_position_shown(page, answers, solution):
+    section, (policy, values) = component(page, "training"), answers
+    cells_of(component(page, "encoding")).nth(4).click()
+    row = row_of(solution, [0, 0, 0, 0, 1, 0, 0, 0, 0])
+    shares = section.locator("tbody tr td:last-child[data-share]")
+    shown = shares.evaluate_all("cells => cells.map((cell) => Number(cell.dataset.share))")
+    assert shown == pytest.approx(policy[row][solution.legal[row]].tolist(), abs=1e-5)
+    value = section.locator("[data-value]").last.get_attribute("data-value")
+    assert float(value) == pytest.approx(values[row], abs=1e-5)

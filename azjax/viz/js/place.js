@@ -39,15 +39,14 @@ export class Place {
 
   /** Takes over what an address says, as far as it can be understood. */
   read(text) {
-    const pairs = text.split("&").map((part) => part.split("="));
-    const known = pairs.filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value ?? ""));
+    const known = [...new URLSearchParams(text)].filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value));
     this.set(Object.fromEntries(known));
   }
 }
 
 /** Keeps a place in the address of a window, so that a link shows what one saw. */
 export function keepInAddress(place, window) {
-  const read = () => place.read(decodeURIComponent(window.location.hash.slice(1)));
+  const read = () => place.read(window.location.hash.slice(1));
   read();
   window.addEventListener("hashchange", read);
   let timer = null;

@@ -1,7 +1,8 @@
+import { Blunders } from "./blunders.js";
 import { board, PositionTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
-import { openNetworks, opinionOf } from "./network.js";
+import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 const ENDS = { 1: "wins", 0: "draws", "-1": "loses" };
@@ -11,13 +12,17 @@ export function training(root, data, place) {
   const game = GAMES[data.game];
   const table = data.positions ? new PositionTable(data.positions) : null;
   const networks = openNetworks(data, game, table);
+  const blunders = table && networks.length ? new Blunders(game, table, data.settings, place) : null;
+  const body = h("div", {});
   const draw = () => {
     const there = readBoard(place.get("board") ?? "");
     const known = table ? table.find(there) >= 0 : game.sound(there);
     const position = known ? game.at(there) : game.init();
     root.dataset.board = game.text(position);
-    replace(root, position.over ? ended(game, position) : opinions(game, table, networks, position, place));
+    blunders?.show(networkOf(networks, place.get("iteration")));
+    replace(body, position.over ? ended(game, position) : opinions(game, table, networks, position, place));
   };
+  replace(root, body, blunders?.element);
   place.follow((names) => (!names.length || names.some((name) => name === "board" || name === "iteration")) && draw());
 }
 
