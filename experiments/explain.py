@@ -57,6 +57,13 @@ def explain(options: Options) -> int:
             data=data,
         ),
         page.Section(
+            "Two searches, side by side",
+            "Of the same position, each with its own settings; dots mark the moves that are "
+            "optimal in truth, a frame the move played.",
+            kind="compare",
+            data=data,
+        ),
+        page.Section(
             "This position, over the training",
             "The position chosen above, or on any other board of this page, and what each network "
             "said about it.",

@@ -29,9 +29,9 @@ _SOURCES = (
         "tree",
         "settings",
     ),
-    *("explorer", "main"),
+    *("compare", "explorer", "main"),
 )
-_STYLES = ("style", "atlas", "review", "proof", "training")
+_STYLES = ("style", "atlas", "review", "proof", "training", "compare")
 
 
 class Section(NamedTuple):
@@ -41,6 +41,7 @@ class Section(NamedTuple):
       title: its heading.
       intro: what to know before looking at it, one or two sentences.
       kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
+        `compare`,
         `proof`, `training` or `atlas`.
       data: what that component shows, for JSON.
       element: content without a component, as an element tree.

@@ -9,6 +9,7 @@ import pytest
 
 import azjax
 from azjax import runs
+from azjax.evaluators import uniform_evaluator
 from azjax.games.tic_tac_toe import LINES, board_text, from_board
 from azjax.oracle import true_values
 from azjax.search import PUCT, make_search
@@ -737,3 +738,32 @@ def test_each_network_s_opinion_of_the_position_shown(page, answers, solution):
     assert shown == pytest.approx(policy[row][solution.legal[row]].tolist(), abs=1e-5)
     value = section.locator("[data-value]").last.get_attribute("data-value")
     assert float(value) == pytest.approx(values[row], abs=1e-5)
+
+
+# Two searches, side by side.
+
+
+def test_two_searches_of_one_position_are_judged_by_the_truth(page, tic_tac_toe, solution):
+    """A search without a network ties, and what it plays then is a blunder."""
+    section = component(page, "compare")
+    cells_of(component(page, "encoding")).nth(0).click()
+    other = section.locator(".az-compare-panel").nth(1)
+    for name, value in (("num_simulations", "48"), ("algorithm", "uct"), ("algorithm", "puct")):
+        field = other.locator(f"[data-setting={name}]")
+        (field.select_option if name == "algorithm" else field.fill)(value)
+        field.blur()
+    state = from_board([1, 0, 0, 0, 0, 0, 0, 0, 0])
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+    find = make_search(PUCT(num_simulations=48), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    result = jax.jit(find)(None, jax.random.key(0), states)
+    visits = np.asarray(result.tree.children_visits[0, 0, 1:])  # Cell 0 is taken.
+    said = other.locator(".az-compare-said")
+    assert said.get_attribute("data-visits") == ",".join(map(str, visits))
+    assert int(said.get_attribute("data-action")) == result.action[0]
+    tied = int((visits == visits.max()).sum())
+    assert tied > 1 and f"{tied} moves tie with {visits.max()} visits" in said.inner_text()
+    assert "A blunder: a draw becomes a loss." in said.inner_text()
+    wrong = int(
+        (~solution.optimal[row_of(solution, state.board), 1:][visits == visits.max()]).sum()
+    )
+    assert f"Of those that tie {wrong} would not keep it." in said.inner_text()

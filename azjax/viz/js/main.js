@@ -2,6 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { atlas } from "./atlas.js";
+import { compare } from "./compare.js";
 import { encoding } from "./encoding.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
@@ -9,7 +10,7 @@ import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, encoding, play, proof, training, explorer };
+const COMPONENTS = { atlas, encoding, play, proof, training, compare, explorer };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
