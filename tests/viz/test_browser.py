@@ -11,12 +11,12 @@ import azjax
 from azjax import runs
 from azjax.evaluators import uniform_evaluator
 from azjax.games.tic_tac_toe import LINES, board_text, from_board
-from azjax.oracle import true_values
 from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
-from azjax.viz.page import script
+from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
 from experiments import explain, train
+from javascript import import_sources
 
 SIMULATIONS = 12
 
@@ -377,16 +377,7 @@ def module(context, exported):
     """A blank page with the functions of the JavaScript module, to be called one by one."""
     page = context.new_page()
     page.goto(exported.as_uri())
-    source = (
-        script() + "\nexport const { whyImpossible, editCell } = $board, { planesOf } = $encoding;"
-    )
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-          window.azjax = await import(url);
-        }""",
-        source,
-    )
+    import_sources(page)
     yield page
     page.close()
 

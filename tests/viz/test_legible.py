@@ -8,7 +8,8 @@ import pytest
 
 from azjax.search import PUCT
 from azjax.viz.live import live_data
-from azjax.viz.page import Section, script, write_page
+from azjax.viz.page import Section, write_page
+from javascript import import_sources
 
 SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
 COUNTS = (15, 48, 200, 1000)
@@ -398,14 +399,7 @@ GUMBEL = """{
 def module(browser):
     """A blank page with the functions of the JavaScript module."""
     page = browser.new_page()
-    source = script() + "\nexport { describe, formula };\n"
-    page.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-          window.azjax = await import(url);
-        }""",
-        source,
-    )
+    import_sources(page)
     yield page
     page.close()
 

@@ -17,9 +17,10 @@ from azjax.network import TowerConfig
 from azjax.openings import random_openings
 from azjax.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
-from azjax.viz import networks, page
+from azjax.viz import networks
 from azjax.viz.live import pack_player
 from azjax.viz.positions import position_table
+from javascript import import_sources
 from tables import AS_IN_TRAINING
 
 ITERATIONS = 3
@@ -94,15 +95,7 @@ def large(request):
 def module(browser):
     """A blank page with the JavaScript module, and what this file calls of it."""
     tab = browser.new_page()
-    names = "Search, GAMES, EVALUATORS, PositionTable, openNetworks, opinionOf"
-    names += ", randomKey, splitKey, foldIn, uniformAt, gumbels, logGammas"
-    tab.evaluate(
-        """async (source) => {
-          const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-          window.azjax = await import(url);
-        }""",
-        f"{page.script()}\nexport {{ {names} }};\n",
-    )
+    import_sources(tab)
     yield tab
     tab.close()
 
