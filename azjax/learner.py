@@ -132,11 +132,8 @@ def alphazero_loss(
     return policy + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
-def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
-
-    It sees all parameters as one vector, so that no operation is compiled for each of them.
-    """
+def learning_rate(config: LearnerConfig) -> optax.Schedule:
+    """The schedule, a function of the steps made: a warm-up, then a cosine."""
     rate = optax.schedules.constant_schedule(config.learning_rate)
     if config.decay_steps:
         floor = config.final_learning_rate / config.learning_rate
@@ -144,7 +141,15 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
             config.learning_rate, config.decay_steps, floor
         )
     warmup = optax.schedules.linear_schedule(0.0, config.learning_rate, config.warmup_steps)
-    rate = optax.schedules.join_schedules([warmup, rate], [config.warmup_steps])
+    return optax.schedules.join_schedules([warmup, rate], [config.warmup_steps])
+
+
+def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
+    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
+
+    It sees all parameters as one vector, so that no operation is compiled for each of them.
+    """
+    rate = learning_rate(config)
     if config.optimizer == "adam":
         optimizer = optax.adamw(rate, weight_decay=config.weight_decay)
     else:

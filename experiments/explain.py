@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from azjax import oracle, runs
+from azjax import checkpoint, oracle, runs
 from azjax.drawing import check_folder
 from azjax.player import Player
-from azjax.viz import atlas, networks, page
+from azjax.viz import about, atlas, loop, networks, page
 from azjax.viz.live import live_data, pack_player, quiet, solve
 from experiments import console, own
 
@@ -50,6 +50,7 @@ def explain(options: Options) -> int:
     if player.game.name == "tic_tac_toe":
         data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
     sections = [
+        about.about(run_dir, player),
         page.Section(
             "A search, phase by phase",
             "What AlphaZero does before a move: the search itself, made here, from any position.",
@@ -71,6 +72,8 @@ def explain(options: Options) -> int:
             data=data,
         ),
         *(_small_sections(run_dir, player, data) if player.game.enumerable else []),
+        about.pictures(run_dir, player),
+        *_loop(run_dir, player),
     ]
     path = page.write_page(options.out, f"azjax: {name}", sections)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
@@ -149,6 +152,20 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: oracle.Solution) -> 
             data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
         )
     ]
+
+
+def _loop(options: Options, player: Player) -> list[page.Section]:
+    """A game of self-play and what is learned of it, if the run can be trained on."""
+    try:
+        data = loop.loop_data(options.run_dir, player)
+    except checkpoint.CheckpointError as error:
+        console.note(f"without how it learned: {error}")
+        return []
+    intro = (
+        "One game that the network plays against itself, as in the training but from the start, "
+        "and what one position of it teaches. Choose a move, and go on step by step."
+    )
+    return [page.Section("How it learned", intro, kind="loop", data=data)]
 
 
 main = console.make_main(explain, Options, "experiments.explain", "the page was not written")

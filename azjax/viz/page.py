@@ -29,9 +29,9 @@ _SOURCES = (
         "tree",
         "settings",
     ),
-    *("compare", "explorer", "main"),
+    *("compare", "explorer", "lesson", "loop", "main"),
 )
-_STYLES = ("style", "atlas", "review", "proof", "training", "compare")
+_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop")
 
 
 class Section(NamedTuple):
@@ -41,8 +41,7 @@ class Section(NamedTuple):
       title: its heading.
       intro: what to know before looking at it, one or two sentences.
       kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
-        `compare`,
-        `proof`, `training` or `atlas`.
+        `compare`, `proof`, `training`, `atlas` or `loop`.
       data: what that component shows, for JSON.
       element: content without a component, as an element tree.
     """

@@ -4,13 +4,14 @@ import { h, replace } from "./dom.js";
 import { atlas } from "./atlas.js";
 import { compare } from "./compare.js";
 import { encoding } from "./encoding.js";
+import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
 import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, encoding, play, proof, training, compare, explorer };
+const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, training };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -1,0 +1,140 @@
+"""The layers of a network, from its planes to its heads, as its parameters tell them."""
+
+import textwrap
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.game import Game
+from azjax.network import MLPConfig, Network, TowerConfig
+from azjax.train import Parts
+
+_MOST = 8  # Layers, or arrays of one layer, that are shown one by one.
+_COLUMNS = 44
+
+
+class Layer(NamedTuple):
+    """A part of a picture: a box with text.
+
+    Attributes:
+      title: its first line.
+      lines: the others.
+      count: its parameters, if it is a part of a network.
+      skips: whether what comes in is added to what goes out.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    count: int | None = None
+    skips: bool = False
+
+
+def count_parameters(network: Network) -> int:
+    """Returns the number of a network's parameters."""
+    return _count(_shapes(network))
+
+
+def layers(parts: Parts, config: Any) -> tuple[list[Layer], list[Layer]]:
+    """Returns the trunk of a network, its planes first, and its two heads.
+
+    Args:
+      parts: what is trained.
+      config: the network's settings; of a network of one's own, its parameters are listed.
+    """
+    planes = jax.eval_shape(lambda: parts.game.observe(parts.game.init(), parts.network.encoding))
+    shape = _by(*planes.shape)
+    first = Layer("planes", (f"{parts.network.encoding}: {shape}",))
+    describe: Any = _own
+    if isinstance(config, TowerConfig | MLPConfig):
+        describe = _tower if isinstance(config, TowerConfig) else _mlp
+    trunk, heads = describe(parts.game, config, _shapes(parts.network))
+    return [first, *_shorten(trunk)], heads
+
+
+def _tower(game: Game, config: TowerConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    conv = f"{_by(3, 3)} convolution, batch norm, ReLU → {_by(*game.board_shape, config.channels)}"
+    trunk = [Layer("stem", (conv,), _count_of(tree, "stem"))]
+    lines = (f"twice {conv}", "what comes in is added before the last ReLU")
+    counts = [_count_of(tree, f"block{i}_") for i in range(config.blocks)]
+    if len(counts) > 3:
+        each = (*lines, f"{counts[0]:,} parameters each")
+        trunk.append(Layer(f"{len(counts)} residual blocks", each, sum(counts), True))
+    else:
+        trunk += [Layer(f"residual block {i}", lines, n, True) for i, n in enumerate(counts, 1)]
+    conv = f"{_by(1, 1)} convolution, batch norm, ReLU → "
+    policy, value = (conv + _by(*game.board_shape, channels) for channels in (2, 1))
+    return trunk, _heads(game, tree, policy, value, f"dense, ReLU → {config.value_hidden}")
+
+
+def _mlp(game: Game, config: MLPConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    trunk = [
+        Layer(f"layer {i + 1}", (f"dense, ReLU → {width}",), _count(tree[f"Dense_{i}"]))
+        for i, width in enumerate(config.hidden)
+    ]
+    hidden = f"dense, ReLU → {config.head_hidden}"
+    return trunk, _heads(game, tree, hidden, hidden)
+
+
+def _heads(game: Game, tree: Any, policy: str, *value: str) -> list[Layer]:
+    logits = f"dense → {game.num_actions} logits"
+    policies = (policy, logits, "softmax over legal moves → p")
+    return [
+        Layer("policy head", policies, _count_of(tree, "policy")),
+        Layer("value head", (*value, "dense, tanh → v"), _count_of(tree, "value")),
+    ]
+
+
+def _own(game: Game, config: Any, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    """A network of which nothing is known but its parameters."""
+    del config
+    trunk = [Layer(name, tuple(_arrays(part)), _count(part)) for name, part in tree.items()]
+    policy = Layer("policy", (f"{game.num_actions} logits", "softmax over legal moves → p"))
+    return trunk, [policy, Layer("value", ("v, from −1 to +1",))]
+
+
+def _by(*sizes: int) -> str:
+    """`3 × 3 × 2`, to stay on one line."""
+    return "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}".join(map(str, sizes))
+
+
+def _arrays(part: Any) -> list[str]:
+    """Names and shapes of the arrays of one part, in a few lines."""
+    told = [
+        f"{jax.tree_util.keystr(path, simple=True, separator='.')} {list(leaf.shape)}".strip()
+        for path, leaf in jax.tree_util.tree_leaves_with_path(part)
+    ]
+    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
+    return textwrap.wrap(", ".join(told[:_MOST] + more), _COLUMNS)
+
+
+def _shorten(trunk: list[Layer]) -> list[Layer]:
+    """Leaves out the middle of a long list."""
+    if len(trunk) <= _MOST:
+        return trunk
+    cut = trunk[_MOST - 3 : -2]
+    count = sum(layer.count or 0 for layer in cut)
+    between = Layer(f"{len(cut)} more", (f"{cut[0].title} to {cut[-1].title}",), count)
+    return [*trunk[: _MOST - 3], between, *trunk[-2:]]
+
+
+def _shapes(network: Network) -> dict[str, Any]:
+    """The shapes of the parameters, in the order in which the network makes them."""
+    order: list[str] = []
+
+    def init():
+        params = network.init(jax.random.key(0))["params"]
+        order.extend(params)
+        return params
+
+    shapes = jax.eval_shape(init)
+    return {name: shapes[name] for name in order}
+
+
+def _count_of(tree: dict[str, Any], start: str) -> int:
+    """The parameters of all parts whose names start so."""
+    return sum(_count(part) for name, part in tree.items() if name.startswith(start))
+
+
+def _count(tree: Any) -> int:
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))

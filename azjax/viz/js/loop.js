@@ -1,0 +1,228 @@
+import { board, readBoard, winningLine } from "./board.js";
+import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
+import { loopSentence, loopTerms } from "./lesson.js";
+import { playerName } from "./words.js";
+
+const LOOP_STEPS = {
+  position: "Position",
+  search: "Search",
+  pi: "\u03c0",
+  move: "Move",
+  z: "z",
+  loss: "Loss",
+  step: "Step",
+  after: "After",
+};
+const LOOP_NAMES = Object.keys(LOOP_STEPS);
+
+/** One game of self-play, and what the network learns of each of its positions, step by step. */
+export function loop(root, data, source, place) {
+  const view = new LoopView(root, data, place);
+  place.follow(() => view.follow(place.get("board")));
+}
+
+class LoopView {
+  #was = {}; // What the bars showed before, so that they move from there.
+
+  constructor(root, data, place) {
+    const newest = data.lessons.length - 1;
+    Object.assign(this, { root, data, place, lesson: data.lessons[newest], at: 0, step: "position" });
+    this.count = this.lesson.counts.length - 1;
+    this.choice = h("div", { class: "az-group", role: "group", "aria-label": "which network" });
+    this.game = h("div", { class: "az-loop-game", role: "group", "aria-label": "the game, move by move" });
+    this.steps = h("div", { class: "az-loop-steps", role: "group", "aria-label": "steps of the lesson" });
+    this.status = h("p", { class: "az-loop-status", role: "status", "aria-live": "polite" });
+    this.body = h("div", { class: "az-loop-body" });
+    this.game.addEventListener("keydown", (event) => this.#key(event, (by) => this.#look(this.at + by)));
+    this.steps.addEventListener("keydown", (event) => this.#key(event, (by) => this.#go(by)));
+    replace(root, this.choice, this.game, this.steps, this.status, this.body);
+  }
+
+  get move() {
+    return this.lesson.moves[this.at];
+  }
+
+  /** Whether the reader has come as far as a step. */
+  reached(name) {
+    return LOOP_NAMES.indexOf(this.step) >= LOOP_NAMES.indexOf(name);
+  }
+
+  /** How often the learner has stepped, as an index of `counts`, at what is shown as `after`. */
+  get frame() {
+    return this.step === "after" ? this.count : 1;
+  }
+
+  /** Goes to the move of the game that is made on a board, if there is one. */
+  follow(text) {
+    const found = this.data.lines ? this.lesson.moves.findIndex((move) => move.board === text) : -1;
+    if (found >= 0) this.at = found;
+    this.draw();
+  }
+
+  #look(at) {
+    if (at < 0 || at >= this.lesson.moves.length) return;
+    this.at = at;
+    if (this.data.lines) this.place.set({ board: this.move.board });
+    this.draw();
+  }
+
+  #go(by) {
+    this.step = LOOP_NAMES[LOOP_NAMES.indexOf(this.step) + by] ?? this.step;
+    this.draw();
+  }
+
+  /** Left and right arrows, with the focus following what they choose. */
+  #key(event, move) {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    move(by);
+    event.currentTarget.querySelector("[aria-current]").focus({ preventScroll: true });
+  }
+
+  draw() {
+    Object.assign(this.root.dataset, { step: this.step, move: this.at, iteration: this.lesson.iteration });
+    replace(this.choice, this.data.lessons.map((lesson) => this.#lessonButton(lesson)));
+    replace(this.game, this.lesson.moves.map((_, i) => this.#moveButton(i)));
+    replace(this.steps, this.#stepButtons());
+    const words = loopSentence(this);
+    if (this.status.textContent !== words) this.status.textContent = words;
+    const side = this.step === "after" ? this.#slider() : loopTerms(this);
+    replace(this.body, this.#picture(), this.#table(), side && h("div", { class: "az-loop-side" }, side));
+  }
+
+  #lessonButton(lesson) {
+    const words = lesson.iteration ? `After iteration ${lesson.iteration}` : "Before the training";
+    const choose = () => {
+      this.lesson = lesson;
+      this.at = Math.min(this.at, lesson.moves.length - 1);
+      this.draw();
+    };
+    const pressed = { "aria-pressed": String(lesson === this.lesson) };
+    return pushButton(words, `lesson-${lesson.iteration}`, choose, pressed);
+  }
+
+  #moveButton(i) {
+    const { board: text, action, player } = this.lesson.moves[i];
+    const who = this.mover(player);
+    const words = this.data.lines ? `${i + 1}. ${who}: ${action}` : `${i + 1}: ${action}`;
+    const attributes = {
+      class: "az-button az-loop-move",
+      "aria-current": i === this.at ? "true" : null,
+      "aria-label": `move ${words}, ${who}`,
+    };
+    const picture = this.data.lines && board(readBoard(text), { size: 44, last: action });
+    const button = pushButton("", `move-${i}`, () => this.#look(i), attributes);
+    button.append(...[picture, h("span", {}, words)].filter(Boolean));
+    return button;
+  }
+
+  /** What a player is called: stones where there are any. */
+  mover(player) {
+    return this.data.lines ? playerName(player) : `player ${player + 1}`;
+  }
+
+  #stepButtons() {
+    const at = LOOP_NAMES.indexOf(this.step);
+    const button = (name, i) =>
+      pushButton(`${i + 1}. ${LOOP_STEPS[name]}`, `step-${name}`, () => this.#go(i - at), {
+        "aria-current": i === at ? "step" : null,
+      });
+    const end = { "aria-disabled": String(at === LOOP_NAMES.length - 1) };
+    return [
+      LOOP_NAMES.map(button),
+      pushButton("Back", "back", () => this.#go(-1), { "aria-disabled": String(at === 0) }),
+      pushButton("Next", "next", () => this.#go(1), { class: "az-button az-primary", ...end }),
+    ];
+  }
+
+  /** The position with the policy that the step is about; at the step `z`, how the game ended. */
+  #picture() {
+    const { lines } = this.data;
+    const { board: text, actions, action } = this.move;
+    if (!lines) return h("pre", { class: "az-loop-text" }, text);
+    if (this.step === "z") return this.#figure(this.#end(), {}, "the end of the game");
+    const { head, shares } = this.#columns().at(this.step === "loss" ? 0 : -1);
+    const heat = Array(text.length).fill(0);
+    actions.forEach((move, i) => (heat[move] = shares[i]));
+    const labels = heat.map((p, cell) => (actions.includes(cell) ? percent(p) : ""));
+    const look = { heat, labels, last: this.reached("move") ? action : null };
+    return this.#figure(readBoard(text), look, `shaded by ${head === "N" ? "N, the visits" : head}`);
+  }
+
+  #figure(cells, look, caption) {
+    const picture = board(cells, { size: 180, line: winningLine(cells, this.data.lines), ...look });
+    return h("figure", { class: "az-figure" }, picture, h("figcaption", {}, caption));
+  }
+
+  /** The board after the last move. */
+  #end() {
+    const { board: text, action, player } = this.lesson.moves[this.lesson.moves.length - 1];
+    const cells = readBoard(text);
+    cells[action] = player === 0 ? 1 : -1;
+    return cells;
+  }
+
+  /** What the step compares, column by column: numbers of the moves, and a value. */
+  #columns() {
+    const { prior, value, visits, found, pi, target, frames } = this.move;
+    const sum = visits.reduce((total, n) => total + n, 0);
+    const shares = visits.map((n) => n / sum);
+    const said = (head, { p, v }) => ({ head, shares: p, value: `v = ${signed(v)}` });
+    const network = said("p", { p: prior, v: value });
+    const search = { head: "N", shares, texts: visits, value: signed(found) };
+    const goal = { head: "\u03c0", shares: pi, value: this.reached("z") ? `z = ${signed(target)}` : "" };
+    const [now, later] = [said("p now", frames[0]), said("p after", frames[this.frame])];
+    if (this.reached("step")) return [now, goal, later];
+    if (this.reached("loss")) return [now, goal];
+    if (this.reached("z")) return [network, goal];
+    return [network, this.reached("search") && search, this.reached("pi") && goal].filter(Boolean);
+  }
+
+  #table() {
+    const columns = this.#columns();
+    const { actions, action } = this.move;
+    const row = (move, i) => {
+      const best = this.reached("move") && move === action;
+      const cells = columns.map(({ head, shares, texts }) => this.#share(head, move, shares[i], texts?.[i]));
+      return h("tr", { class: best ? "az-best" : "" }, h("th", { scope: "row" }, String(move)), cells);
+    };
+    const rows = actions.map(row); // From what the bars showed before, which they are to show next.
+    const heads = ["move", ...columns.map(({ head }) => head)];
+    const values = columns.map(({ value }) => h("td", {}, value));
+    this.#was = Object.fromEntries(
+      columns.flatMap(({ head, shares }) => actions.map((move, i) => [`${head} ${move}`, shares[i]])),
+    );
+    return h(
+      "table",
+      { class: "az-loop-table" },
+      h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, rows),
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "value"), values)),
+    );
+  }
+
+  #share(head, move, share, text) {
+    const width = (p) => `${(100 * p).toFixed(1)}%`;
+    const style = { "--az-was": width(this.#was[`${head} ${move}`] ?? 0), "--az-share": width(share) };
+    const bar = h("i", { class: "az-loop-bar", style, "aria-hidden": "true" });
+    return h("td", { "data-column": head, "data-action": move }, String(text ?? fixed(share, 3)), bar);
+  }
+
+  #slider() {
+    const { counts } = this.lesson;
+    const words = `${counts[this.count]} of ${counts[counts.length - 1]} steps`;
+    const change = (event) => {
+      this.count = Number(event.target.value);
+      this.draw();
+    };
+    const look = { type: "range", min: 0, max: counts.length - 1, value: this.count, "data-focus": "count" };
+    return h(
+      "label",
+      { class: "az-loop-count" },
+      h("span", {}, "steps on this game"),
+      h("input", { ...look, "aria-valuetext": words, on: { input: change } }),
+      h("output", {}, words),
+    );
+  }
+}

@@ -1,0 +1,215 @@
+"""The pictures of a run say what its own settings, parameters and planes say."""
+
+import dataclasses
+import json
+from xml.etree import ElementTree
+
+import flax.linen as nn
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import games, presets, runs
+from azjax.config import OwnNetworkConfig, make_parts
+from azjax.network import MLPConfig, TowerConfig, from_module
+from azjax.viz import about
+from azjax.viz.architecture import count_parameters, layers
+from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
+from nim import NIM
+from run_directories import make_run
+
+CONFIG = presets.smoke(presets.get("default"))
+TIC_TAC_TOE, CONNECT_FOUR = games.make("tic_tac_toe"), games.make("connect_four")
+
+
+def texts(picture):
+    """Every text of a picture: where it starts, and what it says."""
+    root = ElementTree.fromstring(str(picture))
+    return [(e, e.text or "") for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def words(picture):
+    return " ".join(text for _, text in texts(picture))
+
+
+class Own(nn.Module):
+    """A network of one's own, with as many layers as it likes."""
+
+    depth: int = 1
+
+    @nn.compact
+    def __call__(self, planes, train=False):
+        x = planes.reshape(len(planes), -1)
+        for i in range(self.depth):
+            x = nn.relu(nn.Dense(5, name=f"zig{self.depth - i}")(x))
+        return nn.Dense(9, name="answer")(x), nn.tanh(nn.Dense(1, name="worth")(x)[:, 0])
+
+
+def parts_of(network, game=TIC_TAC_TOE):
+    """Parts with a network, and its settings."""
+    if isinstance(network, nn.Module):
+        config = dataclasses.replace(CONFIG, network=OwnNetworkConfig())
+        return make_parts(config, game, from_module(game, network)), config.network
+    return make_parts(dataclasses.replace(CONFIG, network=network), game), network
+
+
+@pytest.mark.parametrize(
+    ("network", "game", "said"),
+    [
+        (MLPConfig(hidden=(7, 5), head_hidden=3), TIC_TAC_TOE, "dense, ReLU → 5"),
+        (MLPConfig(hidden=(4,) * 20, head_hidden=3), TIC_TAC_TOE, "13 more"),
+        (TowerConfig(channels=6, blocks=0), CONNECT_FOUR, "dense → 7 logits"),
+        (TowerConfig(channels=6, blocks=2), CONNECT_FOUR, "residual block 2"),
+        (TowerConfig(channels=6, blocks=12), TIC_TAC_TOE, "12 residual blocks"),
+        (Own(), TIC_TAC_TOE, "kernel [18, 5]"),
+        (Own(depth=20), TIC_TAC_TOE, "15 more zig15 to zig1"),
+    ],
+)
+def test_the_layers_have_all_parameters_between_them(network, game, said):
+    parts, config = parts_of(network, game)
+    trunk, heads = layers(parts, config)
+    params = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
+    whole = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert sum(layer.count or 0 for layer in trunk + heads) == whole
+    assert count_parameters(parts.network) == whole
+    drawn = words(network_picture(parts, config)).replace("\N{NO-BREAK SPACE}", " ")
+    shape = " × ".join(map(str, game.observe(game.init(), parts.network.encoding).shape))
+    assert f"planes {parts.network.encoding}: {shape}" in drawn
+    assert said in drawn
+
+
+def test_layers_of_ones_own_come_in_the_order_in_which_they_are_made():
+    trunk, _ = layers(*parts_of(Own(depth=3)))
+    assert [layer.title for layer in trunk] == ["planes", "zig3", "zig2", "zig1", "answer", "worth"]
+
+
+@pytest.mark.parametrize(
+    ("section", "changed", "said"),
+    [
+        ("selfplay", {"games": 24, "unroll_length": 3}, "24 games at once, 3 moves each: 72 an"),
+        ("search", {"num_simulations": 77}, "Gumbel, 77 simulations"),
+        ("replay", {"capacity": 4096}, "the newest 4,096 positions"),
+        ("learner", {"steps": 1234}, "1,234 steps"),
+        ("learner", {"batch_size": 1600}, "1,600 positions each"),
+        ("learner", {"optimizer": "sgd"}, "sgd, rate up to 0.002"),
+        ("learner", {"ema_decay": 0.75}, "0.75 of the old"),
+        ("learner", {"ema_decay": 0.0}, "none: θ itself plays"),
+    ],
+)
+def test_the_loop_has_the_runs_numbers(section, changed, said):
+    settings = dataclasses.replace(getattr(CONFIG, section), **changed)
+    drawn = words(loop_picture(dataclasses.replace(CONFIG, **{section: settings})))
+    assert said in drawn
+    assert said not in words(loop_picture(CONFIG))
+
+
+@pytest.mark.parametrize(
+    ("game", "encoding", "captions"),
+    [
+        (TIC_TAC_TOE, "relative", ["stones of {mover}, who is to move", "stones of {other}"]),
+        (CONNECT_FOUR, "absolute", ["stones of X", "stones of O", "1: X to move, 0: O to move"]),
+        (NIM, "unary", ["plane 0"]),
+        (NIM, "binary", ["plane 0", "plane 1", "plane 2"]),
+    ],
+)
+@pytest.mark.parametrize("plies", [1, 2])
+def test_the_planes_are_those_that_the_network_gets(game, encoding, captions, plies):
+    state = sample_state(game, plies)
+    planes = np.asarray(game.observe(state, encoding))
+    picture = encoding_picture(game, encoding, state)
+    mover, other = "XO" if plies % 2 == 0 else "OX"
+    said = words(picture)
+    for caption in captions:
+        assert caption.format(mover=mover, other=other) in said
+    shown = [text for _, text in texts(picture) if text in ("0", "1")]
+    expected = [str(int(x)) for x in np.moveaxis(planes, -1, 0).ravel()]
+    assert shown == expected
+
+
+@pytest.mark.parametrize("network", [CONFIG.network, TowerConfig(), Own(depth=9)])
+def test_no_text_leaves_its_picture(network):
+    parts, settings = parts_of(network)
+    pictures = [
+        network_picture(parts, settings),
+        loop_picture(presets.get("paper")),
+        encoding_picture(TIC_TAC_TOE, "absolute", sample_state(TIC_TAC_TOE)),
+    ]
+    for picture in pictures:
+        width = float(picture.element.get("width"))
+        assert width <= 350  # On a phone it is as large as on a screen.
+        for element, text in texts(picture):
+            if element.get("text-anchor") is None:
+                assert float(element.get("x")) + 6 * len(text) <= width, text
+
+
+# The sentence.
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("about") / "run", CONFIG, iterations=(2,))
+
+
+def sentence(run_dir):
+    return about.about(run_dir, azjax.load(run_dir)).element.text
+
+
+def test_a_page_says_what_its_run_was(run_dir):
+    lines = [{"iteration": i, "seconds": 1.0, "games": 500} for i in (1, 2, 3)]
+    path = run_dir / "metrics.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = sentence(run_dir)
+    path.unlink()
+    config, player = runs.read_config(run_dir), azjax.load(run_dir)
+    count = count_parameters(player.parts.network)
+    for part in (
+        "learned tic tac toe",
+        "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
+        f"by Gumbel with {config.search.num_simulations} simulations",
+        f"a multilayer perceptron of 32 ({count:,} parameters), which sees relative planes",
+        "Nothing was proved about it.",
+    ):
+        assert part in said, part
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "Unbeatable: no losing line from either seat."),
+        ({"perfect": True}, "Perfect: optimal in every reachable position."),
+        ({"unbeatable": False}, "Not proved: this player can be beaten."),
+        ({"iterations": 1}, "Nothing was proved about this iteration."),
+        ({"seed": 1}, "Nothing was proved about this iteration."),
+        ({"game": "connect_four"}, "Nothing was proved about this iteration."),
+    ],
+)
+def test_what_was_proved_is_said(run_dir, changed, said):
+    numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
+    content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
+    content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
+    content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
+    path = run_dir / "certificate.json"
+    path.write_text(json.dumps(content | changed))
+    assert sentence(run_dir).endswith(f"planes. {said}")
+    path.unlink()
+
+
+def test_a_damaged_certificate_is_refused(run_dir):
+    path = run_dir / "certificate.json"
+    path.write_text('{"game": "tic_tac_toe"}')
+    with pytest.raises(ValueError, match="certificate.json is damaged: .* makes it anew"):
+        sentence(run_dir)
+    path.unlink()
+
+
+def test_the_three_pictures_stand_side_by_side(run_dir):
+    element = about.pictures(run_dir, azjax.load(run_dir)).element
+    assert [e.text for e in element.iter("figcaption")] == [
+        "The loop",
+        "The network",
+        "The encoding",
+    ]
+    labels = [figure[1].get("aria-label") for figure in element]
+    assert "Self-play: 16 games" in labels[0] and "policy head" in labels[1]
+    assert "relative planes: stones of" in labels[2]
