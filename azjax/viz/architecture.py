@@ -20,13 +20,13 @@ class Layer(NamedTuple):
     Attributes:
       title: its first line.
       lines: the others.
-      count: its parameters, if it is a part of a network.
+      size: its parameters, if it is a part of a network.
       skips: whether what comes in is added to what goes out.
     """
 
     title: str
     lines: tuple[str, ...]
-    count: int | None = None
+    size: int | None = None
     skips: bool = False
 
 
@@ -113,7 +113,7 @@ def _shorten(trunk: list[Layer]) -> list[Layer]:
     if len(trunk) <= _MOST:
         return trunk
     cut = trunk[_MOST - 3 : -2]
-    count = sum(layer.count or 0 for layer in cut)
+    count = sum(layer.size or 0 for layer in cut)
     between = Layer(f"{len(cut)} more", (f"{cut[0].title} to {cut[-1].title}",), count)
     return [*trunk[: _MOST - 3], between, *trunk[-2:]]
 

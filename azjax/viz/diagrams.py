@@ -163,8 +163,8 @@ def _box(layer: Layer, x: float, y: float, width: float, height=None) -> list[El
     parts = [node("rect", place | look), _text(x + 12, y + 20, layer.title, weight=600)]
     for i, line in enumerate(layer.lines, 1):
         parts.append(_text(x + 12, y + 20 + _LINE * i, line))
-    if layer.count is not None:
-        parts.append(_text(x + width - 12, y + 20, f"{layer.count:,}", anchor="end", faint=True))
+    if layer.size is not None:
+        parts.append(_text(x + width - 12, y + 20, f"{layer.size:,}", anchor="end", faint=True))
     if layer.skips:
         middle, right, bottom = x + width / 2, x + width + 12, y + height + 9
         path = f"M{middle:g} {y - 13:g}H{right:g}V{bottom:g}H{middle + 4:g}"

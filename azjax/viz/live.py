@@ -87,13 +87,18 @@ def pack_player(player: Player) -> dict[str, Any]:
     return networks.pack_answers(player.iteration, answers)
 
 
+def knows(game: Game) -> bool:
+    """Whether `js/games.js` has a game's rules."""
+    return game.name in GAMES and game.step is games.make(game.name).step
+
+
 def check_game(game: Game) -> None:
     """Refuses games that `js/games.js` does not know.
 
     Raises:
       ValueError: if the game is another.
     """
-    if game.name not in GAMES or game.step is not games.make(game.name).step:
+    if not knows(game):
         raise ValueError(
             f"this is {game.name}, and a page searches {' and '.join(GAMES)} alone: load a run of "
             "one of these"

@@ -18,6 +18,7 @@ from azjax.search import ROOT, make_search
 from azjax.selfplay import Transition, start_games, unroll
 from azjax.targets import Sample, outcomes
 from azjax.train import Parts
+from azjax.viz.live import knows
 
 _KEY = 0  # Of the game; any other would do.
 _DIGITS = 4
@@ -47,26 +48,26 @@ class Played(NamedTuple):
 
 
 def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
-    """Plays and learns one game with the network before the training, and one with the player's.
+    """Plays and learns one game with the network before the training, and one with the newest.
 
     Returns:
-      For JSON. `settings`: those of the run that the numbers come from. `lines`: null if positions
-      are texts. `lessons`: of the iterations 0 and the player's, see `lesson_data`.
+      For JSON. `settings`: those of the run that the numbers come from. `game`: its name, or null
+      if the page does not know it, and positions are texts. `lessons`: see `lesson_data`, of
+      iteration 0 and that of the newest checkpoint that one can train on.
 
     Raises:
-      checkpoint.CheckpointError: if what training needs of the checkpoint is damaged.
+      checkpoint.CheckpointError: if there is no such checkpoint.
     """
     config, parts = runs.read_config(run_dir), player.parts
     first = jax.jit(lambda key: train.init(parts, key).learner, compiler_options=_ONCE(False))
     learners = {0: first(jax.random.key(config.seed))}
-    if player.iteration:
-        mesh = train.make_mesh(jax.local_devices()[:1])
-        state: Any = checkpoint.restore(run_dir, parts, mesh, step=player.iteration).state
-        learners[player.iteration] = state.learner
+    mesh = train.make_mesh(jax.local_devices()[:1])
+    state: Any = checkpoint.restore(run_dir, parts, mesh).state
+    learners[int(state.iteration)] = state.learner
     kept = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}
     return {
         "settings": {name: dataclasses.asdict(settings) for name, settings in kept.items()},
-        "lines": tic_tac_toe.LINES.tolist() if _is_drawn(parts.game) else None,
+        "game": parts.game.name if knows(parts.game) else None,
         "lessons": [
             {"iteration": iteration} | lesson_data(parts, config.learner, learner)
             for iteration, learner in learners.items()
@@ -164,10 +165,6 @@ def learn(
     return jax.device_get(jax.jit(run, compiler_options=_ONCE(False))(learner, samples))
 
 
-def _is_drawn(game: Game) -> bool:
-    return game.draw is tic_tac_toe.State.draw
-
-
 def _move(game: Game, played: Played, judged: Losses, i: int) -> dict[str, Any]:
     """One move: lists over its legal `actions`; `frames` over the counts of steps."""
     state, transition, sample = jax.tree.map(lambda leaf: leaf[i], played[:3])
@@ -177,7 +174,7 @@ def _move(game: Game, played: Played, judged: Losses, i: int) -> dict[str, Any]:
         for step in range(len(judged["v"]))
     ]
     return {
-        "board": tic_tac_toe.board_text(state) if _is_drawn(game) else game.render(state),
+        "board": tic_tac_toe.board_text(state) if knows(game) else game.render(state),
         "player": int(game.player(state)),
         "actions": legal.tolist(),
         "prior": _round(played.policy[i, legal]),

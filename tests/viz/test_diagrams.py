@@ -71,7 +71,7 @@ def test_the_layers_have_all_parameters_between_them(network, game, said):
     trunk, heads = layers(parts, config)
     params = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
     whole = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert sum(layer.count or 0 for layer in trunk + heads) == whole
+    assert sum(layer.size or 0 for layer in trunk + heads) == whole
     assert count_parameters(parts.network) == whole
     drawn = words(network_picture(parts, config)).replace("\N{NO-BREAK SPACE}", " ")
     shape = " × ".join(map(str, game.observe(game.init(), parts.network.encoding).shape))

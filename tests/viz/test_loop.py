@@ -13,7 +13,7 @@ import azjax
 import misere_pile
 from azjax import checkpoint, presets, runs
 from azjax.config import make_parts
-from azjax.games.tic_tac_toe import LINES, from_board
+from azjax.games.tic_tac_toe import from_board
 from azjax.network import MLPConfig
 from azjax.search import PUCT
 from azjax.targets import Sample, TargetConfig
@@ -181,7 +181,7 @@ def test_the_lessons_are_of_the_start_and_of_the_player(run_dir):
     player = azjax.load(run_dir)
     data = loop_data(run_dir, player)
     assert [lesson["iteration"] for lesson in data["lessons"]] == [0, 3]
-    assert data["lines"] == LINES.tolist()
+    assert data["game"] == "tic_tac_toe"
     assert data["settings"]["learner"] == dataclasses.asdict(runs.read_config(run_dir).learner)
     assert data["settings"].keys() == {"search", "selfplay", "targets", "learner"}
     first, last = ({**lesson, "iteration": 0} for lesson in data["lessons"])
@@ -195,6 +195,8 @@ def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, 
     assert [s.kind for s in explain._loop(options, azjax.load(copy))] == ["loop"]
     shutil.rmtree(runs.checkpoints(copy) / "3" / "state")
     player = azjax.load(copy)  # Who plays needs none of it.
+    assert [lesson["iteration"] for lesson in loop_data(copy, player)["lessons"]] == [0]
+    shutil.rmtree(runs.checkpoints(copy) / "0" / "state")
     with pytest.raises(checkpoint.CheckpointError):
         loop_data(copy, player)
     assert explain._loop(options, player) == []

@@ -1,5 +1,6 @@
 """The lesson in a real browser: every step of it shows the numbers that Python found."""
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -8,12 +9,12 @@ import jax
 import pytest
 
 import misere_pile
-from azjax import presets
+from azjax import games, presets
 from azjax.config import make_parts
-from azjax.games.tic_tac_toe import LINES
+from azjax.search import PUCT
+from azjax.viz.live import live_data
 from azjax.viz.loop import lesson_data
 from azjax.viz.page import Section, write_page
-from azjax.viz.positions import position_table
 
 pytestmark = pytest.mark.slow
 
@@ -23,31 +24,31 @@ RATES = {"learning_rate": 0.02, "warmup_steps": 0, "steps": 6, "l2": 0.01, "valu
 CONFIG = dataclasses.replace(CONFIG, learner=dataclasses.replace(CONFIG.learner, **RATES))
 
 
-def loop_of(game=None):
+def loop_of(game, name=None):
     """What `loop_data` returns, with networks that need no run."""
-    parts, config = make_parts(CONFIG, game), CONFIG
-    names = ("search", "selfplay", "targets", "learner")
+    parts = make_parts(CONFIG, game)
+    sections = ("search", "selfplay", "targets", "learner")
     learners = [parts.learner.init(parts.network.init(jax.random.key(i))) for i in (0, 1)]
     return {
-        "settings": {name: dataclasses.asdict(getattr(config, name)) for name in names},
-        "lines": None if game else LINES.tolist(),
+        "settings": {name: dataclasses.asdict(getattr(CONFIG, name)) for name in sections},
+        "game": name,
         "lessons": [
-            {"iteration": 3 * i} | lesson_data(parts, config.learner, learner)
+            {"iteration": 3 * i} | lesson_data(parts, CONFIG.learner, learner)
             for i, learner in enumerate(learners)
         ],
     }
 
 
 @pytest.fixture(scope="module")
-def data():
-    return loop_of()
+def data(tic_tac_toe):
+    return loop_of(tic_tac_toe, "tic_tac_toe")
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory, data, solution):
+def path(tmp_path_factory, data, tic_tac_toe):
     sections = [
         Section("How it learned", kind="loop", data=data),
-        Section("Planes", kind="encoding", data={"positions": position_table(solution)}),
+        Section("Planes", kind="encoding", data=live_data(tic_tac_toe, PUCT())),
     ]
     return write_page(tmp_path_factory.mktemp("loop") / "page.html", "Loop", sections)
 
@@ -214,7 +215,7 @@ def test_a_move_is_chosen_for_the_whole_page(page, lesson, data):
     board = data["lessons"][1]["moves"][2]["board"]
     press(lesson, "move-2")
     assert viewer.get_attribute("data-board") == board
-    assert page.url.endswith(f"#board={board}")
+    page.wait_for_url(f"**#board={board}")
     address = page.url
     page.goto("about:blank")
     page.goto(address)
@@ -237,21 +238,47 @@ def test_the_game_ends_as_z_says(lesson, data):
     assert final.locator(".az-line").count() == (z != 0)
 
 
-def test_a_game_without_boards_is_read(browser, tmp_path, errors):
-    data = loop_of(misere_pile.make())
+@contextlib.contextmanager
+def opened(browser, errors, folder, data):
+    """The page of another game."""
     sections = [Section("How it learned", kind="loop", data=data)]
-    path = write_page(tmp_path / "page.html", "Loop", sections)
     page = browser.new_page()
     found = errors(page)
-    page.goto(path.as_uri())
-    root = page.locator(".az-component[data-kind=loop]")
-    for step in STEPS:
-        press(root, f"step-{step}")
-        assert root.locator("pre").inner_text() == "....."
-    press(root, "move-1")
-    assert root.locator("pre").inner_text() == data["lessons"][1]["moves"][1]["board"]
-    assert "#" not in page.url and found == []
+    page.goto(write_page(folder / "page.html", "Loop", sections).as_uri())
+    yield page, page.locator(".az-component[data-kind=loop]")
+    assert found == []
     page.close()
+
+
+def test_a_game_that_the_page_does_not_know_is_read(browser, tmp_path, errors):
+    data = loop_of(misere_pile.make())
+    moves = data["lessons"][1]["moves"]
+    with opened(browser, errors, tmp_path, data) as (page, root):
+        for step in STEPS:
+            press(root, f"step-{step}")
+            assert root.locator("pre").inner_text() == "....."
+        press(root, "move-1")
+        assert root.locator("pre").inner_text() == moves[1]["board"]
+        assert f"player {moves[1]['player'] + 1}" in root.locator(
+            "[aria-current=true]"
+        ).get_attribute("aria-label")
+        assert "#" not in page.url
+
+
+def test_stones_of_connect_four_fall(browser, tmp_path, errors):
+    data = loop_of(games.make("connect_four"), "connect_four")
+    with opened(browser, errors, tmp_path, data) as (page, root):
+        for step in STEPS:
+            press(root, f"step-{step}")
+        move = data["lessons"][1]["moves"][0]
+        heat = root.locator(".az-figure .az-heat").evaluate_all(
+            "all => all.map(e => [+e.getAttribute('x'), +e.getAttribute('y')])"
+        )
+        assert heat == [[30 * column, 150] for column in move["actions"]]
+        press(root, "move-4")
+        board = data["lessons"][1]["moves"][4]["board"]
+        assert root.locator(".az-figure [data-board]").get_attribute("data-board") == board
+        page.wait_for_url(f"**#board={board}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,5 +1,6 @@
-import { board, readBoard, winningLine } from "./board.js";
+import { board, readBoard } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
+import { GAMES } from "./games.js";
 import { loopSentence, loopTerms } from "./lesson.js";
 import { playerName } from "./words.js";
 
@@ -14,9 +15,10 @@ const LOOP_STEPS = {
   after: "After",
 };
 const LOOP_NAMES = Object.keys(LOOP_STEPS);
+const LOOP_MOST_BOARDS = 9; // Longer games are lists of numbers.
 
 /** One game of self-play, and what the network learns of each of its positions, step by step. */
-export function loop(root, data, source, place) {
+export function loop(root, data, place) {
   const view = new LoopView(root, data, place);
   place.follow(() => view.follow(place.get("board")));
 }
@@ -27,6 +29,7 @@ class LoopView {
   constructor(root, data, place) {
     const newest = data.lessons.length - 1;
     Object.assign(this, { root, data, place, lesson: data.lessons[newest], at: 0, step: "position" });
+    this.rules = GAMES[data.game] ?? null; // Games unknown to the page are told in texts.
     this.count = this.lesson.counts.length - 1;
     this.choice = h("div", { class: "az-group", role: "group", "aria-label": "which network" });
     this.game = h("div", { class: "az-loop-game", role: "group", "aria-label": "the game, move by move" });
@@ -54,7 +57,7 @@ class LoopView {
 
   /** Goes to the move of the game that is made on a board, if there is one. */
   follow(text) {
-    const found = this.data.lines ? this.lesson.moves.findIndex((move) => move.board === text) : -1;
+    const found = this.rules ? this.lesson.moves.findIndex((move) => move.board === text) : -1;
     if (found >= 0) this.at = found;
     this.draw();
   }
@@ -62,7 +65,7 @@ class LoopView {
   #look(at) {
     if (at < 0 || at >= this.lesson.moves.length) return;
     this.at = at;
-    if (this.data.lines) this.place.set({ board: this.move.board });
+    if (this.rules) this.place.set({ board: this.move.board });
     this.draw();
   }
 
@@ -105,13 +108,14 @@ class LoopView {
   #moveButton(i) {
     const { board: text, action, player } = this.lesson.moves[i];
     const who = this.mover(player);
-    const words = this.data.lines ? `${i + 1}. ${who}: ${action}` : `${i + 1}: ${action}`;
+    const words = this.rules ? `${i + 1}. ${who}: ${action}` : `${i + 1}: ${action}`;
     const attributes = {
       class: "az-button az-loop-move",
       "aria-current": i === this.at ? "true" : null,
       "aria-label": `move ${words}, ${who}`,
     };
-    const picture = this.data.lines && board(readBoard(text), { size: 44, last: action });
+    const small = this.rules?.maxPlies <= LOOP_MOST_BOARDS;
+    const picture = small && this.#board(readBoard(text), { size: 44, last: action });
     const button = pushButton("", `move-${i}`, () => this.#look(i), attributes);
     button.append(...[picture, h("span", {}, words)].filter(Boolean));
     return button;
@@ -119,7 +123,12 @@ class LoopView {
 
   /** What a player is called: stones where there are any. */
   mover(player) {
-    return this.data.lines ? playerName(player) : `player ${player + 1}`;
+    return this.rules ? playerName(player) : `player ${player + 1}`;
+  }
+
+  #board(cells, look) {
+    const { rows, columns, at } = this.rules;
+    return board(cells, { shape: [rows, columns], line: at(cells).line, ...look });
   }
 
   #stepButtons() {
@@ -138,29 +147,30 @@ class LoopView {
 
   /** The position with the policy that the step is about; at the step `z`, how the game ended. */
   #picture() {
-    const { lines } = this.data;
     const { board: text, actions, action } = this.move;
-    if (!lines) return h("pre", { class: "az-loop-text" }, text);
+    if (!this.rules) return h("pre", { class: "az-loop-text" }, text);
     if (this.step === "z") return this.#figure(this.#end(), {}, "the end of the game");
+    const cells = readBoard(text);
     const { head, shares } = this.#columns().at(this.step === "loss" ? 0 : -1);
-    const heat = Array(text.length).fill(0);
-    actions.forEach((move, i) => (heat[move] = shares[i]));
-    const labels = heat.map((p, cell) => (actions.includes(cell) ? percent(p) : ""));
-    const look = { heat, labels, last: this.reached("move") ? action : null };
-    return this.#figure(readBoard(text), look, `shaded by ${head === "N" ? "N, the visits" : head}`);
+    const [heat, labels] = [cells.map(() => 0), cells.map(() => "")];
+    actions.forEach((move, i) => {
+      const cell = this.rules.cell(cells, move);
+      heat[cell] = shares[i];
+      labels[cell] = percent(shares[i]);
+    });
+    const last = this.reached("move") ? this.rules.cell(cells, action) : null;
+    return this.#figure(cells, { heat, labels, last }, `shaded by ${head === "N" ? "N, the visits" : head}`);
   }
 
   #figure(cells, look, caption) {
-    const picture = board(cells, { size: 180, line: winningLine(cells, this.data.lines), ...look });
+    const picture = this.#board(cells, { size: this.rules.columns > 3 ? 320 : 180, ...look });
     return h("figure", { class: "az-figure" }, picture, h("figcaption", {}, caption));
   }
 
   /** The board after the last move. */
   #end() {
-    const { board: text, action, player } = this.lesson.moves[this.lesson.moves.length - 1];
-    const cells = readBoard(text);
-    cells[action] = player === 0 ? 1 : -1;
-    return cells;
+    const { board: text, action } = this.lesson.moves[this.lesson.moves.length - 1];
+    return this.rules.step(this.rules.at(readBoard(text)), action).board;
   }
 
   /** What the step compares, column by column: numbers of the moves, and a value. */
