@@ -42,7 +42,8 @@ def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution):
         networks.save_answers(run_dir, iteration, other)
     (run_dir / "answers" / "000001.npz").write_bytes(b"cut")
     assert explain_in(tmp_path, run_dir) == 0
-    (data,) = data_of(tmp_path / "explain.html")
+    data, taught = data_of(tmp_path / "explain.html")
+    assert [lesson["iteration"] for lesson in taught["lessons"]] == [0, 12]
     iterations = [network["iteration"] for network in data["networks"]]
     assert iterations[0] == 0 and iterations[-2:] == [11, 12] and 1 not in iterations
     assert len(iterations) <= 8
@@ -54,7 +55,10 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     config = dataclasses.replace(CONFIG, game="connect_four")
     run_dir = make_run(tmp_path / "run", config, iterations=(0, 2, 5))
     assert explain_in(tmp_path, run_dir) == 0
-    (data,) = data_of(tmp_path / "explain.html")
+    page = (tmp_path / "explain.html").read_text()
+    assert page.index("AlphaZero learned connect four") < page.index("A search, phase by phase")
+    data, taught = data_of(tmp_path / "explain.html")
+    assert taught["game"] == "connect_four"
     assert [network["iteration"] for network in data["networks"]] == [0, 2, 5]
     assert data["networks"][1] == pack_player(azjax.load(run_dir, 2))
     assert data["settings"]["evaluator"] == "network" and "positions" not in data

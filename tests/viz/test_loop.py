@@ -11,7 +11,7 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import checkpoint, presets, runs
+from azjax import checkpoint, presets, runs, train
 from azjax.config import make_parts
 from azjax.games.tic_tac_toe import from_board
 from azjax.network import MLPConfig
@@ -173,19 +173,26 @@ def test_a_game_without_a_picture_is_told_in_its_own_words():
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
+    """A run whose network of iteration 3 is another than its seed makes."""
     config = small("default", steps=2)
-    return make_run(tmp_path_factory.mktemp("taught") / "run", config, iterations=(0, 3))
+    run_dir = make_run(tmp_path_factory.mktemp("taught") / "run", config)
+    parts = make_parts(config)
+    mesh = train.make_mesh(jax.devices()[:1])
+    state = train.make_state(parts, jax.random.key(5), mesh)
+    checkpoint.save(run_dir, state.replace(iteration=state.iteration + 3), 0.0)
+    return run_dir
 
 
-def test_the_lessons_are_of_the_start_and_of_the_player(run_dir):
-    player = azjax.load(run_dir)
+def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
+    player, config = azjax.load(run_dir), runs.read_config(run_dir)
     data = loop_data(run_dir, player)
-    assert [lesson["iteration"] for lesson in data["lessons"]] == [0, 3]
     assert data["game"] == "tic_tac_toe"
-    assert data["settings"]["learner"] == dataclasses.asdict(runs.read_config(run_dir).learner)
+    assert data["settings"]["learner"] == dataclasses.asdict(config.learner)
     assert data["settings"].keys() == {"search", "selfplay", "targets", "learner"}
-    first, last = ({**lesson, "iteration": 0} for lesson in data["lessons"])
-    assert first == last  # The run never learned: what its seed makes is what it saved.
+    for lesson, (iteration, seed) in zip(data["lessons"], ((0, 0), (3, 5)), strict=True):
+        learner = train.init(player.parts, jax.random.key(seed)).learner
+        known = lesson_data(player.parts, config.learner, learner)
+        assert lesson == {"iteration": iteration} | known
 
 
 def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, capsys):
