@@ -37,8 +37,10 @@ CONFIGS = {
 }
 
 
-def start(parts, seed=0):
-    return parts.learner.init(parts.network.init(jax.random.key(seed)))
+def start(parts):
+    """A learner whose average, which plays, is another network than the one that learns."""
+    variables, average = (parts.network.init(jax.random.key(seed)) for seed in (1, 2))
+    return parts.learner.init(variables)._replace(ema_params=average)
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
