@@ -154,10 +154,10 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: oracle.Solution) -> 
     ]
 
 
-def _loop(options: Options, player: Player) -> list[page.Section]:
+def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """A game of self-play and what is learned of it, if the run can be trained on."""
     try:
-        data = loop.loop_data(options.run_dir, player)
+        data = loop.loop_data(run_dir, player)
     except checkpoint.CheckpointError as error:
         console.note(f"without how it learned: {error}")
         return []

@@ -200,14 +200,13 @@ def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
 def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, capsys):
     copy = tmp_path / "run"
     shutil.copytree(run_dir, copy)
-    options = explain.Options(copy)
-    assert [s.kind for s in explain._loop(options, azjax.load(copy))] == ["loop"]
+    assert [s.kind for s in explain._loop(copy, azjax.load(copy))] == ["loop"]
     shutil.rmtree(runs.checkpoints(copy) / "3" / "state")
     player = azjax.load(copy)  # Who plays needs none of it.
     assert [lesson["iteration"] for lesson in loop_data(copy, player)["lessons"]] == [0]
     shutil.rmtree(runs.checkpoints(copy) / "0" / "state")
     with pytest.raises(checkpoint.CheckpointError):
         loop_data(copy, player)
-    assert explain._loop(options, player) == []
+    assert explain._loop(copy, player) == []
     said = capsys.readouterr().err
     assert said.startswith("without how it learned: ") and "state" in said
