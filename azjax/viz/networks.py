@@ -98,22 +98,15 @@ def pack_weights(player: Player) -> dict[str, Any]:
     if isinstance(module := getattr(infer, "__self__", None), MLP):
         params = params["params"]
         about = {"kind": "mlp", "shared": [f"Dense_{i}" for i in range(len(module.hidden))]}
-    elif _is_plain_tower(infer, params):
+    elif getattr(infer, "func", None) is infer_tower and infer.args[0] is FORMS["xla"]:
         about = {"kind": "tower", "blocks": infer.args[1]}
     else:
         raise ValueError(
-            "a page computes perceptrons, and towers with network.norm batch or none and "
-            "network.convolution auto, and this network is another: train one of these"
+            "a page computes perceptrons and towers whose convolutions are XLA's own, and this "
+            "network is another: train one of these"
         )
     layers = {
         name: {part: pack(layer[part], "<f4") for part in ("kernel", "bias")}
         for name, layer in params.items()
     }
     return {"iteration": player.iteration, "encoding": network.encoding, "layers": layers} | about
-
-
-def _is_plain_tower(infer: Any, params: Any) -> bool:
-    """Whether a network is a tower of nothing but convolutions, in no special form."""
-    if getattr(infer, "func", None) is not infer_tower:
-        return False
-    return infer.args[0] is FORMS["xla"] and not params["stem"]["norm"]

@@ -27,6 +27,12 @@ def measure(options: Options) -> dict:
     count = jax.device_count()
     machine = f"{launch.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
     machine += f", {count} device{'s' if count > 1 else ''}"
+    for number in options.shared():
+        if number % count:
+            raise ValueError(
+                f"{number} games or shards cannot be dealt out to {count} devices alike: use "
+                f"multiples of {count}"
+            )
     print(f"{machine}; jax {jax.__version__}, python {platform.python_version()}")
     results = {name: _RUN[name](options) for name in options.measures}
     return {"machine": machine, "devices": count, "versions": certificates.versions()} | results

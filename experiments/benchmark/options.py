@@ -6,7 +6,7 @@ import pathlib
 
 from azjax import presets
 from azjax.network import DEEPEST, WIDEST
-from azjax.settings import MOST_SIMULATIONS, check_range
+from azjax.settings import MOST, MOST_SIMULATIONS, check_range
 
 _DEFAULT = presets.get("default")
 
@@ -58,8 +58,10 @@ class Options:
         check_range("--", self, "channels", 1, WIDEST)
         check_range("--", self, "blocks", 0, DEEPEST)
         for name in ("batch_sizes", "train_games"):
-            if min(getattr(self, name), default=0) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} needs numbers of games from 1 on")
+            given = getattr(self, name)
+            if not given or not all(1 <= games <= MOST for games in given):
+                flag = f"--{name.replace('_', '-')} is {' '.join(map(str, given)) or 'empty'}"
+                raise ValueError(f"{flag}: use numbers of games, each 1 to {MOST}")
         if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
             raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
 

@@ -39,7 +39,7 @@ PROGRAMS = {
     "train": (Plan, {}),
     "arena": (arena.Options, {"players": ("random", "uct")}),
     "play": (play.Options, {}),
-    "verify": (verify.Options, {"run_dir": "run"}),
+    "verify": (verify.Options, {}),
     "lecture": (lecture.Options, {"out": "out"}),
     "benchmark": (benchmark.Options, {"verification": True}),
 }

@@ -158,12 +158,12 @@ print(jax.device_count())
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--batch", "--batch-sizes", "9"], f"should be divisible by {COUNT}"),
+        (["--batch", "--batch-sizes", "9"], f"use multiples of {COUNT}"),
         (["--games", "0"], "--games is 0: use 1 or more"),
         (["--verification", "--out", "."], "--out is ., which is a folder"),
         (["--verification", "--out", "nowhere/x.json"], "there is no folder nowhere"),
         (["--time-to-perfect", "--train-games", "12"], "selfplay.games is 12"),
-        (["--batch", "--batch-sizes"], "--batch-sizes needs numbers of games from 1 on"),
+        (["--batch", "--batch-sizes"], "--batch-sizes is empty: use numbers of games"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_sentence(flags, said, capsys):

@@ -108,9 +108,9 @@ def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
         assert runs.iterations("run") == [1, 2]
 
 
-def test_only_tic_tac_toe_is_explained(inside, capfd):
+def test_only_games_that_a_page_knows_are_explained(inside, capfd):
     assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 2
-    assert "this player plays misere_pile" in said(capfd)
+    assert "this is misere_pile, and a page searches" in said(capfd)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -13,7 +13,8 @@ from azjax import games, presets
 from azjax.config import make_parts
 from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import random_action
-from azjax.network import TowerConfig
+from azjax.modules import MLP
+from azjax.network import TowerConfig, from_module
 from azjax.openings import random_openings
 from azjax.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
@@ -219,9 +220,10 @@ def test_the_page_computes_what_the_networks_of_a_large_game_say(module, large):
 
 def test_a_network_that_no_page_can_compute_is_refused():
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    config = dataclasses.replace(config, network=TowerConfig(channels=4, blocks=1, norm="layer"))
-    with pytest.raises(ValueError, match="towers with network.norm batch or none"):
-        networks.pack_weights(make_players(make_parts(config))[0])
+    parts = make_parts(config)
+    own = from_module(parts.game, MLP((4,), 4, 7))
+    with pytest.raises(ValueError, match="and this network is another: train one of these"):
+        networks.pack_weights(make_players(parts._replace(network=own))[0])
 
 
 def test_random_numbers_are_those_of_jax(module):

@@ -15,7 +15,6 @@ from azjax.viz import atlas as atlases
 from azjax.viz.games import Move, games_table
 from azjax.viz.pictures import draw_state, draw_text
 from azjax.viz.tree import BOARD, draw_tree, graphviz
-from experiments.board import policy_grid
 from nim import NIM
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -78,19 +77,6 @@ def test_a_game_without_pictures_as_a_table():
     table = games_table(NIM, [moves])
     shown = [e.text for e in table.element.iter("text")]
     assert shown == ["|" * 7, "|" * 4, "|" * 3]
-
-
-def test_a_policy_is_laid_out_without_the_fields_of_a_state():
-    """In a line, or like the board where its cells are the moves."""
-    state = NIM.step(NIM.step(NIM.init(), 2)[0], 1)[0]
-    assert [row.split() for row in policy_grid(NIM, state, np.array([0.25, 0.75, 0]))] == [
-        ["0", "1", "2"],
-        ["25%", "75%", "-"],
-    ]
-    square = NIM._replace(board_shape=(1, 3))
-    assert [row.split() for row in policy_grid(square, state, np.array([0.25, 0.75, 0]))] == [
-        ["25%", "75%", "-"]
-    ]
 
 
 @pytest.mark.slow
