@@ -51,6 +51,7 @@ def explain(options: Options) -> int:
         data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
     sections = [
         about.about(run_dir, player),
+        *_tour(player, data),
         page.Section(
             "A search, phase by phase",
             "What AlphaZero does before a move: the search itself, made here, from any position.",
@@ -78,6 +79,14 @@ def explain(options: Options) -> int:
     path = page.write_page(options.out, f"azjax: {name}", sections)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
     return 0
+
+
+def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
+    """The way from random games to AlphaZero's search, told of one position of tic-tac-toe."""
+    if player.game.name != "tic_tac_toe":
+        return []
+    intro = "From random games to AlphaZero, in ten steps; the search below shows each of them."
+    return [page.Section("A tour", intro, kind="tour", data=data)]
 
 
 def _small_sections(

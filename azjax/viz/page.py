@@ -17,21 +17,10 @@ from azjax.files import replacing
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
     *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
-    *(
-        "proof",
-        "blunders",
-        "training",
-        "formula",
-        "detail",
-        "layout",
-        "camera",
-        "cards",
-        "tree",
-        "settings",
-    ),
-    *("compare", "explorer", "lesson", "loop", "main"),
+    *("proof", "blunders", "training", "formula", "detail", "layout", "camera", "cards", "tree"),
+    *("settings", "compare", "explorer", "steps", "tour", "lesson", "loop", "main"),
 )
-_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop")
+_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop", "tour")
 
 
 class Section(NamedTuple):
@@ -41,7 +30,7 @@ class Section(NamedTuple):
       title: its heading.
       intro: what to know before looking at it, one or two sentences.
       kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
-        `compare`, `proof`, `training`, `atlas` or `loop`.
+        `compare`, `proof`, `training`, `tour`, `atlas` or `loop`.
       data: what that component shows, for JSON.
       element: content without a component, as an element tree.
     """

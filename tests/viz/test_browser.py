@@ -758,3 +758,37 @@ def test_two_searches_of_one_position_are_judged_by_the_truth(page, tic_tac_toe,
         (~solution.optimal[row_of(solution, state.board), 1:][visits == visits.max()]).sum()
     )
     assert f"Of those that tie {wrong} would not keep it." in said.inner_text()
+
+
+# The tour.
+
+
+def test_the_tour_asks_before_it_answers_and_tells_what_the_search_did(page):
+    section, searched = component(page, "tour"), component(page, "explorer")
+    last = searched.locator(".az-slider")
+    told = []
+    for step in range(10):
+        assert section.get_attribute("data-step") == str(step)
+        assert section.locator(".az-tour-right").count() == 0  # It asks first.
+        press(section, "tour-next")
+        assert section.locator(".az-tour-right").count() > 0
+        said = section.locator(".az-tour-said").inner_text()
+        if plays := re.search(r"It plays (\d), with (\d+) of (\d+) visits", said):
+            status = searched.locator(".az-status").inner_text()
+            assert moment(searched)[0] == int(last.get_attribute("max")) == 3 * int(plays[3])
+            assert f"{plays[1]} is played" in status or f"move {plays[1]} has the most" in status
+            told.append(plays[1])
+        assert section.locator("[data-button=tour-next]").is_disabled() == (step == 9)
+        if step < 9:
+            press(section, "tour-next")
+    assert len(told) == 5 and told[1] == "4"  # With 1,000 simulations it finds the only move.
+
+
+def test_a_reader_s_answer_is_judged(page):
+    section = component(page, "tour")
+    press(section, "option-1")
+    assert section.locator(".az-tour-said").inner_text().startswith("Not quite. The centre.")
+    press(section, "tour-next")
+    press(section, "tour-back")
+    press(section, "option-4")
+    assert section.locator(".az-tour-said").inner_text().startswith("Right. The centre.")

@@ -49,7 +49,7 @@ class Panel {
   #outcome() {
     const { bench, table } = this;
     const { search, game, position } = bench;
-    const { N } = search.stats(0, search.length);
+    const { N, Q } = search.stats(0, search.length);
     const { actions } = search.nodes[0];
     const total = N.reduce((sum, n) => sum + n, 0);
     const shares = Array(position.board.length).fill(0);
@@ -62,18 +62,18 @@ class Panel {
     };
     return [
       board(position.board, look),
-      h("p", { class: "az-compare-said", "data-action": search.action, "data-visits": N.join(",") }, this.#words(search, actions, N)),
+      h("p", { class: "az-compare-said", "data-action": search.action, "data-visits": N.join(",") }, this.#words(search, actions, N, Q)),
     ];
   }
 
-  #words(search, actions, N) {
+  #words(search, actions, N, Q) {
     const { game, position } = this.bench;
     const most = Math.max(...N);
     const tied = actions.filter((_, i) => N[i] === most);
-    const chosen = N[actions.indexOf(search.action)];
+    const at = actions.indexOf(search.action);
     const visits = tied.length > 1 ? `${tied.length} moves tie with ${most} visits (${listWords(tied.map(String))})` : `move ${tied[0]} has the most visits (${most})`;
-    const plays = `plays ${search.action}${chosen < most ? `, with ${chosen}` : ""}`;
-    const expects = `expects ${signed(search.value)} for ${playerName(position.player)}`;
+    const plays = `plays ${search.action}${N[at] < most ? `, with ${N[at]}` : ""}`;
+    const expects = `expects ${signed(Q[at])} of it for ${playerName(position.player)}`;
     const said = `It ${plays}, and ${expects}; ${visits}.`;
     return this.table ? [said, " ", this.#verdict(game.step(position, search.action), tied)] : said;
   }

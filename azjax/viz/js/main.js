@@ -7,11 +7,12 @@ import { encoding } from "./encoding.js";
 import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
+import { tour } from "./tour.js";
 import { training } from "./training.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, training };
+const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, tour, training };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],
