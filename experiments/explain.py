@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from azjax import checkpoint, oracle, runs
+from azjax import checkpoint, runs
 from azjax.drawing import check_folder
 from azjax.player import Player
-from azjax.viz import about, atlas, loop, networks, page
+from azjax.viz import about, atlas, film, loop, networks, page
 from azjax.viz.live import live_data, pack_player, quiet, solve
 from experiments import console, own
 
@@ -43,14 +43,14 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = own.open_run(options.typed)
-    name = f"{run_dir.resolve().name}, iteration {player.iteration}"
     packed = _pack_networks(run_dir, options.typed, player)
     data = live_data(player.game, quiet(player.parts.search), packed)
     data["starts"] = []
     if player.game.name == "tic_tac_toe":
         data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
+    seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
-        about.about(run_dir, player),
+        about.about(run_dir, player, seen and film.film(*seen)),
         *_tour(player, data),
         page.Section(
             "A search, phase by phase",
@@ -72,11 +72,13 @@ def explain(options: Options) -> int:
             kind="training",
             data=data,
         ),
-        *(_small_sections(run_dir, player, data) if player.game.enumerable else []),
+        *(_small_sections(data) if player.game.enumerable else []),
+        *([_atlas(player, *seen)] if seen else []),
         about.pictures(run_dir, player),
         *_loop(run_dir, player),
     ]
-    path = page.write_page(options.out, f"azjax: {name}", sections)
+    title = f"How AlphaZero learned {about.title(player.game)}"
+    path = page.write_page(options.out, title, sections)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
     return 0
 
@@ -89,9 +91,7 @@ def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
     return [page.Section("A tour", intro, kind="tour", data=data)]
 
 
-def _small_sections(
-    run_dir: pathlib.Path, player: Player, data: dict[str, Any]
-) -> list[page.Section]:
+def _small_sections(data: dict[str, Any]) -> list[page.Section]:
     """What a page shows of a game whose positions it knows all."""
     return [
         page.Section(
@@ -112,7 +112,6 @@ def _small_sections(
             kind="proof",
             data=data,
         ),
-        *_atlas(run_dir, player, solve(player.game)),
     ]
 
 
@@ -145,22 +144,28 @@ def _cells(text: str) -> tuple[int, ...]:
     return tuple({"X": 1, "O": -1, ".": 0}[mark] for mark in text.replace(" ", ""))
 
 
-def _atlas(run_dir: pathlib.Path, player: Player, solution: oracle.Solution) -> list[page.Section]:
-    """The whole game over the iterations, if the training left portraits."""
+def _portraits(
+    run_dir: pathlib.Path, player: Player
+) -> tuple[atlas.Atlas, np.ndarray, atlas.Portrait] | None:
+    """The places of all positions, and what the training left of them; None if it left nothing."""
     try:
-        iterations, portraits = atlas.load_portraits(run_dir)
+        return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_portraits(run_dir)
     except ValueError as error:
         console.note(f"without the picture of all positions: {error}")
-        return []
-    places = atlas.make_atlas(player.game, solution)
-    return [
-        page.Section(
-            "All positions, over the training",
-            "Every position of the game up to symmetry, ply by ply from top to bottom.",
-            kind="atlas",
-            data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
-        )
-    ]
+        return None
+
+
+def _atlas(
+    player: Player, places: atlas.Atlas, iterations: np.ndarray, portraits: atlas.Portrait
+) -> page.Section:
+    """The whole game over the iterations."""
+    solution = solve(player.game)
+    return page.Section(
+        "All positions, over the training",
+        "Every position of the game up to symmetry, ply by ply from top to bottom.",
+        kind="atlas",
+        data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
+    )
 
 
 def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:

@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 from azjax import oracle
+from azjax.drawing import check_folder
 from azjax.viz import atlas, film, report
 from experiments import console, own
 
@@ -19,21 +20,22 @@ class Options:
     """Writes a run's report.html: proof, curves, every position, first moves and games."""
 
     film: pathlib.Path | None = None
-    """Draw a film strip of the whole game over the iterations, too: a name that ends in .svg
-    or .png."""
+    """Draw a film of the whole game over the iterations, too: a name that ends in .svg."""
     typed: own.Option = own.NOTHING
 
 
 def write(options: Options) -> int:
     """Writes what was asked for and says where it is."""
     if options.film:
-        film.check_film(options.film)
+        if options.film.suffix.lower() != ".svg":
+            raise ValueError(f"{options.film} is no SVG: give a name that ends in .svg")
+        check_folder(options.film)
     run_dir, player = own.open_run(options.typed)
     solution = oracle.solve(player.game) if player.game.enumerable or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
-        film.film_strip(places, *atlas.load_portraits(run_dir), options.film)
-        print(f"film strip: {options.film}")
+        film.film(places, *atlas.load_portraits(run_dir)).save(options.film)
+        print(f"film: {options.film}")
     print(f"report: {report.write_report(run_dir, player, solution)}")
     return 0
 

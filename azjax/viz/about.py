@@ -9,6 +9,7 @@ from azjax.certificate import describe
 from azjax.config import Config
 from azjax.drawing import Drawing, node
 from azjax.files import Path
+from azjax.game import Game
 from azjax.network import MLPConfig, TowerConfig
 from azjax.player import Player
 from azjax.viz.architecture import count_parameters
@@ -16,8 +17,13 @@ from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, 
 from azjax.viz.page import Section
 
 
-def about(run_dir: Path, player: Player) -> Section:
+def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
     """Says what a page explains: the run, its network, and whether it was proved.
+
+    Args:
+      run_dir: the run.
+      player: its player.
+      picture: to show below, such as its film.
 
     Raises:
       ValueError: if what is in the run directory is damaged.
@@ -29,13 +35,22 @@ def about(run_dir: Path, player: Player) -> Section:
     moves = made * played.games * played.unroll_length
     finished = f"{_many(games, 'game')} and " if games else ""
     sentence = (
-        f"This page shows how AlphaZero learned {player.game.name.replace('_', ' ')} from games "
-        f"against itself alone, in {_many(made, 'iteration')} of {finished}"
+        f"This page shows how AlphaZero learned {title(player.game)} from games against itself "
+        f"alone, in {_many(made, 'iteration')} of {finished}"
         f"{_many(moves, 'move')}, each found by {type(search).__name__} with "
         f"{_many(search.num_simulations, 'simulation')} over {_network(player, config)}, which "
-        f"sees {player.parts.network.encoding} planes. {_proof(path, player, config)}"
+        f"sees {player.parts.network.encoding} planes. {_proof(path, player, config)} "
+        f"Its run directory is {path.resolve().name}."
     )
-    return Section("What this is", element=node("p", {"class": "az-about"}, sentence))
+    shown = [node("div", {"class": "az-scroll"}, picture.element)] if picture else []
+    said = node("p", {"class": "az-about"}, sentence)
+    return Section("What this is", element=node("div", None, said, *shown))
+
+
+def title(game: Game) -> str:
+    """How a game is called on pages."""
+    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four"}
+    return known.get(game.name, game.name.replace("_", " "))
 
 
 def _network(player: Player, config: Config) -> str:

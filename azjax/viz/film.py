@@ -1,147 +1,156 @@
-"""A film strip: the whole game in one picture for a few iterations of a run."""
+"""A film of a run: the whole game in one picture that moves, one frame an iteration.
 
-import importlib.util
-import os
-import pathlib
+The picture is an SVG with an animation of its own, for pages, READMEs and slides. It follows the
+theme of whoever shows it, and for readers who prefer stillness it is its last frame.
+"""
+
 from typing import Any
 
 import numpy as np
 
-from azjax.drawing import check_folder
+from azjax.drawing import Drawing, canvas, node
 from azjax.viz.atlas import Atlas, Portrait, check_atlas, choose_frames
 
-# In points, from the top left; one drawing unit of the picture is one point.
-_WIDTH, _MARGIN, _HEAD = 960, 40, 74
-_PITCH, _COLUMNS = 6, 4
-_PAPER, _INK, _QUIET = "#fdfdfc", "#24292f", "#6e7781"
-_OVER, _OPTIMAL = "#dcdfe3", "#5b9fc0"
-_BLUNDERS = ("#f2a56f", "#e3772b", "#d55e00")  # Some members, half or more, all of them.
-_DOT, _LARGE_DOT = 3.8, 5.4  # Diameters.
+_WIDTH, _PITCH, _LEFT, _TOP = 760, 13, 46, 26
+_SECONDS, _HOLD = 1.0, 4  # Of a frame; frames that the last one stays for.
+_STYLE = """
+.az-film:root { color-scheme: light dark }
+.az-film-paper { fill: light-dark(#fdfdfc, #16191d) }
+.az-film text { fill: light-dark(#24292f, #e6e8eb) }
+.az-film .az-film-quiet { fill: light-dark(#59616b, #a3abb5) }
+.az-film path { fill: none; stroke-linecap: round }
+.az-film-over { stroke: light-dark(#dcdfe3, #3a414a); stroke-width: 8 }
+.az-film-ok { stroke: light-dark(#5b9fc0, #3f7f9f); stroke-width: 8 }
+.az-film-some { stroke: light-dark(#f2a56f, #8a5a35); stroke-width: 11 }
+.az-film-half { stroke: light-dark(#e3772b, #c96a24); stroke-width: 11 }
+.az-film-all { stroke: light-dark(#d55e00, #ff8f3f); stroke-width: 11 }
+.az-film-frame { opacity: 0 }
+.az-film-frame:last-of-type { opacity: 1 }
+"""
+_LEGEND = (
+    (("ok",), "plays an optimal move"),
+    (("some", "half", "all"), "blunders, in some, half or all"),
+    (("over",), "game over"),
+)
 
 
-def film_strip(
-    atlas: Atlas,
-    iterations: np.ndarray,
-    portraits: Portrait,
-    path: str | os.PathLike[str],
-    panels: int = 8,
-) -> None:
-    """Draws a run as up to `panels` pictures of the whole game, into an SVG or PNG file.
+def film(
+    atlas: Atlas, iterations: np.ndarray, portraits: Portrait, max_frames: int = 12
+) -> Drawing:
+    """Draws how a network came to play, in every class of equal positions.
 
-    Every dot is one class of positions; see `Atlas` for its place.
+    Every dot is one class; see `Atlas` for its place.
 
     Args:
       atlas: the places.
       iterations: `int [K]`, ascending.
       portraits: of these iterations, stacked, as `load_portraits` returns them.
-      path: the file; its ending says what it becomes.
-      panels: the most pictures to draw; the first and the last iteration are always shown.
+      max_frames: the most to draw; the first and the last iteration are always shown.
 
     Raises:
-      ValueError: if matplotlib is missing, the path will not do, or the portraits are of
-        another game.
+      ValueError: if the portraits are of another game.
     """
-    path = pathlib.Path(path)
-    check_film(path)
     check_atlas(atlas, portraits)
-    import matplotlib  # An extra, and slow to import.
-    from matplotlib.figure import Figure
-
-    chosen = choose_frames(iterations, panels)
-    step = (_WIDTH - 2 * _MARGIN - 33 * _PITCH) / (_COLUMNS - 1)
-    tall = int(atlas.y.max()) * _PITCH + 58
-    height = _HEAD + tall * -(-len(chosen) // _COLUMNS)
-    figure = Figure((_WIDTH / 72, height / 72), facecolor=_PAPER)
-    page: Any = figure.add_axes((0, 0, 1, 1), xlim=(0, _WIDTH), ylim=(height, 0))
-    page.axis("off")
-    _draw_head(page, len(atlas.ply))
-    for place, k in enumerate(chosen):
-        line, column = divmod(place, _COLUMNS)
-        x, y = round(_MARGIN + column * step), _HEAD + line * tall
-        blunders = np.asarray(portraits.blunders[k])
-        _draw_panel(page, atlas, blunders, x, y)
-        _write_below(page, int(iterations[k]), atlas, blunders, x, y)
-        if column == 0:
-            _number_plies(page, atlas, x, y)
-    with matplotlib.rc_context({"svg.hashsalt": "azjax"}):  # The same picture, the same bytes.
-        svg = path.suffix.lower() == ".svg"
-        figure.savefig(path, dpi=144, metadata={"Date": None} if svg else None)
-
-
-def check_film(path: pathlib.Path) -> None:
-    """Refuses what no film strip can be written to.
-
-    Raises:
-      ValueError: if matplotlib is missing, the ending is another, or there is no folder.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("film strips need matplotlib: pip install 'azjax[plots]'")
-    if path.suffix.lower() not in (".svg", ".png"):
-        raise ValueError(f"{path} is neither SVG nor PNG: give a name that ends in .svg or .png")
-    check_folder(path)
+    chosen = choose_frames(iterations, max_frames)
+    height = 2 * _TOP + int(atlas.y.max()) * _PITCH
+    frames = [_frame(atlas, int(iterations[k]), portraits.blunders[k]) for k in chosen]
+    for i, frame in enumerate(frames):
+        frame.set("style", _turn(i, len(frames)))
+    first, last = (int(portraits.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
+    label = (
+        f"all {len(atlas.ply):,} positions up to symmetry, over {len(frames)} iterations: "
+        f"{first:,} blunders at the start, {last:,} at the end"
+    )
+    picture = canvas(
+        _WIDTH,
+        height,
+        node("style", None, _STYLE + _animation(len(frames))),
+        node("rect", {"class": "az-film-paper", "width": _WIDTH, "height": height, "rx": 8}),
+        *_plies(atlas),
+        _dots(atlas, atlas.members == 0, "over"),
+        *_words(atlas, height),
+        *frames,
+        label=label,
+    )
+    picture.element.set("class", "az-film")
+    picture.element.set("style", "width: 100%; max-width: 760px; min-width: 600px; height: auto")
+    return picture
 
 
-def _draw_head(page, num_classes: int) -> None:
-    title = f"Every position of the game: {num_classes:,} up to symmetry, by number of moves made"
-    page.text(_MARGIN, 30, title, fontsize=13, color=_INK, va="center")
-    key = [
-        (_OPTIMAL, _DOT, "plays an optimal move"),
-        (_BLUNDERS[0], _LARGE_DOT, ""),
-        (_BLUNDERS[1], _LARGE_DOT, ""),
-        (_BLUNDERS[2], _LARGE_DOT, "blunders; stronger: in more of the symmetric positions"),
-        (_OVER, _DOT, "game over"),
-    ]
-    x = _MARGIN + 3
-    for color, size, words in key:
-        _draw_dots(page, [x], [51], color, size)
-        if words:
-            page.text(x + 8, 51, words, fontsize=10, color=_QUIET, va="center_baseline")
-        x += 8 if not words else 30 + 5.1 * len(words)
+def _animation(count: int) -> str:
+    """Shows the frames in turn, the last one for longer."""
+    slots = count - 1 + _HOLD
+    length = f"{slots * _SECONDS:g}s"
+    one, rest = 100 / slots, 100 * _HOLD / slots
+    return (
+        f"@keyframes az-film-show {{ {one:.3f}%, to {{ opacity: 0 }} from {{ opacity: 1 }} }}\n"
+        f"@keyframes az-film-stay {{ {rest:.3f}%, to {{ opacity: 0 }} from {{ opacity: 1 }} }}\n"
+        "@media (prefers-reduced-motion: no-preference) {\n"
+        f".az-film-frame {{ animation: az-film-show {length} step-end infinite }}\n"
+        ".az-film-frame:last-of-type { animation-name: az-film-stay }\n}\n"
+    )
 
 
-def _draw_panel(page, atlas: Atlas, blunders: np.ndarray, x: int, y: int) -> None:
+def _turn(i: int, count: int) -> str:
+    """When a frame begins; as if the film had been running before, so that none waits."""
+    slots = count - 1 + _HOLD
+    return f"animation-delay: {(i - slots) * _SECONDS:g}s"
+
+
+def _frame(atlas: Atlas, iteration: int, blunders: Any):
+    """The dots of one iteration, and its numbers."""
+    blunders, over = np.asarray(blunders), atlas.members == 0
     share = blunders / np.maximum(atlas.members, 1)
-    over = atlas.members == 0
-    some = blunders > 0
-    groups = [
-        (over, _OVER, _DOT),
-        (~over & ~some, _OPTIMAL, _DOT),
-        (some & (share < 0.5), _BLUNDERS[0], _LARGE_DOT),
-        ((share >= 0.5) & (share < 1), _BLUNDERS[1], _LARGE_DOT),
-        (some & (share == 1), _BLUNDERS[2], _LARGE_DOT),
+    looks = {
+        "ok": ~over & (share == 0),
+        "some": (share > 0) & (share < 0.5),
+        "half": (share >= 0.5) & (share < 1),
+        "all": share == 1,
+    }
+    count = int(blunders.sum())
+    said = "1 blunder" if count == 1 else f"{count:,} blunders" if count else "no blunder"
+    x = _LEFT + 35 * _PITCH
+    dots = [_dots(atlas, where, look) for look, where in looks.items() if where.any()]
+    return node(
+        "g",
+        {"class": "az-film-frame"},
+        *dots,
+        node("text", {"x": x, "y": 150, "font-size": 17}, f"iteration {iteration}"),
+        node("text", {"x": x, "y": 188, "font-size": 28, "font-weight": 650}, said),
+    )
+
+
+def _dots(atlas: Atlas, where: np.ndarray, look: str):
+    """Dots as one path of round caps: a tenth of the size of as many circles."""
+    places = zip(atlas.x[where], atlas.y[where], strict=True)
+    points = (f"M{_LEFT + _PITCH * float(x):g} {_TOP + _PITCH * float(y):g}h0" for x, y in places)
+    return node("path", {"class": f"az-film-{look}", "d": "".join(points)})
+
+
+def _plies(atlas: Atlas) -> list:
+    """The number of moves beside each block of dots."""
+    quiet = {"class": "az-film-quiet", "font-size": 12, "text-anchor": "middle", "x": 20}
+    rows = [atlas.y[atlas.ply == ply].mean() for ply in range(int(atlas.ply.max()) + 1)]
+    return [
+        node("text", quiet | {"y": _TOP + _PITCH * float(row) + 4}, ply)
+        for ply, row in enumerate(rows)
     ]
-    for chosen, color, size in groups:
-        if chosen.any():
-            xs, ys = x + _PITCH * atlas.x[chosen], y + _PITCH * atlas.y[chosen]
-            _draw_dots(page, xs, ys, color, size)
 
 
-def _draw_dots(page, xs, ys, color: str, size: float) -> None:
-    """Draws dots as one path of round caps: a tenth of the size of as many circles."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    points = np.repeat(np.column_stack([xs, ys]).astype(float), 2, axis=0)
-    points[1::2, 0] += 0.1  # Lines of no length at all would not be drawn.
-    dots = Path(points, np.tile([Path.MOVETO, Path.LINETO], len(xs)))
-    dots.should_simplify = False
-    look = {"edgecolor": color, "linewidth": size, "capstyle": "round", "snap": False}
-    page.add_patch(PathPatch(dots, fill=False, clip_on=False, **look))
-
-
-def _write_below(page, iteration: int, atlas: Atlas, blunders: np.ndarray, x: int, y: int) -> None:
-    count, decisions = int(blunders.sum()), int(atlas.members.sum())
-    words = "1 blunder" if count == 1 else f"{count:,} blunders" if count else "no blunder"
-    middle, below = x + 16.5 * _PITCH, y + _PITCH * int(atlas.y.max()) + 22
-    text = f"iteration {iteration} · {words} of {decisions:,}"
-    if not count:
-        text = f"iteration {iteration} · {words} in {decisions:,}"
-    look = {"fontsize": 10.5, "ha": "center", "color": _INK}
-    page.text(middle, below, text, **look)
-
-
-def _number_plies(page, atlas: Atlas, x: int, y: int) -> None:
-    for ply in range(int(atlas.ply.max()) + 1):
-        row = y + _PITCH * atlas.y[atlas.ply == ply].mean()
-        look = {"fontsize": 8, "ha": "right", "va": "center_baseline", "color": "#9aa1a9"}
-        page.text(x - 12, row, str(ply), **look)
+def _words(atlas: Atlas, height: float) -> list:
+    """What the dots are, and the legend."""
+    x, quiet = _LEFT + 35 * _PITCH, {"class": "az-film-quiet", "font-size": 13}
+    said = [
+        f"of {int(atlas.members.sum()):,} positions with a choice,",
+        f"{len(atlas.ply):,} dots up to symmetry,",
+        "by the number of moves made",
+    ]
+    parts = [node("text", quiet | {"x": x, "y": 216 + 19 * i}, t) for i, t in enumerate(said)]
+    for i, (looks, words) in enumerate(_LEGEND):
+        y = height - 74 + 24 * i
+        for j, look in enumerate(looks):
+            parts.append(
+                node("path", {"class": f"az-film-{look}", "d": f"M{x + 5 + 13 * j} {y}h0"})
+            )
+        parts.append(node("text", quiet | {"x": x + 4 + 13 * len(looks), "y": y + 4}, words))
+    return parts

@@ -1,10 +1,9 @@
-"""Reports of training runs: their charts, their games, the page, and the film strip."""
+"""Reports of training runs: their charts, their games, the page, and the film."""
 
 import dataclasses
 import json
 import re
 import shutil
-import sys
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -367,35 +366,41 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
     assert "the portrait of iteration 3 was not written: No space left on device" in err
 
 
-# Film strips.
+# Films.
 
 
-@pytest.mark.parametrize("name", ["film.svg", "film.png"])
-def test_film_strips(name, run, tmp_path, capfd):
-    path = tmp_path / name
+def test_a_film_has_every_class_in_every_iteration(run, solution, tic_tac_toe, tmp_path, capfd):
+    path = tmp_path / "film.svg"
     assert report.main(["--run-dir", str(run), "--film", str(path)]) == 0
-    assert f"film strip: {path}\n" in capfd.readouterr().out
-    content = path.read_bytes()
-    if name.endswith("svg"):
-        assert ElementTree.fromstring(content).tag.endswith("svg")
-        assert content.count(b"\nM ") + content.count(b'"M ') > 765 * 4
-        assert len(content) < 250_000
-    else:
-        assert content.startswith(b"\x89PNG")
-
-
-def test_the_same_film_strip_twice(run, solution, tic_tac_toe, tmp_path):
+    assert f"film: {path}\n" in capfd.readouterr().out
+    assert path.stat().st_size < 100_000
+    root = ElementTree.parse(path).getroot()
+    iterations, portraits = atlas.load_portraits(run)
     places = atlas.make_atlas(tic_tac_toe, solution)
-    for name in ("a.svg", "b.svg"):
-        film.film_strip(places, *atlas.load_portraits(run), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    frames = [g for g in root.iter() if g.get("class") == "az-film-frame"]
+    assert len(frames) == len(iterations) == 4
+    for frame, iteration, blunders in zip(frames, iterations, portraits.blunders, strict=True):
+        dots = {e.get("class"): e.get("d").count("M") for e in frame if e.get("d")}
+        assert sum(dots.values()) == (places.members > 0).sum()
+        assert dots.get("az-film-ok", 0) == ((blunders == 0) & (places.members > 0)).sum()
+        assert dots.get("az-film-all", 0) == ((blunders == places.members) & (blunders > 0)).sum()
+        texts = [e.text for e in frame if e.text]
+        assert texts == [f"iteration {iteration}", f"{blunders.sum():,} blunders"]
+    delays = [float(g.get("style").split(":")[1].rstrip("s")) for g in frames]
+    assert np.diff(delays).tolist() == [1, 1, 1]
+
+
+def test_the_same_film_twice(run, solution, tic_tac_toe):
+    places = atlas.make_atlas(tic_tac_toe, solution)
+    films = [str(film.film(places, *atlas.load_portraits(run))) for _ in range(2)]
+    assert films[0] == films[1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
         ("--run-dir nothing", ["nothing is not a run directory"]),
-        ("--film film.pdf", ["film.pdf is neither SVG nor PNG"]),
+        ("--film film.pdf", ["film.pdf is no SVG: give a name that ends in .svg"]),
         ("--film no/film.svg", ["there is no folder no for no/film.svg: make it"]),
         ("--frames 3", ["--frames", "--help"]),
     ],
@@ -424,21 +429,3 @@ def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
     assert report.main(["--run-dir", str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, "connect_four has too many positions to enumerate")
-
-
-def test_says_what_to_install_for_films(run, tmp_path, monkeypatch, capfd):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(film.importlib.util, "find_spec", lambda name: None)
-    assert report.main(["--run-dir", str(run), "--film", str(tmp_path / "film.svg")]) == 2
-    assert_error(capfd, "film strips need matplotlib: pip install 'azjax[plots]'")
-
-
-def test_refuses_a_damaged_certificate(run, tmp_path, capfd):
-    copy = shutil.copytree(run, tmp_path / "run")
-    path = copy / "certificate.json"
-    sound = json.loads(path.read_text())
-    contents = [json.dumps(sound | change) for change in ({"game": "chess"}, {"seed": 7})]
-    for content in ['{"perfect": true}', "[" * 10_000, *contents]:
-        path.write_text(content)
-        assert report.main(["--run-dir", str(copy)]) == 2
-        assert_error(capfd, f"{path} is damaged, or of another run: python -m experiments.verify")
