@@ -40,6 +40,9 @@ explain: $(VENV)/runtime ## Write a page that explains the newest trained player
 lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lecture/
 	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)
 
+pictures: $(VENV)/dev ## Draw the pictures of the README and the guide anew, of the newest run
+	$(RUN) -m experiments.pictures $(ARGS)
+
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
 
@@ -84,4 +87,4 @@ $(VENV)/bin/pip:
 	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test test-all check play explain lecture lab docs bench gpu clean
+.PHONY: help train test test-all check play explain lecture pictures lab docs bench gpu clean
