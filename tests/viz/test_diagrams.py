@@ -152,7 +152,7 @@ def run_dir(tmp_path_factory):
 
 
 def sentence(run_dir):
-    return about.about(run_dir, azjax.load(run_dir)).element.text
+    return about.about(run_dir, azjax.load(run_dir)).element.findtext("p")
 
 
 def test_a_page_says_what_its_run_was(run_dir):
@@ -164,7 +164,7 @@ def test_a_page_says_what_its_run_was(run_dir):
     config, player = runs.read_config(run_dir), azjax.load(run_dir)
     count = count_parameters(player.parts.network)
     for part in (
-        "learned tic tac toe",
+        "learned tic-tac-toe",
         "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
         f"by Gumbel with {config.search.num_simulations} simulations",
         f"a multilayer perceptron of 32 ({count:,} parameters), which sees relative planes",
@@ -191,7 +191,7 @@ def test_what_was_proved_is_said(run_dir, changed, said):
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
     path = run_dir / "certificate.json"
     path.write_text(json.dumps(content | changed))
-    assert sentence(run_dir).endswith(f"planes. {said}")
+    assert sentence(run_dir).endswith(f"planes. {said} Its run directory is run.")
     path.unlink()
 
 
