@@ -15,7 +15,7 @@ from azjax.search import PUCT, make_search
 from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
-from experiments import explain, pictures, train
+from experiments import explain, train
 from javascript import import_sources
 
 SIMULATIONS = 12
@@ -792,16 +792,3 @@ def test_a_reader_s_answer_is_judged(page):
     press(section, "tour-back")
     press(section, "option-4")
     assert section.locator(".az-tour-said").inner_text().startswith("Right. The centre.")
-
-
-# The pictures of the README and the guide.
-
-
-def test_the_pictures_are_of_one_run(run_dir, tmp_path, capfd):
-    assert pictures.main(["--run-dir", str(run_dir), "--out", str(tmp_path)]) == 0
-    assert f"pictures of {run_dir}: {tmp_path}\n" in capfd.readouterr().out
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"film.svg", "explorer.png", "encoding.png", "play.png"}
-    for path in tmp_path.glob("*.png"):
-        content = path.read_bytes()
-        assert content.startswith(b"\x89PNG") and len(content) > 10_000

@@ -56,7 +56,9 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     run_dir = make_run(tmp_path / "run", config, iterations=(0, 2, 5))
     assert explain_in(tmp_path, run_dir) == 0
     page = (tmp_path / "explain.html").read_text()
-    assert page.index("AlphaZero learned Connect Four from") < page.index("A search, phase by phase")
+    assert page.index("AlphaZero learned Connect Four from") < page.index(
+        "A search, phase by phase"
+    )
     data, taught = data_of(tmp_path / "explain.html")
     assert taught["game"] == "connect_four"
     assert [network["iteration"] for network in data["networks"]] == [0, 2, 5]

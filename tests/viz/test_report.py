@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -23,7 +24,7 @@ from azjax.viz import atlas, film
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import Move, analyse, finish_game, games_table, sample_games
 from azjax.viz.report import write_report
-from experiments import report
+from experiments import pictures, report
 from experiments import train as training
 from run_directories import make_run
 
@@ -429,3 +430,20 @@ def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
     assert report.main(["--run-dir", str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
     assert_error(capfd, "connect_four has too many positions to enumerate")
+
+
+# The pictures of the README and the guide.
+
+
+@pytest.mark.slow
+def test_the_pictures_are_of_one_run(run, tmp_path, capfd):
+    """Without a browser there are none; see the fixture `browser`."""
+    if "AZJAX_REQUIRE_BROWSER" not in os.environ and not shutil.which("chromium"):
+        pytest.skip("there is no Chromium here")
+    assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
+    assert f"pictures of {run}: {tmp_path}\n" in capfd.readouterr().out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"film.svg", "explorer.png", "encoding.png", "play.png"}
+    for path in tmp_path.glob("*.png"):
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG") and len(content) > 10_000
