@@ -11,9 +11,9 @@ import sys
 import tempfile
 from typing import Any
 
-from azjax import oracle
 from azjax.drawing import check_folder
 from azjax.viz import atlas, film
+from azjax.viz.live import solve
 from experiments import console, explain, own
 from experiments.browser import open_browser
 
@@ -38,7 +38,7 @@ def draw(options: Options) -> int:
     """Draws them; returns the exit status."""
     check_folder(options.out / "film.svg")
     run_dir, player = own.open_run(options.typed)
-    places = atlas.make_atlas(player.game, oracle.solve(player.game))
+    places = atlas.make_atlas(player.game, solve(player.game))
     film.film(places, *atlas.load_portraits(run_dir)).save(options.out / "film.svg")
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"

@@ -24,6 +24,7 @@ import pytest
 
 from azjax import games, oracle
 from experiments.browser import open_browser
+from javascript import import_sources
 from tables import BATCH
 
 
@@ -89,6 +90,15 @@ def browser():
             give_up = pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip
             give_up(str(error))
         yield chromium
+
+
+@pytest.fixture(scope="module")
+def module(browser):
+    """A blank page that knows the functions of the page's sources."""
+    tab = browser.new_page()
+    import_sources(tab)
+    yield tab
+    tab.close()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from azjax.search import PUCT
 from azjax.viz.live import live_data
 from azjax.viz.page import Section, write_page
-from javascript import import_sources
 
 SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
 COUNTS = (15, 48, 200, 1000)
@@ -393,15 +392,6 @@ GUMBEL = """{
                    S: id ? [0.6 - 7 / 8, 0.4] : [-1.5 + 57 * 0.05 * 0.25, 57 * 0.05 * 0.1]}),
   child: () => null,
 }"""
-
-
-@pytest.fixture(scope="module")
-def module(browser):
-    """A blank page with the functions of the JavaScript module."""
-    page = browser.new_page()
-    import_sources(page)
-    yield page
-    page.close()
 
 
 @pytest.fixture

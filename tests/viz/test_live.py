@@ -21,7 +21,6 @@ from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.viz import networks
 from azjax.viz.live import pack_player
 from azjax.viz.positions import position_table
-from javascript import import_sources
 from tables import AS_IN_TRAINING
 
 ITERATIONS = 3
@@ -90,15 +89,6 @@ def large(request):
     data = {"networks": [networks.pack_weights(player) for player in players]}
     params = stack([player.params for player in players])
     return Bench(parts.game, parts, params, states, data)
-
-
-@pytest.fixture(scope="module")
-def module(browser):
-    """A blank page with the JavaScript module, and what this file calls of it."""
-    tab = browser.new_page()
-    import_sources(tab)
-    yield tab
-    tab.close()
 
 
 def draw(rng, bench, algorithm, count):

@@ -23,9 +23,8 @@ export function playerName(player) {
 
 /** The algorithm of a search, its settings, its evaluator, and the action that it played. */
 export function aboutSearch(search) {
-  const { algorithm = "puct", recording } = search;
-  const settings = search.settings ?? recording;
-  return { algorithm, settings, evaluator: settings.evaluator, action: search.action ?? recording.action };
+  const { algorithm, settings, action } = search;
+  return { algorithm, settings, evaluator: settings.evaluator, action };
 }
 
 /** The rows and columns of a search's boards. */
