@@ -1,4 +1,4 @@
-import { PositionTable } from "./board.js";
+import { openTable } from "./board.js";
 import { EVALUATORS, exactEvaluator } from "./evaluators.js";
 import { GAMES } from "./games.js";
 import { openNetworks } from "./network.js";
@@ -13,7 +13,7 @@ export class Bench {
   /** `data` is what `live_data` returns in Python. */
   constructor(data) {
     this.game = GAMES[data.game];
-    const table = data.positions ? new PositionTable(data.positions) : null;
+    const table = openTable(data);
     this.knows = (board) => (table ? table.find(board) >= 0 : this.game.sound(board));
     this.#networks = openNetworks(data, this.game, table);
     this.iterations = this.#networks.map(({ iteration }) => iteration);

@@ -95,6 +95,15 @@ export function editCell(cells, cell) {
   return next;
 }
 
+const tables = new WeakMap();
+
+/** The table of a page's positions, made once for all of its parts; null where there is none. */
+export function openTable({ positions }) {
+  if (!positions) return null;
+  if (!tables.has(positions)) tables.set(positions, new PositionTable(positions));
+  return tables.get(positions);
+}
+
 /** Every position with the truth about it; rows as in Python's `positions`. */
 export class PositionTable {
   #rows = new Map();

@@ -1,5 +1,5 @@
 import { Bench } from "./bench.js";
-import { board, PositionTable, readBoard } from "./board.js";
+import { board, openTable, readBoard } from "./board.js";
 import { h, percent, replace, signed } from "./dom.js";
 import { settingFields, whyNotSet } from "./settings.js";
 import { listWords, playerName } from "./words.js";
@@ -9,7 +9,7 @@ const OTHER = { algorithm: "puct", evaluator: "uniform" }; // What the second se
 
 /** Two searches of the page's position, each with settings of its own; the truth is the referee. */
 export function compare(root, data, place) {
-  const table = data.positions ? new PositionTable(data.positions) : null;
+  const table = openTable(data);
   const panels = [{}, OTHER].map((change) => new Panel(data, table, change));
   replace(root, h("div", { class: "az-compare" }, panels.map(({ element }) => element)));
   place.follow((names) => {

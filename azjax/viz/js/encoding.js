@@ -1,4 +1,4 @@
-import { board, boardText, editCell, playerToMove, PositionTable, readBoard, whyImpossible } from "./board.js";
+import { board, boardText, editCell, openTable, playerToMove, readBoard, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
@@ -6,7 +6,7 @@ import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
 export function encoding(root, data, place) {
-  const table = new PositionTable(data.positions);
+  const table = openTable(data);
   const networks = openNetworks(data, GAMES.tic_tac_toe, table);
   let cells = Array(9).fill(0);
   const set = (next) => {

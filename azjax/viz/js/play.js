@@ -1,4 +1,4 @@
-import { board, boardText, playerToMove, PositionTable, readBoard } from "./board.js";
+import { board, boardText, openTable, playerToMove, readBoard } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
 import { GAMES } from "./games.js";
@@ -10,7 +10,7 @@ const PAUSE = 150; // Milliseconds before the network's stone appears, so that i
 
 /** A game against the network, which can show what it thinks, and what is true. */
 export function play(root, data, place) {
-  const table = new PositionTable(data.positions);
+  const table = openTable(data);
   const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
   if (network) return new Match(root, table, network, place);
   return replace(

@@ -1,4 +1,4 @@
-import { board, boardText, playerToMove, PositionTable } from "./board.js";
+import { board, boardText, openTable, playerToMove } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
 import { GAMES } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
@@ -6,7 +6,7 @@ import { playerName } from "./words.js";
 
 /** Every game against the network: the reader chooses each reply, and sees what lies below it. */
 export function proof(root, data, place) {
-  const table = new PositionTable(data.positions);
+  const table = openTable(data);
   const game = GAMES.tic_tac_toe;
   const choices = openNetworks(data, game, table).map((network) => ({
     iteration: network.iteration,

@@ -1,5 +1,5 @@
 import { Bench } from "./bench.js";
-import { board, PositionTable, readBoard } from "./board.js";
+import { board, openTable, readBoard } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
 import { STEPS } from "./steps.js";
 
@@ -12,7 +12,7 @@ export function tour(root, data, place) {
 class Tour {
   constructor(root, data, place) {
     Object.assign(this, { root, place, bench: new Bench(data) });
-    this.table = new PositionTable(data.positions);
+    this.table = openTable(data);
     this.hasNetwork = this.bench.iterations.length > 0;
     this.steps = STEPS.filter(({ change }) => change.evaluator !== "network" || this.hasNetwork);
   }
