@@ -184,6 +184,7 @@ def test_what_is_no_batch_of_the_game_is_refused(wrong, player, states, solution
         assert "\n" not in str(error.value), name
 
 
+@pytest.mark.slow
 def test_one_key_is_split_for_the_batch_and_many_are_used(player, states):
     keys = jax.random.split(KEY, 4)
     for search in (player.search, functools.partial(jax.jit(PLAIN), None)):
@@ -228,6 +229,7 @@ def test_a_search_that_does_not_fit_is_refused(player, states):
         player.search(KEY, many, num_simulations=10**6)
 
 
+@pytest.mark.slow
 def test_settings_of_numpy_are_as_good(player, states):
     found = player.search(KEY, states, num_simulations=np.int64(3), value_scale=np.float32(1))
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)

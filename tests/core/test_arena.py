@@ -80,6 +80,7 @@ def test_perfect_players_draw_one_game_per_seat(game, perfect):
     assert only.games == 1
 
 
+@pytest.mark.slow
 def test_players_who_play_out_at_random_play_many_games(game):
     """What draws in an evaluator makes another game, though no move is drawn."""
     first = minimax_agent(game, 1, rollout_evaluator(game))
@@ -97,6 +98,7 @@ def test_outcomes_are_the_first_named_players(game, perfect, lowest):
     assert (match.moving_first, match.moving_second) == (tally(0, 0, 1, 1), tally(0, 0, 1, 1))
 
 
+@pytest.mark.slow
 def test_a_perfect_player_never_loses(game, perfect, anyhow):
     """And what is counted for one player is what the other one's match mirrors."""
     match = play_match(game, perfect, anyhow, 4000, KEY)
@@ -207,6 +209,7 @@ def test_games_in_which_a_player_moves_twice(seat):
     assert len(set(moves)) == 8  # Ways to write 5 as a sum of ones and twos.
 
 
+@pytest.mark.slow
 def test_digests_tell_all_games_of_tic_tac_toe_apart():
     boards, moves = np.zeros((1, 9), np.int8), np.full((1, 9), -1)
     finished = []
@@ -360,6 +363,7 @@ def test_two_players_with_memories(game):
     np.testing.assert_array_equal(games.outcomes, -other.outcomes)
 
 
+@pytest.mark.slow
 def test_a_learner_keeps_what_it_learnt(game, lowest):
     """The start position has been simulated 5 times more in every game."""
     seen = []

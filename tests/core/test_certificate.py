@@ -91,6 +91,7 @@ def test_by_default_these_are_examined(solution, monkeypatch):
     assert tuple(seen) == searches_to_examine(PUCT_FAR, 32)
 
 
+@pytest.mark.slow
 def test_the_raw_network_is_judged_without_search(certificate, solution, table):
     logits, values = bench("tic_tac_toe").evaluate(table, None, solution.decision_states)
     verdict = verify(solution, lambda _: (logits, values))

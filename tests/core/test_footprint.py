@@ -70,7 +70,7 @@ def compile_all(parts, mesh):
         pytest.param(TREES, "tree", marks=pytest.mark.slow, id="trees"),
         pytest.param(BUFFER, "buffer", marks=pytest.mark.slow, id="buffer"),
         pytest.param(ACTIVATIONS, "work", marks=pytest.mark.slow, id="activations"),
-        pytest.param(WEIGHTS, "optimizer", id="weights"),
+        pytest.param(WEIGHTS, "optimizer", marks=pytest.mark.slow, id="weights"),
     ],
 )
 def test_the_footprint_is_what_xla_says_of_the_program(config, largest):

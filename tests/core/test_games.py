@@ -272,6 +272,7 @@ def test_a_game_without_fields_is_solved(nim_solution):
     assert len(set(classes.tolist())) == nim_solution.num_states
 
 
+@pytest.mark.slow
 def test_a_game_without_fields_is_searched_and_played(nim_solution):
     perfect = agents.perfect_agent(NIM, nim_solution)
     rivals = [
@@ -283,6 +284,7 @@ def test_a_game_without_fields_is_searched_and_played(nim_solution):
         assert match.moving_first.losses == 0 < match.moving_first.wins
 
 
+@pytest.mark.slow
 def test_a_game_without_fields_plays_itself_and_is_learned():
     search = make_search(Gumbel(num_simulations=4), NIM, uniform_evaluator(NIM))
     config = SelfPlayConfig(games=4, unroll_length=3)

@@ -18,11 +18,16 @@ from tables import BATCH, bench, repeat, run
 GUMBEL = Gumbel()
 CLEAR = 1e-4  # Choices decided by less than this may turn out differently in float32.
 SETTINGS = [
+    {"num_simulations": 20, "max_considered_actions": 3, "gumbel_scale": 3.0},
+    {"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5},
     {},
     {"num_simulations": 50, "max_considered_actions": 4},
-    {"num_simulations": 20, "max_considered_actions": 3, "gumbel_scale": 3.0},
     {"value_scale": 1.0},
-    {"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5},
+]
+CASES = [
+    pytest.param(settings, explore, marks=() if explore and row < 2 else pytest.mark.slow)
+    for row, settings in enumerate(SETTINGS)
+    for explore in (True, False)
 ]
 
 
@@ -74,8 +79,7 @@ def assert_equals_textbook(result, expected):
     )
 
 
-@pytest.mark.parametrize("explore", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(("settings", "explore"), CASES, ids=str)
 def test_gumbel_equals_the_textbook(some_states, settings, explore):
     config, table = config_of(settings), bench("tic_tac_toe").random_table()
     result = run(config, table, some_states, add_noise=explore)
@@ -183,7 +187,7 @@ def by_mctx(policy, states, **settings):
     return jax.device_get(search(bench("tic_tac_toe").random_table(), states))
 
 
-@pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[1], SETTINGS[3]], ids=str)
+@pytest.mark.parametrize("settings", SETTINGS[2:], ids=str)
 @pytest.mark.slow
 def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     config = config_of(settings)

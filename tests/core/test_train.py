@@ -76,6 +76,11 @@ def eight():
     return Run(TOWER, 8)
 
 
+@pytest.fixture(params=["eight", pytest.param("one", marks=pytest.mark.slow)])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
 def to_host(tree):
     """NumPy arrays, with the typed key as numbers."""
 
@@ -97,12 +102,14 @@ def test_an_iteration_is_reproducible_bit_for_bit(eight):
     assert_equal(eight.iterate(copy(eight.before)), (eight.after, eight.metrics))
 
 
+@pytest.mark.slow
 def test_the_start_depends_on_the_seed_alone(one, eight):
     assert_equal(one.before, eight.before)
     other = jax.jit(lambda: train.init(make_parts(TOWER), jax.random.key(1)).games.ply)()
     assert (other != one.before.games.ply).any()
 
 
+@pytest.mark.slow
 def test_one_device_and_eight_agree(one, eight):
     assert_equal(one.after.games, eight.after.games)
     assert_equal(one.metrics.games, eight.metrics.games)
@@ -172,22 +179,21 @@ def test_what_was_played_is_remembered_shard_by_shard(eight):
 # --- Compiled once, and well -------------------------------------------------------------
 
 
-def test_the_second_call_compiles_nothing(one, eight):
+def test_the_second_call_compiles_nothing(either):
     with compilations() as heard:
         jax.jit(lambda x: x + 1)(0)
     assert heard
-    assert one.compiled_again == eight.compiled_again == []
+    assert either.compiled_again == []
 
 
-def test_a_state_keeps_its_types_and_places(one, eight):
-    for run in (one, eight):
-        promised = train.abstract_state(make_parts(TOWER), run.mesh)
-        for state in (run.before, run.after, run.later):
-            assert jax.tree.structure(state) == jax.tree.structure(promised)
-            for leaf, expected in zip(*map(jax.tree.leaves, (state, promised)), strict=True):
-                assert (leaf.shape, leaf.dtype) == (expected.shape, expected.dtype)
-                assert leaf.sharding.is_equivalent_to(expected.sharding, leaf.ndim)
-                assert not getattr(leaf, "weak_type", False)
+def test_a_state_keeps_its_types_and_places(either):
+    promised = train.abstract_state(make_parts(TOWER), either.mesh)
+    for state in (either.before, either.after, either.later):
+        assert jax.tree.structure(state) == jax.tree.structure(promised)
+        for leaf, expected in zip(*map(jax.tree.leaves, (state, promised)), strict=True):
+            assert (leaf.shape, leaf.dtype) == (expected.shape, expected.dtype)
+            assert leaf.sharding.is_equivalent_to(expected.sharding, leaf.ndim)
+            assert not getattr(leaf, "weak_type", False)
 
 
 def test_the_old_state_is_donated(eight):

@@ -61,13 +61,14 @@ def assert_same_mean(ours, theirs):
     assert (abs(ours.mean(axis=0) - theirs.mean(axis=0)) <= 5 * error + 1e-9).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("board", "simulations", "exploration"),
     [
-        pytest.param(EMPTY, 30, ROOT_2, marks=pytest.mark.slow),
+        (EMPTY, 30, ROOT_2),
         (EMPTY, 12, 0.2),
-        pytest.param(FORK, 60, ROOT_2, marks=pytest.mark.slow),
-        pytest.param(THREAT, 40, 0.7, marks=pytest.mark.slow),
+        (FORK, 60, ROOT_2),
+        (THREAT, 40, 0.7),
     ],
     ids=["empty", "empty, greedy", "fork", "threat"],
 )
@@ -81,6 +82,7 @@ def test_uct_equals_the_textbook_in_distribution(board, simulations, exploration
     assert_same_mean(np.eye(9)[actions], np.eye(9)[their_actions])
 
 
+@pytest.mark.slow
 def test_uct_equals_the_textbook_where_a_player_moves_twice():
     state, position = GAMES["misere_pile"].init(), misere_pile_rules.start()
     actions, visits, _ = run("misere_pile", state, 25)
@@ -126,6 +128,7 @@ def test_every_action_is_tried_once_before_any_other_is_tried_again():
     assert abs(visits.mean(axis=0) - 5 / 9).max() < 5 * math.sqrt(5 / 9 * 4 / 9 / 2048)
 
 
+@pytest.mark.slow
 def test_of_equally_visited_actions_the_one_tried_first_is_played():
     actions, _, result = run("tic_tac_toe", from_board(EMPTY), 9, runs=512)
     index = np.asarray(result.tree.children_index[:, 0])
@@ -141,6 +144,7 @@ def test_the_exploration_constant():
     assert greedy.max(axis=1).mean() > 20
 
 
+@pytest.mark.slow
 def test_the_value_is_the_mean_outcome_for_the_mover():
     _, visits, result = run("tic_tac_toe", from_board(FORK), 60, runs=64)
     mean = (visits * np.asarray(result.q_values)).sum(axis=1) / 60
@@ -198,15 +202,9 @@ def search_by_mctx(config, a_bench, table, keys, states):
     return selection.finish(tree)
 
 
-@pytest.mark.parametrize(
-    ("name", "algorithm"),
-    [
-        pytest.param("misere_pile", "puct", marks=pytest.mark.slow),
-        ("tic_tac_toe", "gumbel"),
-        pytest.param("misere_pile", "gumbel", marks=pytest.mark.slow),
-        pytest.param("tic_tac_toe", "puct", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["misere_pile", "tic_tac_toe"])
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
 def test_simulations_equal_those_of_mctx_bit_for_bit(solution, name, algorithm):
     a_bench = bench(name)
     table, config = a_bench.random_table(), ALGORITHMS[algorithm](num_simulations=40)

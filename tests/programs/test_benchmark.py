@@ -138,6 +138,7 @@ def test_the_devices_are_the_cores_that_divide_the_games(cores, given, wanted, m
     assert found == {"jax_num_cpu_devices": wanted}
 
 
+@pytest.mark.slow
 def test_the_cpu_is_split_before_jax_starts(tmp_path):
     lines = """
 from experiments import launch

@@ -122,6 +122,31 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+TOGETHER = """
+import os
+from azjax import processes
+from experiments import launch
+launch.join()
+index = int(os.environ["JAX_PROCESS_ID"])
+def fail_in_1():
+    if index == 1:
+        raise KeyError("a defect")
+try:
+    processes.in_all(fail_in_1)
+except (KeyError, processes.OtherProcessError) as error:
+    print(type(error).__name__, error)
+print(processes.any_of(index == 1, False))
+launch.leave()
+"""
+
+
+def test_what_one_process_asks_for_or_fails_in_all_hear_of():
+    statuses, outs, errs = finish(start_two(["-c", TOGETHER]))
+    assert statuses == [0, 0], errs
+    heard = "(True, False)\n"
+    assert outs == [f"OtherProcessError 'a defect'\n{heard}", f"KeyError 'a defect'\n{heard}"]
+
+
 # Training.
 
 
@@ -192,6 +217,7 @@ os.rename = watched
     assert lines[0].endswith(" 2")  # Of four parts of the games.
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_one_process_stops_both(tmp_path):
     run_dir = tmp_path / "run"
     moment = """
@@ -277,9 +303,11 @@ def test_a_run_in_which_another_program_trains_stops_both(whole):
 @pytest.mark.parametrize(
     "given",
     [
-        {},
         {"JAX_PROCESS_ID": "two"},
-        {"JAX_COORDINATOR_ADDRESS": "host", "JAX_PROCESS_ID": "0"},
+        *(
+            pytest.param(given, marks=pytest.mark.slow)
+            for given in ({}, {"JAX_COORDINATOR_ADDRESS": "host", "JAX_PROCESS_ID": "0"})
+        ),
     ],
     ids=str,
 )

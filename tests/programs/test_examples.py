@@ -44,6 +44,7 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_game_obeys_the_laws():
     check_game(names(ROOT / "examples" / "breakthrough.py")["make"](), num_games=4)
 
@@ -84,6 +85,7 @@ def test_a_constant_exploration_is_a_special_case_of_the_rule(tic_tac_toe):
     assert (found[0] != found[2]).any()
 
 
+@pytest.mark.slow
 def test_the_target_is_the_value_at_the_end_of_the_most_visited_line(tic_tac_toe):
     example = names(ROOT / "examples" / "tree_target.py")
     parts = example["make_parts"](tic_tac_toe)

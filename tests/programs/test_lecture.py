@@ -79,6 +79,7 @@ def walk(setup):
         return results, shown(steps.show, results)
 
 
+@pytest.mark.slow
 def test_a_walk_takes_the_moves_of_the_search(walk):
     """The scores it shows are those that the search chose by."""
     results, _ = walk
@@ -174,6 +175,7 @@ def test_every_verdict_that_is_none_has_its_reason():
     assert column(page, "compatible") == ["yes"]
 
 
+@pytest.mark.slow
 def test_outcomes_count_for_the_player_named_first(setup):
     """Search beats chance, whichever of the two is named first."""
     for first, second, sign in (("MCTS(10)", "random", 1), ("random", "MCTS(10)", -1)):

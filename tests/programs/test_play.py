@@ -232,6 +232,7 @@ def test_hint_without_a_machine_at_the_table(program):
     assert "perfect would play 0" in out
 
 
+@pytest.mark.slow
 def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
     machine = table.Machine(tic_tac_toe, make_agent("learner:5", tic_tac_toe), jax.random.key(0))
     state = tic_tac_toe.init()
@@ -322,6 +323,7 @@ def test_who_sits_where(arguments, seats):
     assert play.choose_seats(options, "default") == seats
 
 
+@pytest.mark.slow
 def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
     _, out, _ = program("", ["quit"])
     assert out.startswith("X: you, O: perfect\n")
@@ -458,6 +460,7 @@ def start():
         yield make
 
 
+@pytest.mark.slow
 def test_a_game_at_a_real_terminal(start, solution):
     terminal = start("--o", "perfect")
     first, *others = moves_of_a_person(solution, 0, True)

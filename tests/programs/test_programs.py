@@ -77,21 +77,26 @@ def traced_once():
         yield
 
 
-@pytest.fixture
-def raw_only(monkeypatch):
-    """Lets certificates leave out the two searches, which take longer than all the rest."""
-
+def leave_searches_out(patch):
     def search_policy(parts, config, params):
         return certificates.network_policy(parts, params)
 
-    monkeypatch.setattr(certificates, "search_policy", search_policy)
+    patch.setattr(certificates, "search_policy", search_policy)
+
+
+@pytest.fixture
+def raw_only(monkeypatch):
+    """Lets certificates leave out the two searches, which take longer than all the rest."""
+    leave_searches_out(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run that nothing ever interrupted."""
+    """A run that nothing ever interrupted; its certificate leaves out the two searches."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
-    assert train_in(run_dir, *SHORT) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        leave_searches_out(patch)
+        assert train_in(run_dir, *SHORT) == 0
     return run_dir
 
 
@@ -269,6 +274,7 @@ def test_only_one_program_at_a_time_trains_in_a_run(whole, tmp_path, capfd, raw_
     assert not (run_dir / lock.NAME).exists()
 
 
+@pytest.mark.slow
 def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
     def fail(*arguments):
         assert (tmp_path / "run" / lock.NAME).exists()
@@ -359,15 +365,11 @@ def test_smoke_runs_finish(arguments, tmp_path, raw_only):
     assert azjax.load(run_dir).iteration == 3
 
 
-def test_the_certificate_is_what_verification_finds(whole, capfd):
+def test_the_certificate_is_what_verification_finds(whole, capfd, raw_only):
     said = json.loads((whole / "certificate.json").read_text())
     fields = [field.name for field in dataclasses.fields(Certificate)]
     assert set(said) == {*fields, "perfect", "unbeatable"}
-    assert (
-        verify.main(["--run-dir", str(whole), "--json"]) == 1
-    )  # Six iterations don't make it perfect.
-    found = json.loads(capfd.readouterr().out)
-    assert found | {"seconds": 0} == said | {"seconds": 0}
+    assert_verification_finds(said, whole, capfd)
     last = records(whole)[-1]
     for name in ("blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors"):
         assert said[name] == last[name]
@@ -377,6 +379,22 @@ def test_the_certificate_is_what_verification_finds(whole, capfd):
     assert not said["perfect"] and not said["unbeatable"]
 
 
+def assert_verification_finds(said, run_dir, capfd):
+    assert verify.main(["--run-dir", str(run_dir), "--json"]) == 1  # No perfect player yet.
+    assert json.loads(capfd.readouterr().out) | {"seconds": 0} == said | {"seconds": 0}
+
+
+@pytest.mark.slow
+def test_the_certificate_s_searches_are_what_verification_finds(tmp_path, capfd):
+    run_dir = tmp_path / "run"
+    assert train_in(run_dir, *SHORT, "--max-iterations", "1") == 0
+    said = json.loads((run_dir / "certificate.json").read_text())
+    assert len({search["blunders"] for search in said["searches"]} | {said["blunders"]}) == 3
+    capfd.readouterr()
+    assert_verification_finds(said, run_dir, capfd)
+
+
+@pytest.mark.slow
 def test_verification_draws_blunders(whole, capfd, raw_only):
     assert verify.main(["--run-dir", str(whole), "--limit", "2"]) == 1
     out, err = capfd.readouterr()
@@ -386,6 +404,7 @@ def test_verification_draws_blunders(whole, capfd, raw_only):
     assert f"and {blunders - 2:,} more: add --limit {blunders} to see them all" in out
 
 
+@pytest.mark.slow
 def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
     assert train_in(run_dir, "--smoke", "--until", "perfect", "--max-iterations", "2") == 1
@@ -472,6 +491,7 @@ def damage(run_dir, step):
     (run_dir / "checkpoints" / str(step) / "player" / "arrays.npz").unlink()
 
 
+@pytest.mark.slow
 def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, raw_only):
     damage(finished, 6)
     assert verify.main(["--run-dir", str(finished), "--json"]) == 1

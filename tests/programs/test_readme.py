@@ -23,6 +23,7 @@ def blocks():
     return re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_ten_lines_step_and_search_4096_games():
     block = blocks()[0]
     assert len(block.strip().splitlines()) <= 11
@@ -46,6 +47,7 @@ def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_a_training_in_a_dozen_lines_learns():
     (block,) = [block for block in blocks() if "Parts(" in block]
     assert len(block[block.index("game =") :].strip().splitlines()) <= 16

@@ -18,6 +18,7 @@ def play(*arguments):
     return arena.main([str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_a_tournament_is_printed_and_drawn(tmp_path, capsys):
     plot = tmp_path / "ratings.png"
     assert play("random", "perfect", "uct:5", "--games", 200, "--plot", plot) == 0
@@ -67,6 +68,7 @@ def test_openings_are_played_from_both_seats(capsys):
     assert "only 9 such openings" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_games(capsys):
     found = []
     for seed in (3, 3, 4):
@@ -75,6 +77,7 @@ def test_the_same_seed_gives_the_same_games(capsys):
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_networks_without_a_run_are_of_the_newest(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, iteration, age in (("old", 2, 1), ("new", 3, 0)):

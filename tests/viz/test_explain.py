@@ -3,6 +3,8 @@
 import dataclasses
 import json
 
+import pytest
+
 import azjax
 from azjax import presets
 from azjax.viz import networks
@@ -34,7 +36,8 @@ def data_of(path):
     return json.loads(text)
 
 
-def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution):
+def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution, monkeypatch):
+    monkeypatch.setattr(explain, "_loop", lambda run_dir, player: [])  # It has tests of its own.
     run_dir = make_run(tmp_path / "run", CONFIG, iterations=(12,))
     player = azjax.load(run_dir)
     other = networks.Answers(*(field * 0 for field in networks.ask(player, solution)))
@@ -42,8 +45,7 @@ def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution):
         networks.save_answers(run_dir, iteration, other)
     (run_dir / "answers" / "000001.npz").write_bytes(b"cut")
     assert explain_in(tmp_path, run_dir) == 0
-    data, taught = data_of(tmp_path / "explain.html")
-    assert [lesson["iteration"] for lesson in taught["lessons"]] == [0, 12]
+    [data] = data_of(tmp_path / "explain.html")
     iterations = [network["iteration"] for network in data["networks"]]
     assert iterations[0] == 0 and iterations[-2:] == [11, 12] and 1 not in iterations
     assert len(iterations) <= 8
@@ -51,6 +53,7 @@ def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution):
     assert data["networks"][-2] == networks.pack_answers(11, other)
 
 
+@pytest.mark.slow
 def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     config = dataclasses.replace(CONFIG, game="connect_four")
     run_dir = make_run(tmp_path / "run", config, iterations=(0, 2, 5))

@@ -179,6 +179,7 @@ def test_the_transport_of_a_phone_sticks(open_search):
         assert box["height"] < 130
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["laptop", "phone"])
 def test_what_is_not_shown_is_counted_and_opened(open_search, size):
     explorer = open_search(size, 48)
@@ -213,6 +214,7 @@ def test_what_is_not_shown_is_counted_and_opened(open_search, size):
     assert shown() != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["laptop", "phone"])
 def test_the_root_cannot_be_lost_and_fit_mends_all(open_search, size):
     explorer = open_search(size, 48)
@@ -281,7 +283,10 @@ def rows(root):
     return table
 
 
-@pytest.mark.parametrize("t", [0, 41, 100, -1])
+SLOW_TIMES = [pytest.param(t, marks=pytest.mark.slow) for t in (0, 100)]
+
+
+@pytest.mark.parametrize("t", [41, -1, *SLOW_TIMES])
 def test_the_formula_gives_the_numbers_of_the_table(explorer, t):
     go(explorer, t)
     for action, row in rows(explorer).items():

@@ -43,7 +43,7 @@ def start(parts):
     return parts.learner.init(variables)._replace(ema_params=average)
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=["mlp", pytest.param("tower", marks=pytest.mark.slow)])
 def taught(request):
     """Settings, parts, a learner that knows nothing, and its lesson."""
     config = CONFIGS[request.param]
@@ -148,6 +148,7 @@ def tiny(**changed):
     return dataclasses.replace(config, network=MLPConfig(hidden=(8,), head_hidden=8))
 
 
+@pytest.mark.slow
 def test_noise_is_on():
     """With a network that has no opinion yet, noise alone can tell the first moves apart."""
     visits = []
@@ -158,6 +159,7 @@ def test_noise_is_on():
     assert visits[0] != visits[1]
 
 
+@pytest.mark.slow
 def test_a_game_without_a_picture_is_told_in_its_own_words():
     """The same player may move again there, and what a move is worth is its mover's."""
     game = misere_pile.make()
@@ -185,6 +187,7 @@ def run_dir(tmp_path_factory):
     return run_dir
 
 
+@pytest.mark.slow
 def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
     player, config = azjax.load(run_dir), runs.read_config(run_dir)
     data = loop_data(run_dir, player)
@@ -197,6 +200,7 @@ def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
         assert lesson == {"iteration": iteration} | known
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, capsys):
     copy = tmp_path / "run"
     shutil.copytree(run_dir, copy)

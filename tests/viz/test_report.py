@@ -46,8 +46,8 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def player(run):
-    return azjax.load(run)
+def player(tmp_path_factory):
+    return azjax.load(make_run(tmp_path_factory.mktemp("untrained") / "run", CONFIG))
 
 
 @pytest.fixture(scope="module")
@@ -312,7 +312,7 @@ def test_the_report_can_be_written_again(run, written, capfd):
     assert (run / "report.html").read_text(encoding="utf-8") == written.content
 
 
-def test_a_run_without_records_has_a_report(run, player, solution, tmp_path):
+def test_a_run_without_records_has_a_report(player, solution, tmp_path):
     spare = tmp_path / "spare"
     runs.create_run(spare, CONFIG)
     written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
@@ -353,6 +353,7 @@ def test_no_report_on_request(tmp_path, monkeypatch):
     assert not (tmp_path / "run" / "portraits").exists()
 
 
+@pytest.mark.slow
 def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, capfd):
     def fail(*arguments):
         raise OSError(28, "No space left on device")
