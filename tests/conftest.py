@@ -1,6 +1,7 @@
 """Settings of every test: eight virtual CPU devices, and compilations kept between runs."""
 
 import contextlib
+import importlib.util
 import os
 from importlib.metadata import version
 
@@ -87,9 +88,13 @@ def browser():
         try:
             chromium = stack.enter_context(open_browser())
         except ValueError as error:
-            give_up = pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip
-            give_up(str(error))
+            give_up(error)
         yield chromium
+
+
+def give_up(reason):
+    """Skips a test of pages for want of something, where that is allowed."""
+    (pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip)(str(reason))
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,21 @@ def module(browser):
     import_sources(tab)
     yield tab
     tab.close()
+
+
+@pytest.fixture(scope="session")
+def barriers():
+    """`find(page) -> list` of what axe-core calls a serious or critical violation."""
+    if importlib.util.find_spec("axe_playwright_python") is None:
+        give_up("axe-core is missing: pip install axe-playwright-python")
+    from axe_playwright_python.sync_playwright import Axe
+
+    def find(page):
+        violations = Axe().run(page).response["violations"]
+        serious = [found for found in violations if found["impact"] in ("serious", "critical")]
+        return [f"{found['id']}: {node['html']}" for found in serious for node in found["nodes"]]
+
+    return find
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
         f"sees {player.parts.network.encoding} planes. {_proof(path, player, config)} "
         f"Its run directory is {path.resolve().name}."
     )
-    shown = [node("div", {"class": "az-scroll"}, picture.element)] if picture else []
+    shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []
     said = node("p", {"class": "az-about"}, sentence)
     return Section("What this is", element=node("div", None, said, *shown))
 

@@ -286,7 +286,7 @@ _READ = """() => {
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_legible_in_light_and_dark_and_on_a_phone(
-    width, walk, browser, errors, tmp_path
+    width, walk, browser, barriers, errors, tmp_path
 ):
     page = Page("The lecture")
     page.heading("A walk")
@@ -301,7 +301,7 @@ def test_the_page_is_legible_in_light_and_dark_and_on_a_phone(
         found = errors(shown)
         shown.goto(path.as_uri())
         seen[scheme] = shown.evaluate(_READ)
-        assert found == []
+        assert found == [] and barriers(shown) == []
         context.close()
         assert seen[scheme]["width"] == width and seen[scheme]["smallest"] >= 9
         assert seen[scheme]["root"] <= width

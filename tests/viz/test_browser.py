@@ -569,6 +569,17 @@ def test_nothing_sticks_out_of_the_page(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
+def test_nothing_on_the_page_keeps_readers_out(page, barriers, scheme, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    press(component(page, "tour"), "option-1")
+    press(component(page, "training"), "blunder")
+    press(component(page, "play"), "thoughts")
+    press(component(page, "play"), "truth")
+    assert barriers(page) == []
+
+
 # One position for the whole page.
 
 

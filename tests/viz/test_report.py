@@ -448,3 +448,12 @@ def test_the_pictures_are_of_one_run(run, tmp_path, capfd):
     for path in tmp_path.glob("*.png"):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") and len(content) > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
+def test_nothing_in_the_report_keeps_readers_out(run, browser, barriers, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.goto((run / "report.html").as_uri())
+    assert barriers(page) == []
+    page.close()

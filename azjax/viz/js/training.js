@@ -59,7 +59,7 @@ function opinions(game, table, networks, position, place) {
       picture(game, position, game.numActions === position.board.length ? { marks: keeps } : {}),
       h(
         "div",
-        { class: "az-scroll" },
+        { class: "az-scroll", tabindex: 0, "data-focus": "networks" },
         h(
           "table",
           { class: "az-training" },
