@@ -25,6 +25,7 @@ import pytest
 
 from azjax import games, oracle
 from experiments.browser import open_browser
+from firefox import open_firefox
 from javascript import import_sources
 from tables import BATCH
 
@@ -95,6 +96,17 @@ def browser():
 def give_up(reason):
     """Skips a test of pages for want of something, where that is allowed."""
     (pytest.fail if os.environ.get("AZJAX_REQUIRE_BROWSER") else pytest.skip)(str(reason))
+
+
+@pytest.fixture(scope="session")
+def firefox():
+    """The tab of a real Firefox, without a screen; what holds for `browser` holds for it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            tab = stack.enter_context(open_firefox())
+        except ValueError as error:
+            give_up(error)
+        yield tab
 
 
 @pytest.fixture(scope="module")

@@ -803,3 +803,30 @@ def test_a_reader_s_answer_is_judged(page):
     press(section, "tour-back")
     press(section, "option-4")
     assert section.locator(".az-tour-said").inner_text().startswith("Right. The centre.")
+
+
+# Another browser.
+
+
+def test_the_page_works_in_firefox(firefox, exported, traced):
+    def read(code):
+        return firefox.evaluate(f"() => {code}")
+
+    searched = "document.querySelector('[data-kind=explorer]')"
+    address = f"algorithm=puct&num_simulations={SIMULATIONS}&t={3 * SIMULATIONS}"
+    firefox.goto(f"{exported.as_uri()}#{address}")
+    shown = read(f"[...{searched}.querySelectorAll('[data-k=N]')].map((e) => Number(e.textContent))")
+    assert shown == traced.history.children_visits[SIMULATIONS, 0].tolist()
+    for name, t in (("reset", 0), ("run-5", 15), ("next", 16), ("previous", 15)):
+        firefox.click(f"[data-kind=explorer] [data-button={name}]")
+        assert read(f"Number({searched}.dataset.t)") == t
+    read(f"{searched}.querySelector('[data-node=\"0\"]').focus()")
+    for key in ("ArrowDown", "Enter"):
+        firefox.press(key)
+    selected = traced.nodes[int(read(f"{searched}.dataset.selected"))]
+    assert traced.parents[selected] == 0
+    game = "document.querySelector('[data-kind=play]').dataset.board"
+    firefox.click("[data-kind=play] [data-cell='4']")
+    firefox.wait_for(f"() => {game}.includes('O')")
+    assert read(game)[4] == "X"
+    assert firefox.errors == []

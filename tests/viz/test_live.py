@@ -21,6 +21,7 @@ from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.viz import networks
 from azjax.viz.live import pack_player
 from azjax.viz.positions import position_table
+from javascript import import_sources
 from tables import AS_IN_TRAINING
 
 ITERATIONS = 3
@@ -175,6 +176,14 @@ def check_equal(tab, bench, algorithm, count, seed=0):
 @pytest.mark.parametrize("algorithm", QUICK, ids=lambda a: a.algorithm)
 def test_the_page_searches_as_the_package_does(module, small, algorithm):
     check_equal(module, small, algorithm, 20)
+
+
+@pytest.mark.slow
+def test_firefox_searches_as_the_package_does(firefox, small):
+    firefox.goto("about:blank")
+    import_sources(firefox)
+    for algorithm in QUICK:
+        check_equal(firefox, small, algorithm, 20)
 
 
 @pytest.mark.slow

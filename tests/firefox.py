@@ -1,0 +1,125 @@
+"""A Firefox without a screen, driven by WebDriver BiDi; tests ask it what they ask Chromium.
+
+Playwright drives no Firefox but its own, and Debian has no geckodriver.
+"""
+
+import contextlib
+import itertools
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import websocket
+
+_SECONDS = 60  # Firefox, and every command, has as long as this.
+_KEYS = {"Enter": "\ue007", "ArrowDown": "\ue015", "ArrowRight": "\ue014"}
+_SHOW = """(query) => {
+  const element = document.querySelector(query);
+  element.scrollIntoView({ block: "center" });
+  const { left, top, width, height } = element.getBoundingClientRect();
+  return [Math.round(left + width / 2), Math.round(top + height / 2)];
+}"""
+
+
+class Tab:
+    """A tab of Firefox, with what tests need of Playwright's `Page`; `errors` is its complaints."""
+
+    def __init__(self, address):
+        self._socket = websocket.create_connection(
+            address, timeout=_SECONDS, suppress_origin=True
+        )
+        self._numbers = itertools.count()
+        self.errors = []
+        self._send("session.new", capabilities={})
+        self._send("session.subscribe", events=["log.entryAdded"])
+        self._context = self._send("browsingContext.getTree")["contexts"][0]["context"]
+
+    def goto(self, url):
+        """Opens an address, and waits until it has been loaded."""
+        self._send("browsingContext.navigate", context=self._context, url=url, wait="complete")
+
+    def evaluate(self, function, argument=None):
+        """Calls a function of JavaScript, and returns what comes of it by way of JSON."""
+        result = self._send(
+            "script.evaluate",
+            expression=f"(async () => JSON.stringify(await ({function})({json.dumps(argument)})))()",
+            target={"context": self._context},
+            awaitPromise=True,
+        )
+        if result["type"] == "exception":
+            raise RuntimeError(result["exceptionDetails"]["text"])
+        return json.loads(result["result"].get("value", "null"))
+
+    def wait_for(self, function, argument=None):
+        """Waits until a function of JavaScript returns something true."""
+        again = "new Promise((done) => setTimeout(done, 10))"
+        self.evaluate(f"async (given) => {{ while (!({function})(given)) await {again}; }}", argument)
+
+    def click(self, query):
+        """Clicks the first element of a query with the mouse."""
+        x, y = self.evaluate(_SHOW, query)
+        move = {"type": "pointerMove", "x": x, "y": y}
+        press = [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
+        self._act("pointer", [move, *press])
+
+    def press(self, key):
+        """Presses a key, for whatever has the focus."""
+        value = _KEYS.get(key, key)
+        self._act("key", [{"type": kind, "value": value} for kind in ("keyDown", "keyUp")])
+
+    def close(self):
+        """Ends Firefox."""
+        self._send("browser.close")
+        self._socket.close()
+
+    def _act(self, kind, actions):
+        sources = [{"type": kind, "id": kind, "actions": actions}]
+        self._send("input.performActions", context=self._context, actions=sources)
+
+    def _send(self, method, **params):
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            message = json.loads(self._socket.recv())
+            if message.get("method") == "log.entryAdded" and message["params"]["level"] == "error":
+                self.errors.append(message["params"]["text"])
+            if message.get("id") == number:
+                if message["type"] == "error":
+                    raise RuntimeError(f"{method}: {message['message']}")
+                return message["result"]
+
+
+@contextlib.contextmanager
+def open_firefox():
+    """Starts Firefox and yields its tab; ends it at the end.
+
+    Raises:
+      ValueError: if there is no Firefox.
+    """
+    path = shutil.which("firefox-esr") or shutil.which("firefox")
+    if path is None:
+        raise ValueError("there is no Firefox here: install it (Debian: apt-get install firefox-esr)")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [path, "--headless", "--no-remote", "--remote-debugging-port", "0"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen([*command, "--profile", profile], **quiet) as process:
+            try:
+                tab = Tab(_address(pathlib.Path(profile), process))
+                yield tab
+                tab.close()
+            finally:
+                process.kill()
+
+
+def _address(profile, process):
+    """Where Firefox listens, which it writes down once it does."""
+    told, end = profile / "WebDriverBiDiServer.json", time.monotonic() + _SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+            said = json.loads(told.read_text())
+            return f"ws://{said['ws_host']}:{said['ws_port']}/session"
+        time.sleep(0.02)
+    raise RuntimeError(f"Firefox did not start within {_SECONDS} seconds")
