@@ -15,7 +15,7 @@ import time
 import websocket
 
 _SECONDS = 60  # Firefox, and every command, has as long as this.
-_KEYS = {"Enter": "\ue007", "ArrowDown": "\ue015", "ArrowRight": "\ue014"}
+_KEYS = {"Enter": "\ue007", "ArrowDown": "\ue015"}
 _SHOW = """(query) => {
   const element = document.querySelector(query);
   element.scrollIntoView({ block: "center" });
@@ -28,9 +28,7 @@ class Tab:
     """A tab of Firefox, with what tests need of Playwright's `Page`; `errors` is its complaints."""
 
     def __init__(self, address):
-        self._socket = websocket.create_connection(
-            address, timeout=_SECONDS, suppress_origin=True
-        )
+        self._socket = websocket.create_connection(address, timeout=_SECONDS, suppress_origin=True)
         self._numbers = itertools.count()
         self.errors = []
         self._send("session.new", capabilities={})
@@ -43,9 +41,10 @@ class Tab:
 
     def evaluate(self, function, argument=None):
         """Calls a function of JavaScript, and returns what comes of it by way of JSON."""
+        call = f"({function})({json.dumps(argument)})"
         result = self._send(
             "script.evaluate",
-            expression=f"(async () => JSON.stringify(await ({function})({json.dumps(argument)})))()",
+            expression=f"(async () => JSON.stringify(await {call}))()",
             target={"context": self._context},
             awaitPromise=True,
         )
@@ -55,8 +54,9 @@ class Tab:
 
     def wait_for(self, function, argument=None):
         """Waits until a function of JavaScript returns something true."""
-        again = "new Promise((done) => setTimeout(done, 10))"
-        self.evaluate(f"async (given) => {{ while (!({function})(given)) await {again}; }}", argument)
+        later = "new Promise((done) => setTimeout(done, 10))"
+        loop = f"async (given) => {{ while (!({function})(given)) await {later}; }}"
+        self.evaluate(loop, argument)
 
     def click(self, query):
         """Clicks the first element of a query with the mouse."""
@@ -101,7 +101,7 @@ def open_firefox():
     """
     path = shutil.which("firefox-esr") or shutil.which("firefox")
     if path is None:
-        raise ValueError("there is no Firefox here: install it (Debian: apt-get install firefox-esr)")
+        raise ValueError("there is no Firefox here (Debian: apt-get install firefox-esr)")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [path, "--headless", "--no-remote", "--remote-debugging-port", "0"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

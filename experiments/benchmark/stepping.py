@@ -34,8 +34,14 @@ _SEARCH = """(repeats) => {
 }"""
 
 
+_SLOWER = 4  # So many times slower is a phone's processor.
+
+
 def time_explorer(simulations: int = 200) -> list[dict]:
-    """Times searches in the page, and every step through one, from the click to the painting."""
+    """Times searches in the page, and every step through one, from the click to the painting.
+
+    Searches are timed with the processor held back, too, so that it is as slow as a phone's.
+    """
     search = PUCT(num_simulations=simulations)
     data = live_data(games.make("tic_tac_toe"), search, evaluator="rollout")
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
@@ -43,14 +49,22 @@ def time_explorer(simulations: int = 200) -> list[dict]:
         path = page.write_page(pathlib.Path(folder) / "page.html", "benchmark", [section])
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         tab.goto(path.as_uri())
+        devtools = tab.context.new_cdp_session(tab)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": _SLOWER})
+        held_back = tab.evaluate(_SEARCH, 20)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 1})
         searches = tab.evaluate(_SEARCH, 20)
         times = tab.evaluate(_STEP_THROUGH)
     if len(times) != 3 * simulations:
         raise RuntimeError(f"{len(times)} steps were made and {3 * simulations} expected")
+    measured = {
+        "a search": searches,
+        f"a search, processor {_SLOWER} times slower": held_back,
+        "a step, click to paint": times,
+    }
     rows = [
-        {"waiting for": "a search", "median, ms": statistics.median(searches)},
-        {"waiting for": "a step, click to paint", "median, ms": statistics.median(times)},
+        {"waiting for": name, "median, ms": statistics.median(ms), "slowest, ms": max(ms)}
+        | {"times": len(ms)}
+        for name, ms in measured.items()
     ]
-    for row, measured in zip(rows, (searches, times), strict=True):
-        row |= {"slowest, ms": max(measured), "times": len(measured)}
     return show(f"the explorer of {simulations} simulations", rows)

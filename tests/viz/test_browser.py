@@ -815,8 +815,8 @@ def test_the_page_works_in_firefox(firefox, exported, traced):
     searched = "document.querySelector('[data-kind=explorer]')"
     address = f"algorithm=puct&num_simulations={SIMULATIONS}&t={3 * SIMULATIONS}"
     firefox.goto(f"{exported.as_uri()}#{address}")
-    shown = read(f"[...{searched}.querySelectorAll('[data-k=N]')].map((e) => Number(e.textContent))")
-    assert shown == traced.history.children_visits[SIMULATIONS, 0].tolist()
+    shown = read(f"[...{searched}.querySelectorAll('[data-k=N]')].map((e) => e.textContent)")
+    assert list(map(int, shown)) == traced.history.children_visits[SIMULATIONS, 0].tolist()
     for name, t in (("reset", 0), ("run-5", 15), ("next", 16), ("previous", 15)):
         firefox.click(f"[data-kind=explorer] [data-button={name}]")
         assert read(f"Number({searched}.dataset.t)") == t
