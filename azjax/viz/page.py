@@ -16,11 +16,11 @@ from azjax.files import replacing
 
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
-    *("board", "tower", "network", "bench", "words", "atlas", "encoding", "review", "play"),
-    *("proof", "blunders", "training", "formula", "detail", "layout", "camera", "cards", "tree"),
-    *("settings", "compare", "explorer", "steps", "tour", "lesson", "loop", "main"),
+    *("board", "tower", "network", "bench", "words", "playout", "atlas", "encoding", "review"),
+    *("play", "proof", "blunders", "training", "formula", "detail", "layout", "camera", "cards"),
+    *("tree", "settings", "compare", "explorer", "steps", "tour", "lesson", "loop", "main"),
 )
-_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop", "tour")
+_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour")
 
 
 class Section(NamedTuple):

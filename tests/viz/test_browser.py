@@ -16,7 +16,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
 from experiments import explain, train
-from javascript import import_sources
+from javascript import SIZES_OF_PARTS, import_sources
 
 SIMULATIONS = 12
 
@@ -564,9 +564,13 @@ def test_the_theme_is_the_systems_until_another_is_chosen(page):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_sticks_out_of_the_page(page, width):
+def test_nothing_sticks_out_of_the_page_or_is_too_small(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    sizes = page.locator("main").evaluate(SIZES_OF_PARTS)
+    assert [text for text in sizes["fonts"] if text[0] < 9] == []
+    if width == 390:
+        assert [control for control in sizes["controls"] if control[1] < 43.9] == []
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])

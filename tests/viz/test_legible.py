@@ -9,6 +9,8 @@ import pytest
 from azjax.search import PUCT
 from azjax.viz.live import live_data
 from azjax.viz.page import Section, write_page
+from javascript import SIZES_OF_PARTS
+from reference import gumbel
 
 SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
 COUNTS = (15, 48, 200, 1000)
@@ -24,17 +26,13 @@ CORNERS = [
     for count in COUNTS
 ]
 
-# What is on the screen, in its pixels. Text that only a screen reader meets has no size.
+# What is on the screen, in its pixels.
 MEASURE = """root => {
   const box = (e) => {
     const r = e.getBoundingClientRect();
     return [r.left, r.top, r.right, r.bottom];
   };
-  const seen = (e) => e.checkVisibility() && e.getClientRects().length > 0;
-  const all = (query, from = root) => [...from.querySelectorAll(query)].filter(seen);
-  const hasText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-  const height = (e) => parseFloat(getComputedStyle(e).fontSize) * (e.getScreenCTM?.()?.a ?? 1);
-  const texts = all("*").filter((e) => hasText(e) && !e.matches("title, option") && height(e) > 0);
+  const { all, hasText, fonts, controls } = (SIZES)(root);
   const picture = root.querySelector(".az-tree");
   const groups = all("[data-key], [data-ghost]", picture);
   const points = (path) => Array.from({length: 33}, (_, i) => {
@@ -42,9 +40,8 @@ MEASURE = """root => {
     const {x, y} = at.matrixTransform(path.getScreenCTM());
     return [x, y];
   });
-  const control = (e) => e.matches("[type=checkbox]") ? e.closest("label") : e;
   return {
-    fonts: texts.map((e) => [height(e), e.textContent]),
+    ...{ fonts, controls },
     picture: box(picture),
     groups: groups.map((g) => ({
       node: g.dataset.node ?? null,
@@ -57,11 +54,9 @@ MEASURE = """root => {
         (e) => [e.textContent, e.getAttribute("class"), box(e)]),
     })),
     edges: all(".az-edge", picture).map(points),
-    controls: all("button, select, input, summary, [role=button]").map((e) => [
-      e.dataset.button ?? e.textContent.slice(0, 20), control(e).getBoundingClientRect().height]),
     parts: all(".az-transport, .az-status, .az-tree-box, .az-moves").map(box),
   };
-}"""
+}""".replace("SIZES", SIZES_OF_PARTS)
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +172,9 @@ def test_the_transport_of_a_phone_sticks(open_search):
         box = explorer.locator(".az-transport").bounding_box()
         assert box["y"] + box["height"] == pytest.approx(844, abs=1)
         assert box["height"] < 130
+    explorer.get_by_label("how many simulations to run").fill("7")
+    press(explorer, "run-n")
+    assert explorer.get_attribute("data-simulation") == "7"
 
 
 @pytest.mark.slow
@@ -331,6 +329,52 @@ def test_expansion_shows_every_new_move_with_its_prior(explorer):
         assert all(values["N"] == 0 for values in row.values())
     press(explorer, "previous")
     assert explorer.locator("[data-ghost]").count() == 0  # Selection goes before.
+
+
+def test_the_table_of_gumbel_tells_who_is_still_considered(explorer):
+    explorer.locator("[data-setting=algorithm]").select_option("gumbel")
+    explorer.locator("[data-setting=max_considered_actions]").fill("8")
+    explorer.locator("[data-setting=max_considered_actions]").press("Enter")
+    turns, stands = gumbel.halving(gumbel.Settings(48, max_considered_actions=8), 9), set()
+    for k in range(0, 48, 5):
+        go(explorer, 3 * k)
+        if k:
+            explorer.locator("[data-node='0']").click()
+        read = "rows => rows.map(r => [r.cells[2].textContent, r.lastChild.textContent])"
+        rows = explorer.locator("[data-row]").evaluate_all(read)
+        for visits, mark in rows:
+            ahead = int(visits) - turns[k]
+            expected = ("out", "in turn", "waits")[(ahead > 0) - (ahead < 0) + 1]
+            assert mark == expected or (mark == "\N{LEFTWARDS ARROW} next" and ahead == 0)
+            stands.add(mark)
+    assert len(stands) == 4
+    go(explorer, -1)
+    marks = explorer.locator(".az-mark-next").all_inner_texts()
+    assert [mark for mark in marks if mark] == ["\N{LEFTWARDS ARROW} played"]
+
+
+def test_the_random_game_of_a_rollout_is_shown_move_by_move(open_search):
+    explorer = open_search("laptop", 48, evaluator="rollout")
+    games = explorer.locator(".az-playout li")
+    for t in (1, 3):
+        go(explorer, t)
+        assert games.count() == 0
+    for t in (2, 20, 101):
+        go(explorer, t)
+        boards = games.locator("svg").evaluate_all("all => all.map(e => e.dataset.board)")
+        for before, after in itertools.pairwise(boards):
+            (cell,) = (c for c in range(9) if before[c] != after[c])
+            assert before[cell] == "." and after[cell] == "XO"[before.count(".") % 2 == 0]
+        lost = games.last.locator(".az-line").count()
+        said = explorer.locator(".az-status").inner_text()
+        value = number(re.search(r"values it at (\S+) for [XO]", said)[1])
+        assert value == lost * (-1) ** len(boards)
+        explorer.page.emulate_media(reduced_motion="no-preference")
+        delays = games.evaluate_all("all => all.map(e => getComputedStyle(e).animationDelay)")
+        waits = [float(delay.removesuffix("s")) for delay in delays]
+        assert waits == pytest.approx([0.35 * i for i in range(len(boards))])
+        explorer.page.emulate_media(reduced_motion="reduce")
+        assert games.first.evaluate("e => getComputedStyle(e).animationName") == "none"
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ function halving({ noise, wanted }, node, N, q, weight) {
   const U = node.logits.map((x, i) => f32(f32(noise[i] + x) - highest));
   const S = q.map((x, i) => Math.max(-1e9, f32(U[i] + weight * x)));
   const turn = wanted[Math.min(sum(N), wanted.length - 1)];
-  const eligible = N.map((n) => n === turn);
-  return { Q: q, U, S, best: argmax(S.map((s, i) => (eligible[i] ? s : -Infinity))), eligible };
+  const stand = N.map((n) => (n < turn ? "out" : n > turn ? "waits" : "in turn"));
+  return { Q: q, U, S, best: argmax(S.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
 }
 
 /** Q with the mixed value for unvisited actions (Danihelka et al. 2022), and its weight. */

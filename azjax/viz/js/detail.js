@@ -1,14 +1,17 @@
 import { board } from "./board.js";
 import { fixed, h, replace, signed } from "./dom.js";
 import { columns, formula, scoreText } from "./formula.js";
+import { playoutBoards } from "./playout.js";
 import { boardShape, highest, outcomeWords, playedMove, playerName, stoneCell } from "./words.js";
 
 const BOARD = 104; // Pixels of a board's height.
+const PLAYOUT = 38; // Pixels of a board's width in a random game.
 
 /** One node of a search: its board, its facts, the table of its moves, and a move's formula. */
 export class DetailView {
   #onSelect;
   #facts = h("div", { class: "az-detail-head" });
+  #playout = h("div", {});
   #table = h("div", { class: "az-scroll" });
   #formula = h("div", { class: "az-formula", role: "group", "aria-label": "formula" });
   #picked = null; // The move that the reader points at.
@@ -16,7 +19,7 @@ export class DetailView {
   /** `onSelect(id)` is called when the reader asks for the position after a move. */
   constructor(onSelect) {
     this.#onSelect = onSelect;
-    this.element = h("div", { class: "az-detail-body" }, this.#facts, this.#table, this.#formula);
+    this.element = h("div", { class: "az-detail-body" }, this.#facts, this.#playout, this.#table, this.#formula);
     this.#table.addEventListener("pointerleave", () => this.#pick(null));
   }
 
@@ -27,6 +30,8 @@ export class DetailView {
     const node = search.nodes[id];
     const stats = search.stats(id, moment.known);
     replace(this.#facts, detailBoard(search, id, stats), facts(search, moment, id, stats));
+    const isPlayedOut = moment.phase === "expansion" && id === moment.step.leaf && node.moves;
+    replace(this.#playout, isPlayedOut ? playoutBoards(search, id, PLAYOUT) : null);
     replace(this.#table, node.over ? null : this.#moves(node, stats));
     this.#write();
   }
@@ -117,9 +122,15 @@ function marksOf(search, moment, id, stats) {
     if (i === taken && played === null) {
       return { look: "az-best", text: isSelection ? "\u2190 chosen" : "\u2190 next" };
     }
+    if (stats.stand) return played === null ? standMark(stats.stand[i]) : { look: null, text: "" };
     if (!tied.includes(i)) return { look: null, text: "" };
     return { look: null, text: tied.length > 1 ? "tie" : "highest" };
   });
+}
+
+/** How an action of Gumbel's root stands in sequential halving. */
+function standMark(stand) {
+  return { look: stand === "out" ? "az-out" : null, text: stand };
 }
 
 function detailBoard(search, id, stats) {

@@ -93,7 +93,6 @@ class Explorer {
 
   #transport() {
     const button = (text, name, title, click) => pushButton(text, name, click, { title });
-    const long = (text) => h("span", { class: "az-long" }, text); // Not on a phone.
     const amount = { type: "number", min: 1, max: MOST_SIMULATIONS, value: 20 };
     this.amount = h("input", {
       ...amount,
@@ -202,9 +201,8 @@ class Explorer {
       " ",
       describe(this.search, moment),
     );
-    this.progress.textContent = simulation
-      ? `simulation ${simulation} of ${this.search.length} \u00b7 ${phase}`
-      : `start of ${this.search.length} simulations`;
+    const [before, after] = simulation ? ["simulation ", ` \u00b7 ${phase}`] : ["start: ", " simulations"];
+    replace(this.progress, long(before), `${simulation} of ${this.search.length}`, long(after));
     this.slider.value = this.t;
     this.slider.setAttribute("aria-valuetext", this.progress.textContent);
     Object.assign(this.root.dataset, { t: this.t, simulation, phase, selected: this.selected });
@@ -305,6 +303,11 @@ class Explorer {
     };
     return Object.hasOwn(actions, key) ? actions[key] : null;
   }
+}
+
+/** Words that a phone has no room for. */
+function long(text) {
+  return h("span", { class: "az-long" }, text);
 }
 
 /** Whether a key belongs to the control that has the focus. */

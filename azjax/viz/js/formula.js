@@ -99,7 +99,10 @@ function gumbelLines({ id, node, settings, stats, n, Q, U, S }) {
     ? []
     : [`Untried, n = 0: its Q is completed by the mixed value of this position, ${term(Q)} for ${whose}.`];
   if (id === 0) {
-    notes.unshift("Sequential halving: those with equally many visits compete, and the better half stays.");
+    notes.unshift(
+      "Sequential halving: the moves in turn compete for the next visit, one that has had it waits, and " +
+        "after each round the better half stays; the others are out.",
+    );
     return { lines: [weighed, ["S", "g + \u2113 + \u03c3", `${term(U)} ${added(sigma)} = ${term(S)}`]], notes };
   }
   const total = stats.N.reduce((sum, visits) => sum + visits, 0);

@@ -79,7 +79,8 @@ export class Search {
    *
    * `{visits, value, N, P, Q, U, S, best}`: lists with one number for each of its actions, and
    * the index of the one that is selected next, -1 in a finished game. Gumbel's root has the
-   * list `eligible`, too: which actions sequential halving has come to.
+   * list `stand`, too: how each action stands in sequential halving, "in turn", "waits" for
+   * the others to have theirs, or "out".
    */
   stats(id, known) {
     const node = this.nodes[id];

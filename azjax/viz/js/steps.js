@@ -1,4 +1,5 @@
 import { fixed, signed } from "./dom.js";
+import { playout } from "./playout.js";
 import { listWords, outcomeWords, playerName } from "./words.js";
 
 // The steps of the tour. Each says what is searched and at which moment (`change`, for the page),
@@ -12,7 +13,7 @@ const FEW = 20;
 const cellsOf = (search) => search.nodes[0].actions.map(String);
 const first = (search, k) => String(search.simulations[k].actions[0]);
 
-/** The steps: `{title, change, text, ask, options, answer, said, reveal}`. */
+/** The steps: `{title, change, text, ask, options, answer, said, playout, reveal}`; the answer shows the random game of node number `playout`. */
 export const STEPS = [
   {
     title: "A position",
@@ -41,7 +42,7 @@ export const STEPS = [
     options: () => ["X wins", "O wins", "draw"],
     answer: (search) => [outcomeWords(playout(search, 1).at(-1))],
     said: (search) => `${ended(search)}. One random game says little; a thousand say more.`,
-    boards: (search) => playout(search, 1).map(({ board }) => board),
+    playout: 1,
   },
   {
     title: "Backup",
@@ -117,14 +118,6 @@ export const STEPS = [
     reveal: () => ({ t: 3 * FEW }),
   },
 ];
-
-/** The positions of the random game of a node, the node's own first. */
-function playout(search, id) {
-  const { position, moves } = search.nodes[id];
-  const positions = [position];
-  for (const action of moves ?? []) positions.push(search.game.step(positions.at(-1), action));
-  return positions;
-}
 
 function ended(search) {
   const words = outcomeWords(playout(search, 1).at(-1));

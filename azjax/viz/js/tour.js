@@ -1,6 +1,7 @@
 import { Bench } from "./bench.js";
-import { board, openTable, readBoard } from "./board.js";
+import { openTable, readBoard } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
+import { playoutBoards } from "./playout.js";
 import { STEPS } from "./steps.js";
 
 /** A walk through the search in a few steps, each with a question; the explorer shows them. */
@@ -83,11 +84,9 @@ class Tour {
     const { search } = this.bench;
     const answers = step.answer(search, this.table);
     const verdict = this.chosen === null ? "" : answers.includes(this.chosen) ? "Right. " : "Not quite. ";
-    const boards = step.boards?.(search) ?? [];
-    const pictures = boards.map((cells) => h("li", {}, board(cells, { size: 46 })));
     return [
       h("p", { class: "az-tour-said" }, verdict, step.said(search, this.table)),
-      boards.length ? h("ol", { class: "az-tour-playout", "aria-label": "the random game" }, pictures) : null,
+      step.playout ? playoutBoards(search, step.playout, 46) : null,
     ];
   }
 }
