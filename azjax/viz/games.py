@@ -28,7 +28,7 @@ class Move(NamedTuple):
       state: the position before the move, one state of NumPy arrays.
       action: the move.
       probabilities: `float32 [A]`, the search's policy, which the network learns.
-      value: the search's value of the position, in [-1, 1].
+      value: what the search expects of the move, its Q in [-1, 1].
       outcome: how the game ends for the player who moves here: 1 won, 0 drawn, -1 lost.
     """
 
@@ -116,7 +116,8 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
         temperatures = np.full(batch, temperature, np.float32)
         searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
         found, step, over = jax.device_get(searched)
-        rows = (states, found.action, found.action_weights, found.value, step.reward)
+        expected = found.q_values[np.arange(batch), found.action]
+        rows = (states, found.action, found.action_weights, expected, step.reward)
         _record(games, goes_on, rows, np.asarray(jax.vmap(game.player)(states)))
         states, goes_on = step.state, goes_on & ~over
         if not goes_on.any():
@@ -169,8 +170,9 @@ class GamesTable:
 
 _HEADINGS = ("move", "position", "search probabilities", "value", "plays", "outcome")
 _CAPTION = (
-    "Value and outcome are those of the player to move in that row, so that they change sign "
-    "from move to move: +1 won, 0 drawn, −1 lost."
+    "Value is what the search expects of the move that it plays. It and the outcome are those of "
+    "the player to move in that row, so that they change sign from move to move: +1 won, 0 drawn, "
+    "−1 lost."
 )
 
 

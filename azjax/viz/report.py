@@ -152,18 +152,19 @@ def _first_moves(player: Player) -> Section:
             _heat(player.game, state, policies[i], shares, "network's policy"),
             _heat(player.game, state, visits[i], list(map(str, visits[i])), "visits of the search"),
         ]
-        values_said = f"network {signed(float(values[i]))}, search {signed(float(found.value[i]))}"
-        caption = f"{name}: value for the player to move, {values_said}"
+        action, value = int(found.action[i]), signed(float(values[i]))
+        expected = signed(float(found.q_values[i, action]))
+        caption = (
+            f"{name}: the network values it at {value} for the player to move; its search plays "
+            f"{action} and expects {expected}"
+        )
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     intro = (
         f"Left what the raw network would play, right what its search of "
         f"{player.parts.search.num_simulations} simulations visits, without noise."
     )
     if player.parts.search.algorithm == "gumbel":
-        intro += (
-            " Gumbel's search visits every move that it considers, bad ones too, and its value "
-            "is the mean of all visits."
-        )
+        intro += " Gumbel's search visits every move that it considers, bad ones too."
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
 
 

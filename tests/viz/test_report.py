@@ -17,6 +17,7 @@ import misere_pile
 from azjax import certificate as certificates
 from azjax import metrics, presets, runs, train
 from azjax.config import make_parts
+from azjax.drawing import signed
 from azjax.game import init_batch
 from azjax.games import connect_four
 from azjax.player import Player
@@ -247,6 +248,7 @@ def test_sampled_games_are_games(tic_tac_toe, player):
             assert move.probabilities.sum() == pytest.approx(1, abs=1e-5)
             assert not move.probabilities[np.asarray(expected.state.board) != 0].any()
             assert -1 <= move.value <= 1
+        assert moves[-1].value == moves[-1].outcome  # Of the move, which ends the game.
     assert len({tuple(m.action for m in moves) for moves in games}) > 1  # They explore.
 
 
@@ -263,6 +265,15 @@ def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
 
 
 # Reports.
+
+
+def test_the_value_announced_is_that_of_the_move_chosen(written, player, tic_tac_toe):
+    found = analyse(player, init_batch(tic_tac_toe, 1))
+    action = int(found.action[0])
+    expected = signed(float(found.q_values[0, action]))
+    assert signed(float(found.value[0])) != expected  # Or this could not tell them apart.
+    said = re.search(r"Empty board: .*?; its search plays (\d) and expects (\S+)", written.text)
+    assert said.groups() == (str(action), expected)
 
 
 def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
