@@ -16,7 +16,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
 from experiments import explain, train
-from javascript import SIZES_OF_PARTS, import_sources
+from javascript import SIZES_OF_PARTS
 
 SIMULATIONS = 12
 
@@ -370,16 +370,6 @@ def test_any_position_is_set_by_playing_there(explorer):
 
 
 # The encoding viewer.
-
-
-@pytest.fixture(scope="module")
-def module(context, exported):
-    """A blank page with the functions of the JavaScript module, to be called one by one."""
-    page = context.new_page()
-    page.goto(exported.as_uri())
-    import_sources(page)
-    yield page
-    page.close()
 
 
 def test_every_board_is_judged_as_python_judges_it(module):

@@ -178,6 +178,15 @@ def test_the_page_searches_as_the_package_does(module, small, algorithm):
     check_equal(module, small, algorithm, 20)
 
 
+def test_all_parts_of_a_page_share_its_networks(module, small):
+    shared = """([name, data]) => {
+      const game = azjax.GAMES[name];
+      const open = (data) => azjax.openNetworks(data, game, azjax.openTable(data));
+      return [open(data) === open({ ...data }), open(data).length, open({}).length];
+    }"""
+    assert module.evaluate(shared, [small.game.name, small.data]) == [True, ITERATIONS, 0]
+
+
 @pytest.mark.slow
 def test_firefox_searches_as_the_package_does(firefox, small):
     firefox.goto("about:blank")

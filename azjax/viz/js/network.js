@@ -2,22 +2,32 @@ import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
 import { Mlp, Tower } from "./tower.js";
 
+const opened = new WeakMap();
+
 /**
  * The networks that a page carries, as evaluators: `[{iteration, evaluate(position)}]`.
+ *
+ * They are made once for all parts of the page, which share what has been computed, too.
  *
  * Of a game whose positions are all known, `table` (a `PositionTable`) says which they are, and a
  * network is what it answered to each; of other games it is its weights, and computed here.
  */
-export function openNetworks(data, game, table) {
+export function openNetworks({ networks }, game, table) {
+  if (!networks) return [];
+  if (!opened.has(networks)) opened.set(networks, open(networks, game, table));
+  return opened.get(networks);
+}
+
+function open(networks, game, table) {
   const starts = table && startsOf(table, game);
-  return (data.networks ?? []).map((packed) => {
+  return networks.map((packed) => {
     const { iteration, kind } = packed;
-    const open = () => {
+    const make = () => {
       if (kind === "answers") return lookUp(packed, table, game, starts);
       return compute(kind === "tower" ? new Tower(packed, game) : new Mlp(packed, game), game);
     };
-    let opened = null;
-    return { iteration, evaluate: (position) => (opened ??= open())(position) };
+    let made = null;
+    return { iteration, evaluate: (position) => (made ??= make())(position) };
   });
 }
 
