@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from azjax import checkpoint, runs
-from azjax.drawing import check_folder
+from azjax.drawing import check_folder, node
 from azjax.player import Player
-from azjax.viz import about, atlas, film, loop, networks, page
-from azjax.viz.live import live_data, pack_player, quiet, solve
+from azjax.viz import about, atlas, film, loop, networks, page, report
+from azjax.viz.live import GAMES, knows, live_data, pack_player, quiet, solve
 from experiments import console, own
 
 _POSITIONS = {  # Of tic-tac-toe.
@@ -43,14 +43,28 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = own.open_run(options.typed)
-    packed = _pack_networks(run_dir, options.typed, player)
-    data = live_data(player.game, quiet(player.parts.search), packed)
-    data["starts"] = []
-    if player.game.name == "tic_tac_toe":
-        data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
     seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
         about.about(run_dir, player, seen and film.film(*seen)),
+        *(_live if knows(player.game) else _recorded)(run_dir, options.typed, player),
+        *([_atlas(player, *seen)] if seen else []),
+        about.pictures(run_dir, player),
+        *_loop(run_dir, player),
+    ]
+    title = f"How AlphaZero learned {about.title(player.game.name)}"
+    path = page.write_page(options.out, title, sections)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def _live(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.Section]:
+    """What a page searches by itself."""
+    packed = _pack_networks(run_dir, typed, player)
+    data = live_data(player.game, quiet(player.parts.search), packed)
+    data |= {"starts": [], "encoding": player.parts.network.encoding}
+    if player.game.name == "tic_tac_toe":
+        data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
+    return [
         *_tour(player, data),
         page.Section(
             "A search, phase by phase",
@@ -60,11 +74,24 @@ def explain(options: Options) -> int:
         ),
         page.Section(
             "Two searches, side by side",
-            "Of the same position, each with its own settings; dots mark the moves that are "
-            "optimal in truth, a frame the move played.",
+            "Of the same position, each with its own settings; a frame marks the move played"
+            + (", dots those that are optimal in truth." if player.game.enumerable else "."),
             kind="compare",
             data=data,
         ),
+        page.Section(
+            "What the network sees, and says",
+            "Click cells to set up a position.",
+            kind="encoding",
+            data=data,
+        ),
+        *(_of_networks(player, data) if packed else []),
+    ]
+
+
+def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
+    """What a page shows of networks that it can compute."""
+    return [
         page.Section(
             "This position, over the training",
             "The position chosen above, or on any other board of this page, and what each network "
@@ -72,15 +99,27 @@ def explain(options: Options) -> int:
             kind="training",
             data=data,
         ),
-        *(_small_sections(data) if player.game.enumerable else []),
-        *([_atlas(player, *seen)] if seen else []),
-        about.pictures(run_dir, player),
-        *_loop(run_dir, player),
+        page.Section(
+            "Play against the network",
+            "It answers with its most probable move, or after a search, as you like.",
+            kind="play",
+            data=data,
+        ),
+        *_proof(player, data),
     ]
-    title = f"How AlphaZero learned {about.title(player.game)}"
-    path = page.write_page(options.out, title, sections)
-    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
-    return 0
+
+
+def _recorded(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.Section]:
+    """What Python found, of a game whose rules no page knows."""
+    del typed
+    left_out = (
+        f"A page knows the rules of {' and '.join(map(about.title, GAMES))} alone, so this one of "
+        f"{about.title(player.game.name)} is without searches to step through, positions to set "
+        "up and games to play: it shows what was searched and played when it was written."
+    )
+    console.note(left_out)
+    said = page.Section("What is left out", element=node("p", {"class": "az-about"}, left_out))
+    return [said, report.first_moves(player), report.games(player, runs.read_config(run_dir).seed)]
 
 
 def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
@@ -91,33 +130,21 @@ def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
     return [page.Section("A tour", intro, kind="tour", data=data)]
 
 
-def _small_sections(data: dict[str, Any]) -> list[page.Section]:
-    """What a page shows of a game whose positions it knows all."""
-    return [
-        page.Section(
-            "What the network sees, and says",
-            "Click cells to set up a position.",
-            kind="encoding",
-            data=data,
-        ),
-        page.Section(
-            "Play against the network",
-            "It answers with its most probable move, without any search.",
-            kind="play",
-            data=data,
-        ),
-        page.Section(
-            "The proof, to walk through",
-            "Choose every reply yourself: all games that can follow are counted.",
-            kind="proof",
-            data=data,
-        ),
-    ]
+def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
+    """All games against the network, where all positions are known."""
+    if not player.game.enumerable:
+        return []
+    intro = "Choose every reply yourself: all games that can follow are counted."
+    return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
 
 
 def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[dict[str, Any]]:
     """The networks of some iterations, the newest last: what they answered, or their weights."""
-    newest = pack_player(player)
+    try:
+        newest = pack_player(player)
+    except ValueError as error:
+        console.note(f"without the network, and games against it: {error}")
+        return []
     if player.game.enumerable:
         known, most = networks.answered(run_dir), _MOST_NETWORKS
     else:

@@ -9,7 +9,6 @@ from azjax.certificate import describe
 from azjax.config import Config
 from azjax.drawing import Drawing, node
 from azjax.files import Path
-from azjax.game import Game
 from azjax.network import MLPConfig, TowerConfig
 from azjax.player import Player
 from azjax.viz.architecture import count_parameters
@@ -35,8 +34,8 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     moves = made * played.games * played.unroll_length
     finished = f"{_many(games, 'game')} and " if games else ""
     sentence = (
-        f"This page shows how AlphaZero learned {title(player.game)} from games against itself "
-        f"alone, in {_many(made, 'iteration')} of {finished}"
+        f"This page shows how AlphaZero learned {title(player.game.name)} from games against "
+        f"itself alone, in {_many(made, 'iteration')} of {finished}"
         f"{_many(moves, 'move')}, each found by {type(search).__name__} with "
         f"{_many(search.num_simulations, 'simulation')} over {_network(player, config)}, which "
         f"sees {player.parts.network.encoding} planes. {_proof(path, player, config)} "
@@ -47,10 +46,10 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     return Section("What this is", element=node("div", None, said, *shown))
 
 
-def title(game: Game) -> str:
-    """How a game is called on pages."""
+def title(name: str) -> str:
+    """How a game of a name is called on pages."""
     known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four"}
-    return known.get(game.name, game.name.replace("_", " "))
+    return known.get(name, name.replace("_", " "))
 
 
 def _network(player: Player, config: Config) -> str:

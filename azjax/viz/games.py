@@ -185,6 +185,34 @@ def games_table(game: Game, games: Sequence[Sequence[Move]]) -> GamesTable:
     return GamesTable(node("table", {"class": "az-games"}, caption, head, *bodies))
 
 
+def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
+    """Shows games as pictures that wrap like words, one game open at a time, the first at once.
+
+    Under each position stand the move played, the search's share for it, and its value.
+    """
+    strips = [_strip(game, number, moves) for number, moves in enumerate(games, start=1)]
+    strips[0].set("open", "open")
+    return node("div", {"class": "az-strips"}, *strips)
+
+
+def _strip(game: Game, number: int, moves: Sequence[Move]) -> Element:
+    last, frames = None, []
+    for ply, move in enumerate(moves, start=1):
+        said = f"{ply}: {move.action} ({move.probabilities[move.action]:.0%}), {signed(move.value)}"
+        caption = node("figcaption", None, said)
+        frames.append(node("figure", None, _picture(game, move, last), caption))
+        last = move.action
+    summary = node("summary", None, f"Game {number}: {_result(moves)}")
+    return node("details", {"name": "game"}, summary, node("div", None, *frames))
+
+
+def _picture(game: Game, move: Move, last: int | None) -> Element:
+    """The position before a move, shaded by what the search found."""
+    heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
+    size = 84 if math.prod(game.board_shape) <= 9 else 140
+    return draw_state(game, move.state, size, values=heat, last=last).element
+
+
 def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
     title = f"Game {number}: {_result(moves)}"
     span = {"colspan": len(_HEADINGS), "scope": "rowgroup"}
@@ -197,13 +225,10 @@ def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
 
 
 def _row(game: Game, ply: int, move: Move, last: int | None) -> Element:
-    heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
-    size = 84 if math.prod(game.board_shape) <= 9 else 140
-    drawing = draw_state(game, move.state, size, values=heat, last=last)
     numbers = ", ".join(f"{p:.2f}" for p in move.probabilities)
     cells = [
         node("td", None, str(ply + 1)),
-        node("td", None, drawing.element),
+        node("td", None, _picture(game, move, last)),
         node("td", {"class": "az-numbers"}, f"[{numbers}]"),
         node("td", {"class": "az-numbers"}, signed(move.value)),
         node("td", {"class": "az-numbers"}, str(move.action)),

@@ -6,7 +6,6 @@ import numpy as np
 
 from azjax.games import tic_tac_toe
 from azjax.oracle import Solution
-from azjax.player import Player
 from azjax.viz.page import pack
 
 
@@ -40,16 +39,3 @@ def true_values(solution: Solution) -> np.ndarray:
     ends = solution.over[children]
     truth[children[ends]] = outcome[ends]
     return truth
-
-
-def check_game(player: Player) -> None:
-    """Refuses players of other games.
-
-    Raises:
-      ValueError: if the player does not play tic-tac-toe.
-    """
-    if player.game.name != "tic_tac_toe":
-        raise ValueError(
-            f"this player plays {player.game.name}, and what is shown here is tic_tac_toe: load "
-            "a run of tic_tac_toe"
-        )

@@ -21,7 +21,7 @@ from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.games import analyse, games_table, sample_games
+from azjax.viz.games import analyse, games_strips, sample_games
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
@@ -62,8 +62,8 @@ def write_report(
         *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl")),
         *_atlas(run_dir, player, solution),
-        _first_moves(player),
-        _games(player, config.seed),
+        first_moves(player),
+        games(player, config.seed),
         _configuration(player, config),
     ]
     title = f"{run_dir.resolve().name}: {player.game.name.replace('_', ' ')}"
@@ -113,11 +113,12 @@ def _curves(records: list[dict]) -> list[Section]:
         lines = {words: [r.get(name) for r in records] for words, name in names.items()}
         if any(y is not None for ys in lines.values() for y in ys):
             charts.append(line_chart(title, xs, lines, log=log, unit=unit))
-    intro = (
+    proved = (
         "Blunders are positions where the raw network's move throws away value; losing lines are "
-        "complete games that it loses to some opponent: every reply is tried. Point at a line for "
-        "its numbers."
+        "complete games that it loses to some opponent: every reply is tried. "
     )
+    found = proved if records[-1].get("blunders") is not None else ""
+    intro = f"{found}Point at a line for its numbers."
     return [Section("Training", intro, element=side_by_side(charts))]
 
 
@@ -137,20 +138,24 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> 
     return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
 
 
-def _first_moves(player: Player) -> Section:
+def first_moves(player: Player) -> Section:
+    """What the network and its search say of the start, and on a small board of what follows."""
     names, states = _openings(player)
     logits, values = player.evaluate(states)
     found = analyse(player, states)
-    legal = jax.jit(jax.vmap(player.game.legal_actions))(states)
+    legal = np.asarray(jax.jit(jax.vmap(player.game.legal_actions))(states))
     policies = np.asarray(jax.nn.softmax(logits, where=legal))
     visits = np.asarray(found.visit_counts)
     rows = []
     for i, name in enumerate(names):
         state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
-        shares = [f"{100 * p:.0f}%" for p in policies[i]]
+        shares, counts = (
+            [text.format(x) if allowed else "" for x, allowed in zip(row, legal[i], strict=True)]
+            for text, row in (("{:.0%}", policies[i]), ("{}", visits[i]))
+        )
         pictures = [
             _heat(player.game, state, policies[i], shares, "network's policy"),
-            _heat(player.game, state, visits[i], list(map(str, visits[i])), "visits of the search"),
+            _heat(player.game, state, visits[i], counts, "visits of the search"),
         ]
         action, value = int(found.action[i]), signed(float(values[i]))
         expected = signed(float(found.q_values[i, action]))
@@ -187,13 +192,15 @@ def _openings(player: Player) -> tuple[list[str], State]:
     return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
 
 
-def _games(player: Player, seed: int) -> Section:
-    games = sample_games(player, jax.random.key(seed), 3)
-    intro = "Played by the final network as in training, with exploration, but from the start."
-    table = node(
-        "div", {"class": "az-scroll", "tabindex": 0}, games_table(player.game, games).element
+def games(player: Player, seed: int) -> Section:
+    """Some games that the network plays against itself."""
+    played = sample_games(player, jax.random.key(seed), 3)
+    intro = (
+        "Played by the final network as in training, with exploration, but from the start. Under "
+        "each position stand the move, the search's probability of it, which shades its cell, and "
+        "the search's value for the player to move: +1 won, −1 lost."
     )
-    return Section("Games of self-play", intro, element=table)
+    return Section("Games of self-play", intro, element=games_strips(player.game, played))
 
 
 def _configuration(player: Player, config: Config) -> Section:

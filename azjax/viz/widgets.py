@@ -17,8 +17,7 @@ from azjax.game import Game
 from azjax.player import Player, changed
 from azjax.search import PUCT, Algorithm
 from azjax.viz import page
-from azjax.viz.live import live_data, pack_player, quiet, solve
-from azjax.viz.positions import check_game, position_table
+from azjax.viz.live import live_data, pack_player, quiet
 
 
 class Widget(anywidget.AnyWidget):
@@ -86,25 +85,32 @@ class Encodings(Widget):
     """What the network sees of a position, and says about it."""
 
     def __init__(self, player: Player | None = None):
-        """Lists all positions.
+        """Begins with the first position.
 
         Args:
-          player: a trained player, to show its policy and value.
+          player: a trained player, to show its policy and value; without one the game is
+            tic-tac-toe.
+
+        Raises:
+          ValueError: if the browser does not know the game, or cannot compute the network.
         """
-        super().__init__(kind="encoding", data=_table(player))
+        super().__init__(kind="encoding", data=_network_data(player))
 
 
 class Play(Widget):
     """A game against a trained network, which shows what it thinks."""
 
     def __init__(self, player: Player):
-        """Asks the network about all positions beforehand."""
-        super().__init__(kind="play", data=_table(player))
+        """Packs the network.
+
+        Raises:
+          ValueError: if the browser does not know the game, or cannot compute the network.
+        """
+        super().__init__(kind="play", data=_network_data(player))
 
 
-def _table(player: Player | None) -> dict[str, Any]:
-    table = {"positions": position_table(solve(games.make("tic_tac_toe")))}
+def _network_data(player: Player | None) -> dict[str, Any]:
     if player is None:
-        return table
-    check_game(player)
-    return table | {"networks": [pack_player(player)]}
+        return live_data(games.make("tic_tac_toe"), PUCT())
+    data = live_data(player.game, quiet(player.parts.search), [pack_player(player)])
+    return data | {"encoding": player.parts.network.encoding}

@@ -108,9 +108,21 @@ def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
         assert runs.iterations("run") == [1, 2]
 
 
-def test_only_games_that_a_page_knows_are_explained(inside, capfd):
-    assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 2
-    assert "this is misere_pile, and a page searches" in said(capfd)
+def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(inside, capfd):
+    assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 0
+    note = "this one of misere pile is without searches to step through"
+    assert note in capfd.readouterr().err
+    page = pathlib.Path("explain.html").read_text()
+    for words in (note, "First moves", "Game 3:", "The parts", "How it learned"):
+        assert words in page, words
+    assert 'data-kind="explorer"' not in page
+
+
+def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
+    assert PROGRAMS["train"](*GAME, *NETWORK_OPTION) == 0
+    said = capfd.readouterr().out
+    command = "python -m experiments.play --run-dir run --game pile.py:make --network net.py:make\n"
+    assert command in said and command.replace(".play", ".explain") in said
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -19,7 +19,7 @@ from azjax.openings import random_openings
 from azjax.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.viz import networks
-from azjax.viz.live import pack_player
+from azjax.viz.live import live_data, pack_player
 from azjax.viz.positions import position_table
 from javascript import import_sources
 from tables import AS_IN_TRAINING
@@ -326,6 +326,48 @@ def test_what_is_shown_explains_each_choice(module, small):
         ],
     )
     assert wrong == []
+
+
+def test_a_search_in_slices_is_the_same_search(module):
+    """Slices without time make one simulation each."""
+    whole, sliced, stopped = module.evaluate(
+        """async (settings) => {
+          const game = azjax.GAMES.connect_four;
+          const evaluate = azjax.EVALUATORS.rollout(game);
+          const [whole, sliced, stopped] = [false, true, true].map((waits) =>
+            new azjax.Search(game, game.init(), evaluate, settings, { waits }));
+          const stop = azjax.advanceInSlices(stopped, () => {}, 0);
+          stop();
+          await new Promise((done) => azjax.advanceInSlices(sliced, done, 0));
+          return [whole, sliced, stopped].map(({ simulations, action }) => [simulations, action]);
+        }""",
+        dataclasses.asdict(PUCT(num_simulations=30)) | {"seed": 4},
+    )
+    assert whole == sliced and len(whole[0]) == 30
+    assert len(stopped[0]) == 1
+
+
+def test_until_a_long_search_is_made_there_is_the_one_before(module):
+    """And only who asked last is told; here the clock goes on by a second at each look."""
+    meanwhile, told, settings, length = module.evaluate(
+        """async (data) => {
+          const told = [];
+          const { now } = performance;
+          let clock = 0;
+          performance.now = () => (clock += 1000);
+          const bench = new azjax.Bench(data);
+          const before = bench.search;
+          bench.set({ c_puct: 2 });
+          bench.whenMade(() => told.push(2));
+          const meanwhile = bench.search === before;
+          bench.set({ c_puct: 3 });
+          await new Promise((done) => bench.whenMade(() => done(told.push(3))));
+          performance.now = now;
+          return [meanwhile, told, bench.search.settings, bench.search.length];
+        }""",
+        live_data(games.make("connect_four"), PUCT(num_simulations=20)),
+    )
+    assert meanwhile and told == [3] and settings["c_puct"] == 3 and length == 20
 
 
 def test_the_history_ends_in_the_finished_tree(module, small):

@@ -23,7 +23,7 @@ from azjax.games import connect_four
 from azjax.player import Player
 from azjax.viz import atlas, film
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.games import Move, analyse, finish_game, games_table, sample_games
+from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.report import write_report
 from experiments import pictures, report
 from experiments import train as training
@@ -234,6 +234,19 @@ def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
     assert len(list(table.element.iter("svg"))) == 5 + 6
 
 
+def test_a_strip_shows_each_position_with_its_move_and_value(tic_tac_toe):
+    both = [replay(tic_tac_toe, WIN_OF_X), replay(tic_tac_toe, WIN_OF_O)]
+    first, second = games_strips(tic_tac_toe, both).findall("details")
+    assert (first.get("open"), second.get("open")) == ("open", None)  # One at a time.
+    assert first.get("name") == second.get("name") is not None
+    titles = [game.findtext("summary") for game in (first, second)]
+    assert titles[1] == "Game 2: the second player wins after 6 moves"
+    captions = [caption.text for caption in first.iter("figcaption")]
+    assert captions[:2] == ["1: 0 (11%), +0.25", "2: 3 (11%), +0.25"] and len(captions) == 5
+    boards = [svg.get("aria-label") for svg in first.iter("svg")]
+    assert boards[:3] == ["board ... ... ...", "board X.. ... ...", "board X.. O.. ..."]
+
+
 def test_sampled_games_are_games(tic_tac_toe, player):
     games = sample_games(player, jax.random.key(1), 5)
     assert len(games) == 5
@@ -297,7 +310,7 @@ def test_the_report_shows_everything(run, written):
         assert words in written.text, words
     kinds = [attributes.get("data-kind") for _, attributes in written.tags]
     assert kinds.count("atlas") == 1
-    assert [tag for tag, _ in written.tags].count("table") == 3
+    assert [tag for tag, _ in written.tags].count("table") == 2
     charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
     assert len(charts) == 4
     [data] = re.findall(r'id="azjax-data">(.*?)</script>', written.content, re.DOTALL)

@@ -58,8 +58,6 @@ def test_a_game_unknown_to_the_page_is_refused():
         live_data(NIM, PUCT())
     with pytest.raises(ValueError, match="a position of connect_four is one of its states"):
         live_data(games.make("connect_four"), PUCT(), board=[0] * 42)
-    with pytest.raises(ValueError, match="this player plays connect_four"):
-        Play(make_player("connect_four"))
 
 
 def test_a_page_begins_with_the_search_it_is_given(tic_tac_toe):
@@ -135,8 +133,12 @@ def test_widgets_carry_the_module_and_what_it_needs(player):
     assert data["settings"]["algorithm"] == "gumbel" and data["settings"]["evaluator"] == "network"
     assert [network["iteration"] for network in data["networks"]] == [player.iteration]
     assert Explorer().data["settings"]["algorithm"] == "puct" and not Explorer().data["networks"]
-    assert "networks" not in Encodings().data
+    assert not Encodings().data["networks"] and Encodings().data["game"] == "tic_tac_toe"
     assert Play(player).data["networks"] == data["networks"]
+    four = make_player("connect_four")
+    assert Play(four).data == Encodings(four).data
+    assert Play(four).data["game"] == "connect_four" and Play(four).data["networks"]
+    assert Play(four).data["encoding"] == four.parts.network.encoding
 
 
 def test_the_module_is_one_module():

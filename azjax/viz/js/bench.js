@@ -1,26 +1,29 @@
-import { openTable } from "./board.js";
+import { isPosition, openTable } from "./board.js";
 import { EVALUATORS, exactEvaluator } from "./evaluators.js";
 import { GAMES } from "./games.js";
 import { openNetworks } from "./network.js";
-import { Search } from "./search.js";
+import { advanceInSlices, Search } from "./search.js";
 
 const NOISE = { puct: "dirichlet_fraction", gumbel: "gumbel_scale" }; // 0 for none.
 
 /** What is searched, and how: a game's networks, the settings, the position and its search. */
 export class Bench {
   #networks;
+  #stop = null; // Of a search that is being made.
+  #then = null;
 
   /** `data` is what `live_data` returns in Python. */
   constructor(data) {
     this.game = GAMES[data.game];
     const table = openTable(data);
-    this.knows = (board) => (table ? table.find(board) >= 0 : this.game.sound(board));
+    this.knows = (board) => isPosition(board, this.game, table);
     this.#networks = openNetworks(data, this.game, table);
     this.iterations = this.#networks.map(({ iteration }) => iteration);
     this.exact = table && exactEvaluator(table);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
     this.positions = [this.game.at(data.board)];
-    this.#search();
+    this.search = this.#newSearch();
+    this.search.advance();
   }
 
   /** The names of the evaluators that there are. */
@@ -32,6 +35,16 @@ export class Bench {
   /** The position shown, which may be over; the search is of the last one that is not. */
   get position() {
     return this.positions.at(-1);
+  }
+
+  /**
+   * Calls `then`, instead of what was given before, when the search is made: at once if it is.
+   *
+   * Until then `search` is the one before. Where all positions are known, it is always made.
+   */
+  whenMade(then) {
+    if (this.#stop) this.#then = then;
+    else then();
   }
 
   /** Changes settings, and searches anew; the others stay as they are. */
@@ -66,10 +79,20 @@ export class Bench {
 
   #search() {
     if (this.position.over) return;
+    this.#stop?.();
+    this.#then = null;
+    const search = this.#newSearch();
+    const made = () => {
+      [this.search, this.#stop] = [search, null];
+      this.#then?.();
+    };
+    this.#stop = advanceInSlices(search, made, this.exact ? Infinity : undefined);
+  }
+
+  #newSearch() {
     const { settings } = this;
     const add_noise = (settings[NOISE[settings.algorithm]] ?? 0) > 0;
-    const asked = { ...settings, add_noise };
-    this.search = new Search(this.game, this.position, this.#evaluator(), asked);
+    return new Search(this.game, this.position, this.#evaluator(), { ...settings, add_noise }, { waits: true });
   }
 
   #evaluator() {

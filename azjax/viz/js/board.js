@@ -3,6 +3,7 @@ import { GAMES } from "./games.js";
 
 const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
+const SMALL = 8; // Pixels of a cell below which stones fill it, so that they are told apart.
 
 /** The name of a stone: "X", "O" or "empty". */
 export function stoneName(stone) {
@@ -57,10 +58,26 @@ export function boardGroup(cells, options = {}) {
   const { x = 0, y = 0, size = 44, shape = shapeOf(cells) } = options;
   const scale = size / (shape[1] * CELL);
   const transform = `translate(${x} ${y}) scale(${scale})`;
-  return svg("g", { class: "az-board", transform }, boardParts(cells, shape, options));
+  const bold = scale * CELL < SMALL;
+  return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, boardParts(cells, shape, { ...options, bold }));
 }
 
-/** Why no game leads to a position, in a sentence, or null if one does. */
+/** `numbers` of the actions, each at the cell where its stone would go; `blank` elsewhere. */
+export function atCells(game, cells, numbers, blank = null) {
+  const spread = cells.map(() => blank);
+  numbers.forEach((number, action) => {
+    const cell = game.cell(cells, action);
+    if (cell >= 0) spread[cell] = number;
+  });
+  return spread;
+}
+
+/** Whether cells are a position of a game: one of its table, or else one that obeys its laws. */
+export function isPosition(cells, game, table) {
+  return table ? table.find(cells) >= 0 : game.sound(cells) && !whyImpossible(cells, game.lines);
+}
+
+/** Why no game leads to a position, in a sentence, or null if no reason is known. */
 export function whyImpossible(cells, lines) {
   const countX = cells.filter((stone) => stone === 1).length;
   const countO = cells.filter((stone) => stone === -1).length;
@@ -72,15 +89,20 @@ export function whyImpossible(cells, lines) {
     );
   }
   const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => isFull(cells, line, stone)));
-  if (winsX && winsO) return "both X and O have three in a row: a game ends at the first";
+  if (winsX && winsO) return `both X and O have ${inARow(lines)}: a game ends at the first`;
   if ((winsX && ahead === 0) || (winsO && ahead === 1)) {
     const [winner, loser] = winsX ? ["X", "O"] : ["O", "X"];
     return (
-      `${winner} has three in a row but ${loser} moved after that: ` +
+      `${winner} has ${inARow(lines)} but ${loser} moved after that: ` +
       `remove one ${loser} from the board`
     );
   }
   return null;
+}
+
+/** What wins, in words: "three in a row". */
+export function inARow(lines) {
+  return `${{ 3: "three", 4: "four" }[lines[0].length]} in a row`;
 }
 
 /** The first line full of one player's stones, or null. */
@@ -88,10 +110,11 @@ export function winningLine(cells, lines) {
   return lines.find((line) => cells[line[0]] && isFull(cells, line, cells[line[0]])) ?? null;
 }
 
-/** Cells after a click in an editor: a stone goes, an empty cell gets the mover's. */
-export function editCell(cells, cell) {
+/** Cells after a click in an editor: a stone goes, or the mover's comes where it can lie. */
+export function editCell(cells, cell, game) {
   const next = cells.slice();
-  next[cell] = cells[cell] ? 0 : playerToMove(cells) ? -1 : 1;
+  if (cells[cell]) next[game.loose(cells, cell)] = 0;
+  else next[game.cell(cells, game.action(cell))] = playerToMove(cells) ? -1 : 1;
   return next;
 }
 
@@ -165,7 +188,7 @@ function isFull(cells, line, stone) {
   return line.every((cell) => cells[cell] === stone);
 }
 
-function boardParts(cells, shape, { heat, labels, last, line, marks, onCell }) {
+function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bold }) {
   const place = (cell) => [(cell % shape[1]) * CELL, Math.floor(cell / shape[1]) * CELL];
   const size = { width: shape[1] * CELL, height: shape[0] * CELL };
   const parts = [svg("rect", { ...size, rx: 3, class: "az-paper" })];
@@ -173,7 +196,7 @@ function boardParts(cells, shape, { heat, labels, last, line, marks, onCell }) {
   parts.push(svg("path", { d: gridPath(shape), class: "az-grid" }));
   if (last !== null && last !== undefined) parts.push(lastCell(place(last)));
   cells.forEach((stone, cell) => {
-    if (stone) parts.push(stoneShape(place(cell), stone));
+    if (stone) parts.push(stoneShape(place(cell), stone, bold ? 1.3 : 1));
     else if (labels?.[cell]) parts.push(cellLabel(place(cell), labels[cell]));
   });
   marks?.forEach((marked, cell) => marked && parts.push(cornerDot(place(cell))));
@@ -198,12 +221,12 @@ function lastCell([x, y]) {
   return svg("rect", { x: x + 2, y: y + 2, width: side, height: side, rx: 3, class: "az-last" });
 }
 
-function stoneShape([x, y], stone) {
+function stoneShape([x, y], stone, scale) {
   const middle = CELL / 2;
   if (stone === -1) {
-    return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26, class: "az-o" });
+    return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: "az-o" });
   }
-  const arm = CELL * 0.24;
+  const arm = CELL * 0.24 * scale;
   const corner = `M${x + middle - arm} ${y + middle - arm}`;
   const d = `${corner}l${2 * arm} ${2 * arm}m0 ${-2 * arm}l${-2 * arm} ${2 * arm}`;
   return svg("path", { d, class: "az-x" });

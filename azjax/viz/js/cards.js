@@ -5,10 +5,16 @@ import { fixed, h, signed, svg } from "./dom.js";
 import { LABEL } from "./layout.js";
 import { aboutSearch, boardShape, nodeWords, outcomeWords, playerName, stoneCell } from "./words.js";
 
-/** Where the parts of a card stand, by its form. */
+/** Where the parts of a card stand, by its form: the board, and the lines of numbers. */
 const CARDS = {
-  full: { board: { x: 11, y: 4, size: 44 }, text: { x: 33, "text-anchor": "middle" }, lines: [58, 71] },
-  compact: { board: { x: 5, y: 3, size: 22 }, text: { x: 33 }, lines: [11.5, 24] },
+  full({ width }, wide) {
+    const size = 44 * wide;
+    return { board: { x: (width - size) / 2, y: 4, size }, text: { x: width / 2, "text-anchor": "middle" }, lines: [58, 71] };
+  },
+  compact({ height }, wide) {
+    const size = (height - 6) * wide;
+    return { board: { x: 5, y: 3, size }, text: { x: 11 + size }, lines: [height / 2 - 2.5, height / 2 + 10] };
+  },
 };
 
 const HIDDEN = { "aria-hidden": "true" }; // The title says it in words.
@@ -67,7 +73,8 @@ export function writeFold(item, count) {
 
 function makeCard(search, { id, form, width, height }) {
   const node = search.nodes[id];
-  const { board, text, lines } = CARDS[form];
+  const shape = boardShape(search);
+  const { board, text, lines } = CARDS[form]({ width, height }, shape[1] / shape[0]);
   const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
   const item = { visits: line(0, "az-n"), worth: line(1, "az-q"), title: svg("title") };
   const last = stoneCell(search, node.parent, node.action);
@@ -88,7 +95,7 @@ function makeCard(search, { id, form, width, height }) {
     item.title,
     svg("rect", { width, height, rx, class: "az-node-box" }),
     node.over ? svg("rect", { ...inner, class: "az-node-inner" }) : null,
-    boardGroup(node.board, { ...board, shape: boardShape(search), last, line: node.line }),
+    boardGroup(node.board, { ...board, shape, last, line: node.line }),
     item.visits,
     item.worth,
     item.label,

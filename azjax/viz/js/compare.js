@@ -35,7 +35,11 @@ class Panel {
     const { bench } = this;
     if (cells) bench.goTo(cells);
     replace(this.fields, settingFields(bench.settings, bench.evaluators, bench.iterations, (change) => this.#change(change)));
-    replace(this.result, bench.position.over ? h("p", { class: "az-hint" }, "The game is over here.") : this.#outcome());
+    this.element.setAttribute("aria-busy", "true");
+    bench.whenMade(() => {
+      this.element.removeAttribute("aria-busy");
+      replace(this.result, bench.position.over ? h("p", { class: "az-hint" }, "The game is over here.") : this.#outcome());
+    });
   }
 
   #change(change) {

@@ -1,4 +1,4 @@
-import { board, boardText, editCell, openTable, playerToMove, readBoard, whyImpossible } from "./board.js";
+import { atCells, board, boardText, editCell, isPosition, openTable, playerToMove, readBoard, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
@@ -6,29 +6,30 @@ import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
 export function encoding(root, data, place) {
+  const game = GAMES[data.game];
   const table = openTable(data);
-  const networks = openNetworks(data, GAMES.tic_tac_toe, table);
-  let cells = Array(9).fill(0);
+  const networks = openNetworks(data, game, table);
+  let { board: cells } = game.init();
   const set = (next) => {
     cells = next;
     draw();
-    if (table.find(cells) >= 0) place.set({ board: boardText(cells) });
+    if (isPosition(cells, game, table)) place.set({ board: boardText(cells) });
   };
   const draw = () => {
-    const reason = whyImpossible(cells, table.lines);
+    const reason = whyImpossible(cells, game.lines);
     const network = networkOf(networks, place.get("iteration"));
     root.dataset.board = boardText(cells);
     const side = h(
       "div",
       {},
-      stateSide(cells),
-      network ? networkSide(network, cells, reason) : null,
+      stateSide(game, cells, data.encoding),
+      network ? networkSide(game, network, cells, reason) : null,
     );
-    replace(root, h("div", { class: "az-columns" }, editorSide(table, cells, reason, set), side));
+    replace(root, h("div", { class: "az-columns" }, editorSide(game, cells, reason, set), side));
   };
   place.follow(() => {
     const there = readBoard(place.get("board") ?? "");
-    if (table.find(there) >= 0) cells = there;
+    if (isPosition(there, game, table)) cells = there;
     draw();
   });
 }
@@ -67,18 +68,18 @@ export function valueBar(value, caption, name = "value") {
   );
 }
 
-function editorSide(table, cells, reason, set) {
-  const row = table.find(cells);
-  const over = row >= 0 && table.over(row);
-  const mover = playerName(playerToMove(cells));
-  const edit = (cell) => set(editCell(cells, cell));
+function editorSide(game, cells, reason, set) {
+  const { line, over, player } = game.at(cells);
+  const edit = (cell) => set(editCell(cells, cell, game));
   const clear = () => set(cells.map(() => 0));
-  const hint = over ? "The game is over here." : `${mover} to move. Click a cell to set or to clear it.`;
-  const look = { size: 204, onCell: edit, line: table.line(cells), label: "position, to edit" };
+  const hint = over ? "The game is over here." : `${playerName(player)} to move. Click a cell to set or to clear it.`;
+  const actions = Array.from({ length: game.numActions }, (_, action) => String(action));
+  const size = game.columns > 3 ? 264 : 204;
+  const look = { size, onCell: edit, line, label: "position, to edit" };
   return h(
     "div",
     { class: "az-editor" },
-    board(cells, { ...look, labels: cells.map((_, cell) => String(cell)) }),
+    board(cells, { ...look, labels: atCells(game, cells, actions) }),
     h(
       "p",
       {
@@ -92,7 +93,7 @@ function editorSide(table, cells, reason, set) {
   );
 }
 
-function stateSide(cells) {
+function stateSide(game, cells, own) {
   const mover = playerToMove(cells);
   const captionsOfThree = [
     "X\u2019s stones",
@@ -117,24 +118,26 @@ function stateSide(cells) {
       "div",
       { class: "az-planes" },
       planeSet(
-        "Absolute encoding",
+        encodingTitle("absolute", own),
         "Three planes: who has what, and whose turn it is.",
-        three,
-        captionsOfThree,
-        "absolute",
+        { planes: three, captions: captionsOfThree, name: "absolute", game },
       ),
       planeSet(
-        "Relative encoding",
+        encodingTitle("relative", own),
         "Two planes, always from the side of the player to move.",
-        two,
-        captionsOfTwo,
-        "relative",
+        { planes: two, captions: captionsOfTwo, name: "relative", game },
       ),
     ),
   ];
 }
 
-function planeSet(title, text, planes, captions, name) {
+/** "Relative encoding", and whether the network of this page is given it. */
+function encodingTitle(name, own) {
+  const title = `${name[0].toUpperCase()}${name.slice(1)} encoding`;
+  return name === own ? `${title}, which this network sees` : title;
+}
+
+function planeSet(title, text, { planes, captions, name, game }) {
   return h(
     "section",
     { class: "az-plane-set" },
@@ -143,24 +146,23 @@ function planeSet(title, text, planes, captions, name) {
     h(
       "div",
       { class: "az-plane-row" },
-      planes.map((values, i) => plane(values, captions[i], `${name}-${i}`)),
+      planes.map((values, i) => plane(values, captions[i], `${name}-${i}`, game)),
     ),
   );
 }
 
-function plane(values, caption, name) {
+function plane(values, caption, name, { rows, columns }) {
   const cell = (value) => h("td", { "data-value": value }, String(value));
-  const row = (r) => h("tr", {}, values.slice(3 * r, 3 * r + 3).map(cell));
+  const row = (_, r) => h("tr", {}, values.slice(columns * r, columns * (r + 1)).map(cell));
   return h(
     "figure",
-    { class: "az-plane", "data-plane": name, "data-values": values.join("") },
-    h("table", { "aria-label": caption }, h("tbody", {}, [0, 1, 2].map(row))),
+    { class: columns > 3 ? "az-plane az-plane-wide" : "az-plane", "data-plane": name, "data-values": values.join("") },
+    h("table", { "aria-label": caption }, h("tbody", {}, Array.from({ length: rows }, row))),
     h("figcaption", {}, caption),
   );
 }
 
-function networkSide(network, cells, reason) {
-  const game = GAMES.tic_tac_toe;
+function networkSide(game, network, cells, reason) {
   const position = game.at(cells);
   const heading = h(
     "h3",
@@ -175,12 +177,10 @@ function networkSide(network, cells, reason) {
   }
   const mover = playerName(playerToMove(cells));
   const { policy, value, move } = opinionOf(network, game, position);
-  const labels = policy.map((p, cell) => (cells[cell] ? "" : percent(p)));
-  const label = `policy: ${policy
-    .map((p, cell) => (cells[cell] ? null : `${cell} ${percent(p)}`))
-    .filter(Boolean)
-    .join(", ")}`;
-  const picture = board(cells, { size: 168, heat: policy, labels, label });
+  const legal = game.legal(position);
+  const label = `policy: ${legal.map((action) => `${action} ${percent(policy[action])}`).join(", ")}`;
+  const shown = { heat: atCells(game, cells, policy, 0), labels: atCells(game, cells, policy.map(percent)) };
+  const picture = board(cells, { size: game.columns > 3 ? 240 : 168, ...shown, label });
   return h(
     "section",
     { class: "az-network", "data-move": move },

@@ -154,23 +154,30 @@ class Explorer {
     this.followBox.checked = on;
   }
 
-  /** Takes a new search up, at time `t`. */
+  /** Takes the new search up once it is made, at time `t` or its end. */
   #adopt(t) {
+    this.#drawSettings();
+    this.#drawStart();
+    this.#say("Searching\u2026");
+    this.root.setAttribute("aria-busy", "true");
+    this.bench.whenMade(() => this.#take(t));
+  }
+
+  #take(t) {
+    this.root.removeAttribute("aria-busy");
     this.t = Math.min(t, this.search.last);
     this.#setFollow(true);
     this.selected = this.search.focus(this.search.moment(this.t));
     this.slider.max = this.search.last;
     this.#say("");
-    this.#drawSettings();
-    this.#drawStart();
     this.#draw();
     this.#tell();
   }
 
   /** Tells the page where this is. */
-  #tell(change = {}) {
+  #tell() {
     const { game, position } = this.bench;
-    this.place?.set({ board: game.text(position), t: this.t || undefined, ...change });
+    this.place?.set({ board: game.text(position), t: this.t || undefined });
   }
 
   /** Goes where the page is, and searches as it says, as far as that makes sense. */
@@ -241,8 +248,8 @@ class Explorer {
     }
     const wasAtEnd = this.t === this.search.last;
     this.bench.set(change);
-    this.#adopt(name === "num_simulations" ? this.t : wasAtEnd ? this.search.last : 0);
-    this.#tell(change);
+    this.place.set(change);
+    this.#adopt(name === "num_simulations" ? this.t : wasAtEnd ? Infinity : 0);
   }
 
   #drawStart() {

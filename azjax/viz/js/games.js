@@ -11,7 +11,8 @@ const LETTERS = { 1: "X", "-1": "O", 0: "." };
  * `init()` is the first position, `at(board)` that of some cells, `sound(board)` whether there can
  * be such; `legal(position)` lists actions;
  * `cell(board, action)` is where an action's stone goes, `action(cell)` the action that a click
- * on a cell means; `step(position, action)` plays a legal one, and `reward(position)` is what
+ * on a cell means; `loose(board, cell)` is the stone that an editor takes away where one at a cell
+ * is clicked; `step(position, action)` plays a legal one, and `reward(position)` is what
  * who moved there has won by it; `player` and `over` tell of a position, and `text` writes it.
  */
 export const GAMES = {
@@ -23,6 +24,7 @@ export const GAMES = {
     numActions: 9,
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
+    loose: (_, cell) => cell,
     rests: () => true,
   }),
   connect_four: stonesGame({
@@ -33,12 +35,13 @@ export const GAMES = {
     numActions: 7,
     cell: lowestEmpty,
     action: (cell) => cell % 7,
+    loose: (board, cell) => lowestEmpty(board, cell % 7) + 7,
     rests: (board, cell) => cell + 7 >= board.length || board[cell + 7] !== 0,
   }),
 };
 
 /** A game of stones that stay where they are put, won by so many in a row. */
-function stonesGame({ name, title, shape, inRow, numActions, cell, action, rests }) {
+function stonesGame({ name, title, shape, inRow, numActions, cell, action, loose, rests }) {
   const [rows, columns] = shape;
   const lines = linesOf(rows, columns, inRow);
   const at = (board) => {
@@ -53,7 +56,7 @@ function stonesGame({ name, title, shape, inRow, numActions, cell, action, rests
     return board.length === rows * columns && (ahead === 0 || ahead === 1) && stands;
   };
   return {
-    ...{ name, title, rows, columns, numActions, maxPlies: rows * columns, lines, cell, action, at, sound },
+    ...{ name, title, rows, columns, numActions, maxPlies: rows * columns, lines, cell, action, loose, at, sound },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
     step: ({ board, player }, i) => {

@@ -1,12 +1,13 @@
 // Where the nodes of a search's tree stand, and which of them there is room for.
 
-import { aboutSearch } from "./words.js";
+import { aboutSearch, boardShape } from "./words.js";
 
 /** Pixels above a card for the label of its edge. */
 export const LABEL = 14;
 /** How cards are drawn: with the numbers under the board, or beside it where rows are many. */
-export const FULL = { form: "full", width: 66, height: 76 };
-export const COMPACT = { form: "compact", width: 94, height: 28 };
+const FULL = { form: "full", width: 66, height: 76 };
+const COMPACT = { form: "compact", width: 94, height: 28 };
+const COMPACT_WIDE = { form: "compact", width: 108, height: 36 }; // Of boards with many cells.
 
 const FOLD = { width: 40, height: 24 };
 const GHOST = { width: 27, height: 18 };
@@ -29,7 +30,8 @@ const PATIENCE = 40; // Nodes in a row that find no room, before the rest is giv
  */
 export function layout(search, moment, room, wanted = [], selected = 0) {
   const tree = treeAt(search, moment);
-  const rows = makeRows(tree, room.height);
+  const compact = boardShape(search)[1] > 3 ? COMPACT_WIDE : COMPACT;
+  const rows = makeRows(tree, room.height, compact);
   const forced = new Set(forcedNodes(search, moment, tree));
   const fill = () => chooseNodes(search, moment, tree, rows, room.width, forced, wanted);
   let shown = fill();
@@ -37,7 +39,7 @@ export function layout(search, moment, room, wanted = [], selected = 0) {
     for (const id of lineTo(search, selected)) forced.add(id);
     shown = fill();
   }
-  const least = (tree.depth + 1) * (LABEL + COMPACT.height + GAP) - GAP;
+  const least = (tree.depth + 1) * (LABEL + compact.height + GAP) - GAP;
   return { ...place(grow(search, tree, rows, shown), rows), least };
 }
 
@@ -63,13 +65,13 @@ function treeAt(search, moment) {
 }
 
 /** The rows of the tree: full cards from the top, as far as all rows find room. */
-function makeRows(tree, height) {
-  const cards = Array.from({ length: tree.depth + 1 }, () => COMPACT);
+function makeRows(tree, height, compact) {
+  const cards = Array.from({ length: tree.depth + 1 }, () => compact);
   const total = () => cards.reduce((sum, card) => sum + LABEL + card.height + GAP, -GAP);
   for (let i = 0; i < cards.length; i++) {
     cards[i] = FULL;
     if (total() + AIR <= height) continue;
-    cards[i] = COMPACT;
+    cards[i] = compact;
     break;
   }
   const more = Math.max(0, height - total()) / (cards.length + 2);

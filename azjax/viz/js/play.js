@@ -1,18 +1,22 @@
-import { board, boardText, openTable, playerToMove, readBoard } from "./board.js";
+import { atCells, board, boardText, inARow, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
 import { GAMES } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
-import { review } from "./review.js";
+import { judgeByTable, judgeBySearch, review } from "./review.js";
+import { advanceInSlices, Search } from "./search.js";
 import { playerName } from "./words.js";
 
 const PAUSE = 150; // Milliseconds before the network's stone appears, so that it can be seen to.
+const SIMULATIONS = [0, 32, 200]; // Before each of its moves; 0 is the network alone.
+const REVIEWED = 100; // Simulations that judge a move where the truth is not known.
 
 /** A game against the network, which can show what it thinks, and what is true. */
 export function play(root, data, place) {
+  const game = GAMES[data.game];
   const table = openTable(data);
-  const network = openNetworks(data, GAMES.tic_tac_toe, table).at(-1);
-  if (network) return new Match(root, table, network, place);
+  const network = openNetworks(data, game, table).at(-1);
+  if (network) return new Match(root, { game, table, network, place, settings: data.settings });
   return replace(
     root,
     h("p", { class: "az-hint" }, "There is no trained network here to play against."),
@@ -20,18 +24,10 @@ export function play(root, data, place) {
 }
 
 class Match {
-  constructor(root, table, network, place) {
+  constructor(root, parts) {
     const counts = { won: 0, drawn: 0, lost: 0 };
-    Object.assign(this, {
-      root,
-      table,
-      network,
-      place,
-      you: 0,
-      history: [],
-      counts,
-      shown: { thoughts: false, truth: false },
-    });
+    const shown = { thoughts: false, truth: false };
+    Object.assign(this, { root, ...parts, you: 0, history: [], counts, shown, simulations: 0 });
     this.board = h("div", { class: "az-play-board" });
     this.controls = h("div", { class: "az-play-bar" });
     this.status = h("p", { class: "az-play-status", role: "status", "aria-live": "polite" });
@@ -41,51 +37,72 @@ class Match {
     const right = h("div", {}, this.status, this.tally, this.insight, this.review);
     replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
     this.#begin(0);
-    place.follow(() => this.#drawControls());
+    this.place.follow(() => this.#drawControls());
   }
 
-  #begin(you, cells = Array(9).fill(0)) {
-    clearTimeout(this.timer);
-    Object.assign(this, { you, cells, history: [], last: null, counted: false });
+  #begin(you, position = this.game.init()) {
+    this.#wait();
+    Object.assign(this, { you, position, history: [], last: null, counted: false });
     this.#turn();
+  }
+
+  /** Gives up what was under way, for what `stop` stops. */
+  #wait(stop = null) {
+    this.stop?.();
+    this.stop = stop;
   }
 
   /** The position that the page looks at, if a game can go on from there. */
   #elsewhere() {
-    const row = this.table.find(readBoard(this.place.get("board") ?? ""));
-    return row > 0 && !this.table.over(row) ? readBoard(this.place.get("board")) : null;
+    const cells = readBoard(this.place.get("board") ?? "");
+    if (!cells.some(Boolean) || !isPosition(cells, this.game, this.table)) return null;
+    const position = this.game.at(cells);
+    return position.over ? null : position;
   }
 
   /** Draws, and lets the network answer when it is its turn. */
   #turn() {
-    const over = this.#over();
+    const { over, player } = this.position;
     if (over && !this.counted) this.counts[this.#result()] += 1;
     this.counted ||= over;
     this.#draw();
-    if (over || playerToMove(this.cells) === this.you) return;
+    if (over) return this.#review();
+    if (player === this.you) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.timer = setTimeout(() => this.#put(this.#opinion().move), still ? 0 : PAUSE);
+    const timer = setTimeout(() => this.#answer(), still ? 0 : PAUSE);
+    this.#wait(() => clearTimeout(timer));
   }
 
-  #put(cell) {
-    const player = playerToMove(this.cells);
-    this.history.push({ cells: this.cells, last: this.last });
-    this.cells = this.cells.slice();
-    this.cells[cell] = player === 0 ? 1 : -1;
-    this.last = cell;
+  /** Lets the network move, after a search if the reader wants one. */
+  #answer() {
+    if (!this.simulations) return this.#put(this.#opinion().move);
+    const search = this.#search(this.position, this.simulations);
+    const stop = advanceInSlices(search, () => this.#put(search.action));
+    if (stop) this.#wait(stop);
+  }
+
+  #search(position, num_simulations) {
+    const settings = { ...this.settings, evaluator: "network", num_simulations, add_noise: false };
+    return new Search(this.game, position, this.network.evaluate, settings, { waits: true });
+  }
+
+  #put(action) {
+    this.history.push({ position: this.position, last: this.last });
+    this.position = this.game.step(this.position, action);
+    this.last = action;
     this.#turn();
   }
 
   #click(cell) {
-    if (this.#over() || this.cells[cell] || playerToMove(this.cells) !== this.you) return;
-    this.#put(cell);
+    const action = this.game.action(cell);
+    if (this.position.player === this.you && this.game.legal(this.position).includes(action)) this.#put(action);
   }
 
   /** Takes back the reader's last move, and what the network answered; the tally stays. */
   #undo() {
-    clearTimeout(this.timer);
+    this.#wait();
     let before = this.history.pop();
-    while (before && playerToMove(before.cells) !== this.you) before = this.history.pop();
+    while (before && before.position.player !== this.you) before = this.history.pop();
     if (!before) return;
     Object.assign(this, before);
     this.#turn();
@@ -96,28 +113,39 @@ class Match {
     this.#draw();
   }
 
-  #row() {
-    return this.table.find(this.cells);
+  #choose(simulations) {
+    this.simulations = simulations;
+    this.#drawControls();
   }
 
   #opinion() {
-    return opinionOf(this.network, GAMES.tic_tac_toe, GAMES.tic_tac_toe.at(this.cells));
-  }
-
-  #over() {
-    return this.table.over(this.#row());
+    return opinionOf(this.network, this.game, this.position);
   }
 
   #result() {
-    const line = this.table.line(this.cells);
+    const { line, board: cells } = this.position;
     if (!line) return "drawn";
-    return (this.cells[line[0]] === 1) === (this.you === 0) ? "won" : "lost";
+    return (cells[line[0]] === 1) === (this.you === 0) ? "won" : "lost";
+  }
+
+  /** Judges the moves of the game that is over, by the truth or else by searches. */
+  #review() {
+    const { game, table, network } = this;
+    const positions = [...this.history.map(({ position }) => position), this.position];
+    const actions = [...this.history.slice(1).map(({ last }) => last), this.last];
+    const look = (text) => this.place.set({ board: text });
+    const show = (moves, judge) => replace(this.review, review(moves, this.you, judge, look));
+    if (table) return show(judgeByTable(game, positions, actions, table));
+    const judge = { simulations: REVIEWED, iteration: network.iteration };
+    replace(this.review, h("p", { class: "az-hint", role: "status" }, "Looking at each move\u2026"));
+    const search = (position) => this.#search(position, REVIEWED);
+    judgeBySearch(game, positions, actions, { search, wait: (stop) => this.#wait(stop), done: (moves) => show(moves, judge) });
   }
 
   #draw() {
-    const over = this.#over();
+    const { over } = this.position;
     const names = { won: "win", drawn: "draw", lost: "loss" };
-    this.root.dataset.board = boardText(this.cells);
+    this.root.dataset.board = boardText(this.position.board);
     this.root.dataset.you = playerName(this.you);
     if (over) this.root.dataset.result = names[this.#result()];
     else delete this.root.dataset.result;
@@ -126,9 +154,7 @@ class Match {
     const words = this.#words(over);
     if (this.status.textContent !== words) this.status.textContent = words;
     this.#drawInsight(over);
-    const look = (board) => this.place.set({ board });
-    const boards = [...this.history.map(({ cells }) => cells), this.cells];
-    replace(this.review, over ? review(boards, this.table, this.you, look) : null);
+    if (!over) replace(this.review);
     replace(
       this.tally,
       Object.entries(this.counts).map(([name, n]) =>
@@ -138,28 +164,24 @@ class Match {
   }
 
   #drawBoard(over) {
-    const { thoughts, truth } = this.shown;
-    const policy = thoughts && !over ? this.#opinion().policy : null;
-    const labels = this.cells.map((_, cell) => (policy ? percent(policy[cell]) : ""));
-    const marks = truth && !over ? this.table.optimal(this.#row()) : null;
+    const { game, table, you, last, position, shown, history } = this;
+    const { board: cells, line, player } = position;
+    const policy = shown.thoughts && !over ? this.#opinion().policy : null;
+    const marks = shown.truth && !over ? table.optimal(table.find(cells)) : null;
     const look = {
-      size: 264,
-      heat: policy,
-      labels,
+      size: game.columns > 3 ? 336 : 264,
+      heat: policy && atCells(game, cells, policy, 0),
+      labels: policy && atCells(game, cells, policy.map(percent)),
       marks,
-      last: this.last,
-      line: this.table.line(this.cells),
+      last: last === null ? null : game.cell(history.at(-1).position.board, last),
+      line,
     };
-    const picture = board(this.cells, {
-      ...look,
-      onCell: (cell) => this.#click(cell),
-      label: "the game",
-    });
+    const picture = board(cells, { ...look, onCell: (cell) => this.#click(cell), label: "the game" });
     picture.classList.toggle("az-shut", over);
-    const open = !over && playerToMove(this.cells) === this.you;
+    const legal = !over && player === you ? game.legal(position) : [];
     for (const button of picture.querySelectorAll(".az-cell")) {
       const cell = Number(button.getAttribute("data-cell"));
-      if (!open || this.cells[cell]) button.setAttribute("aria-disabled", "true");
+      if (!legal.includes(game.action(cell))) button.setAttribute("aria-disabled", "true");
       if (marks?.[cell])
         button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, keeps the value`);
     }
@@ -172,9 +194,13 @@ class Match {
       pushButton(text, `play-${playerName(you)}`, () => this.#begin(you), pressed(this.you === you));
     const toggle = (name, text) =>
       pushButton(text, name, () => this.#toggle(name), pressed(this.shown[name]));
-    const mine = this.history.some(({ cells }) => playerToMove(cells) === this.you);
+    const mine = this.history.some(({ position }) => position.player === this.you);
     const there = this.#elsewhere();
-    const goThere = () => this.#begin(playerToMove(there), there);
+    const goThere = () => this.#begin(there.player, there);
+    const strength = (simulations) =>
+      h("option", { value: simulations, selected: simulations === this.simulations }, strengthWords(simulations));
+    const chosen = (event) => this.#choose(Number(event.target.value));
+    const keys = { "data-setting": "strength", "data-focus": "strength", on: { change: chosen } };
     replace(
       this.controls,
       h(
@@ -194,33 +220,32 @@ class Match {
         "div",
         { class: "az-group" },
         toggle("thoughts", "Show what the network thinks"),
-        toggle("truth", "Show the truth"),
+        this.table && toggle("truth", "Show the truth"),
       ),
+      h("label", { class: "az-field" }, h("span", {}, "it moves by"), h("select", keys, SIMULATIONS.map(strength))),
     );
   }
 
   #words(over) {
     const network = playerName(1 - this.you);
-    const moved = this.last !== null && playerToMove(this.cells) === this.you;
+    const mine = this.position.player === this.you;
+    const moved = this.last !== null && mine;
     const last = moved ? `The network, ${network}, took ${this.last}. ` : "";
     const start = this.history.length < 2 ? `You are ${playerName(this.you)}. ` : "";
     if (over) {
       const ends = {
         won: "You win.",
         drawn: "Draw.",
-        lost: `${network} has three in a row: the network wins.`,
+        lost: `${network} has ${inARow(this.game.lines)}: the network wins.`,
       };
       return (moved ? last : "") + ends[this.#result()];
     }
-    return (
-      start + last + (playerToMove(this.cells) === this.you ? "Your move." : "The network is to move.")
-    );
+    return start + last + (mine ? "Your move." : "The network is to move.");
   }
 
   #drawInsight(over) {
     const { thoughts, truth } = this.shown;
-    const mover = playerName(playerToMove(this.cells));
-    const row = this.#row();
+    const mover = playerName(this.position.player);
     const parts = [];
     if (thoughts && !over) {
       parts.push(valueBar(this.#opinion().value, `The network\u2019s value for ${mover}, to move`));
@@ -232,14 +257,10 @@ class Match {
         ),
       );
     }
-    if (truth)
-      parts.push(
-        h(
-          "p",
-          { class: "az-hint", "data-truth": this.table.truth(row) },
-          truthWords(this.table.truth(row), mover, over),
-        ),
-      );
+    if (truth) {
+      const value = this.table.truth(this.table.find(this.position.board));
+      parts.push(h("p", { class: "az-hint", "data-truth": value }, truthWords(value, mover, over)));
+    }
     replace(this.insight, parts);
   }
 }
@@ -248,4 +269,8 @@ function truthWords(value, mover, over) {
   if (over) return "The game is over; nothing is left to choose.";
   const ends = value > 0 ? `${mover} wins` : value < 0 ? `${mover} loses` : "the game is a draw";
   return `With perfect play from here ${ends}. A dot marks each move that keeps it so.`;
+}
+
+function strengthWords(simulations) {
+  return simulations ? `a search of ${simulations} simulations` : "its policy alone";
 }

@@ -1,44 +1,87 @@
-import { boardText, playerToMove } from "./board.js";
-import { h, pushButton } from "./dom.js";
+import { boardText } from "./board.js";
+import { h, pushButton, signed } from "./dom.js";
+import { advanceInSlices } from "./search.js";
 import { playerName } from "./words.js";
 
 const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
+const LOST = 0.25; // Of a value that a search finds: less may be chance.
 
 /**
- * What each move of a game was worth under perfect play.
+ * What each move of a game was worth under perfect play: `{position, action, before, after, better}`.
  *
- * `boards` are the positions from the first to the last; `before` and `after` are for the player
- * who moved, and `better` lists what would have kept `before`, if the move did not.
+ * `positions` are those from the first to the last, `actions` what was played in all but the last;
+ * `before` and `after` are for the player who moved, and `better` lists what would have kept
+ * `before`, if the move did not.
  */
-export function judgeMoves(boards, table) {
-  return boards.slice(1).map((next, i) => {
-    const row = table.find(boards[i]);
+export function judgeByTable(game, positions, actions, table) {
+  return actions.map((action, i) => {
+    const row = table.find(positions[i].board);
     const before = table.truth(row);
-    const after = -table.truth(table.find(next));
-    const kept = table.optimal(row).flatMap((keeps, cell) => (keeps ? [cell] : []));
-    const cell = next.findIndex((stone, at) => stone !== boards[i][at]);
-    return { board: boards[i], player: playerToMove(boards[i]), cell, before, after, better: after < before ? kept : [] };
+    const after = -table.truth(table.find(positions[i + 1].board));
+    const kept = table.optimal(row).flatMap((keeps, other) => (keeps ? [other] : []));
+    return { position: positions[i], action, before, after, better: after < before ? kept : [] };
   });
 }
 
-/** The moves of a finished game with their worth, and a sentence on where it was decided. */
-export function review(boards, table, you, look) {
-  const moves = judgeMoves(boards, table);
-  const rows = moves.map((move, i) => reviewRow(move, i, you, look));
+/**
+ * The same by the values of searches, one after the other; `done(moves)` is called at the end.
+ *
+ * `search(position)` begins one, and `wait(stop)` is told what stops it.
+ */
+export function judgeBySearch(game, positions, actions, { search, wait, done }) {
+  const found = [];
+  const valueAt = (i) => {
+    const { position, search: made } = found[i];
+    return position.over ? null : made.stats(0, made.length).value;
+  };
+  const judge = (action, i) => {
+    const [position, next] = [positions[i], positions[i + 1]];
+    const before = valueAt(i);
+    const after = next.over ? game.reward(next) : -valueAt(i + 1);
+    const best = found[i].search.action;
+    return { position, action, before, after, better: best !== action && before - after > LOST ? [best] : [] };
+  };
+  const go = () => {
+    const position = positions[found.length];
+    if (position.over) {
+      found.push({ position });
+      return done(actions.map(judge));
+    }
+    const one = search(position);
+    const next = () => {
+      found.push({ position, search: one });
+      const timer = setTimeout(go);
+      wait(() => clearTimeout(timer));
+    };
+    const stop = advanceInSlices(one, next);
+    if (stop) wait(stop);
+  };
+  go();
+}
+
+/**
+ * The moves of a finished game with their worth, and a sentence on where it was decided.
+ *
+ * `judge` is `{simulations, iteration}` of the searches that judged, or undefined for the truth.
+ */
+export function review(moves, you, judge, look) {
+  const rows = moves.map((move, i) => reviewRow(move, i, you, judge, look));
+  const how = judge && `Judged by searches of ${judge.simulations} simulations over the network of iteration ${judge.iteration}, not by the truth, which nobody computed: a mistake is a move that costs more than ${LOST}.`;
   return h(
     "section",
     { class: "az-review" },
     h("h3", {}, "Move by move"),
-    h("p", { class: "az-review-sum" }, turningPoint(moves, you)),
+    h("p", { class: "az-review-sum" }, turningPoint(moves, you, judge)),
+    how && h("p", { class: "az-hint" }, how),
     h("ol", {}, rows),
   );
 }
 
-function reviewRow(move, i, you, look) {
-  const who = move.player === you ? "you" : "the network";
-  const words = `${playerName(move.player)}, ${who}: ${move.cell}. ${verdict(move)}`;
+function reviewRow(move, i, you, judge, look) {
+  const { player, board } = move.position;
+  const words = `${playerName(player)}, ${player === you ? "you" : "the network"}: ${move.action}. ${verdict(move, judge)}`;
   const name = `look at the position before move ${i + 1}`;
-  const show = () => look(boardText(move.board));
+  const show = () => look(boardText(board));
   return h(
     "li",
     { class: move.better.length ? "az-mistake" : "", "data-before": move.before, "data-after": move.after },
@@ -48,19 +91,26 @@ function reviewRow(move, i, you, look) {
   );
 }
 
-function verdict({ before, after, better }) {
+function verdict({ before, after, better }, judge) {
+  if (judge) {
+    const change = `Value ${signed(before)}, then ${signed(after)}`;
+    return better.length ? `${change}; the search plays ${better[0]}.` : `${change}.`;
+  }
   if (!better.length) return `Keeps the ${NAMES[before]}.`;
   return `Turns a ${NAMES[before]} into a ${NAMES[after]}; ${either(better)} would have kept it.`;
 }
 
-function turningPoint(moves, you) {
-  const at = moves.findIndex((move) => move.player === you && move.better.length);
-  const theirs = moves.some((move) => move.player !== you && move.better.length);
-  if (at >= 0) {
-    const { before, after, cell, better } = moves[at];
-    return `Your first mistake was move ${at + 1}: ${cell} turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(better)} would have kept it.`;
-  }
-  return theirs ? "You made no mistake, and the network did." : "Neither of you made a mistake.";
+/** The reader's first mistake; where searches judge, the one that cost most. */
+function turningPoint(moves, you, judge) {
+  const mistakes = moves.filter(({ better }) => better.length);
+  const mine = mistakes.filter(({ position }) => position.player === you);
+  if (!mine.length && judge) return `No move of yours cost more than ${LOST}.`;
+  if (!mine.length) return mistakes.length ? "You made no mistake, and the network did." : "Neither of you made a mistake.";
+  const worst = judge ? mine.reduce((a, b) => (b.before - b.after > a.before - a.after ? b : a)) : mine[0];
+  const { before, after, action, better } = worst;
+  const at = moves.indexOf(worst) + 1;
+  if (judge) return `Your costliest move was move ${at}: ${action} took the value from ${signed(before)} to ${signed(after)}; the search plays ${better[0]}.`;
+  return `Your first mistake was move ${at}: ${action} turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(better)} would have kept it.`;
 }
 
 function either(cells) {

@@ -5,6 +5,8 @@ import { f32, foldIn, randomKey, splitKey } from "./random.js";
 /** The three phases of a simulation, in order. */
 export const PHASES = ["selection", "expansion", "backup"];
 
+const SLICE = 25; // Milliseconds of searching at a stretch: a reader who clicks then is not kept waiting.
+
 /** How the phases are called in front of readers. */
 export const PHASE_NAMES = {
   start: "start",
@@ -32,9 +34,10 @@ export class Search {
    * Searches from `position`; `evaluate(position, key)` is one of the evaluators.
    *
    * `settings` are those of the algorithm by their names in Python, with `algorithm`,
-   * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name.
+   * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name. With `waits` only the root
+   * is evaluated, and the simulations are made by `advance`.
    */
-  constructor(game, position, evaluate, settings) {
+  constructor(game, position, evaluate, settings, { waits = false } = {}) {
     Object.assign(this, { game, settings, nodes: [], simulations: [] });
     this.algorithm = settings.algorithm;
     this.#evaluate = evaluate;
@@ -46,8 +49,19 @@ export class Search {
     const root = this.#add(position, { parent: null, action: null, depth: 0, reward: 0 }, keyRoot);
     this.#context = this.#rule.start(settings, root, keyAlgorithm);
     root.priors = softmax(root.logits);
-    for (let i = 0; i < settings.num_simulations; i++) this.#simulate(i);
+    if (!waits) this.advance();
+  }
+
+  /** Simulates until all is done or the time is `until`; returns whether all is done. */
+  advance(until = Infinity) {
+    const { num_simulations } = this.settings;
+    while (this.length < num_simulations) {
+      this.#simulate(this.length);
+      if (this.length < num_simulations && performance.now() >= until) return false;
+    }
+    const [root] = this.nodes;
     Object.assign(this, this.#rule.finish(this.#context, root, root.history.at(-1)));
+    return true;
   }
 
   /** How many simulations there are. */
@@ -214,6 +228,21 @@ export class Search {
     });
     return mean;
   }
+}
+
+/**
+ * Makes the simulations of a search that waits, a slice of time at once, and then calls `done`.
+ *
+ * Returns what stops it, or null if the first slice was enough.
+ */
+export function advanceInSlices(search, done, slice = SLICE) {
+  let timer = null;
+  const go = () => {
+    if (search.advance(performance.now() + slice)) return done();
+    timer = setTimeout(go);
+  };
+  go();
+  return timer === null ? null : () => clearTimeout(timer);
 }
 
 /** The last entry of a node's history that `known` simulations include, or else the first. */

@@ -1,5 +1,5 @@
 import { Blunders } from "./blunders.js";
-import { board, openTable, readBoard } from "./board.js";
+import { board, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace, signed } from "./dom.js";
 import { GAMES } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
@@ -16,8 +16,7 @@ export function training(root, data, place) {
   const body = h("div", {});
   const draw = () => {
     const there = readBoard(place.get("board") ?? "");
-    const known = table ? table.find(there) >= 0 : game.sound(there);
-    const position = known ? game.at(there) : game.init();
+    const position = isPosition(there, game, table) ? game.at(there) : game.init();
     root.dataset.board = game.text(position);
     blunders?.show(networkOf(networks, place.get("iteration")));
     replace(body, position.over ? ended(game, position) : opinions(game, table, networks, position, place));

@@ -1,0 +1,114 @@
+"""The page of a Connect Four run in a real browser: all that needs no list of all positions."""
+
+import dataclasses
+
+import pytest
+
+from azjax import presets
+from azjax.network import MLPConfig
+from experiments import explain
+from run_directories import make_run
+
+pytestmark = pytest.mark.slow
+
+KINDS = ["explorer", "compare", "encoding", "training", "play", "loop"]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Of eight iterations, with the network that a run has by default."""
+    config = presets.smoke(presets.get("default"))
+    config = dataclasses.replace(config, game="connect_four", network=MLPConfig())
+    folder = tmp_path_factory.mktemp("four")
+    run_dir = make_run(folder / "run", config, iterations=range(1, 9))
+    path = folder / "explain.html"
+    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def page(browser, exported, errors):
+    page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    page.set_default_timeout(60_000)
+    found = errors(page)
+    page.goto(exported.as_uri())
+    yield page
+    assert found == []
+    page.close()
+
+
+def component(page, kind):
+    return page.locator(f".az-component[data-kind={kind}]")
+
+
+def board_of(root):
+    return root.get_attribute("data-board")
+
+
+def test_the_page_has_all_parts_and_is_small(page, exported):
+    kinds = page.locator(".az-component").evaluate_all("all => all.map((e) => e.dataset.kind)")
+    assert kinds == KINDS
+    assert exported.stat().st_size < 4e6
+    assert component(page, "training").locator("thead td, thead [scope=col]").count() > 2
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_stones_are_dropped_and_taken_away_in_the_editor(page):
+    viewer = component(page, "encoding")
+    cells = viewer.locator(".az-cell")
+    for cell in (3, 10, 17, 2):  # Wherever a column is clicked, its stone falls.
+        cells.nth(cell).click()
+    assert board_of(viewer) == "." * 24 + "X......" + "O.....OX..."
+    assert board_of(component(page, "training")) == board_of(viewer)
+    first = viewer.locator("[data-plane=absolute-0]").get_attribute("data-values")
+    assert first == board_of(viewer).replace("O", "0").replace("X", "1").replace(".", "0")
+    own = viewer.locator("h3", has_text="which this network sees").inner_text()
+    assert own.startswith("Relative encoding")
+    assert viewer.locator(".az-network").get_attribute("data-move") in set("0123456")
+    cells.nth(38).click()  # There is a stone: the topmost of its column goes.
+    assert board_of(viewer) == "." * 31 + "O.....OX..."
+    assert "1 X and 2 O cannot occur" in viewer.inner_text()
+    assert board_of(component(page, "training")) != board_of(viewer)
+
+
+def test_a_game_is_played_and_every_move_judged_by_searches(page):
+    game = component(page, "play")
+    game.locator("[data-setting=strength]").select_option("32")
+    assert game.locator("[data-button=truth]").count() == 0  # Nobody knows it.
+    while game.get_attribute("data-result") is None:
+        board = board_of(game)
+        column = max(column for column in range(7) if board[column] == ".")
+        game.locator(".az-cell").nth(column).click()
+        page.wait_for_function(  # Until it is the reader's turn again, or nobody's.
+            "([e, full]) => e.dataset.result || e.dataset.board.split('.').length < full",
+            arg=[game.element_handle(), board.count(".")],
+        )
+    stones = 42 - board_of(game).count(".")
+    rows = game.locator(".az-review li")
+    rows.first.wait_for()
+    assert rows.count() == stones
+    assert "Judged by searches of 100 simulations" in game.inner_text()
+    last = float(rows.last.get_attribute("data-after"))
+    assert last == (0 if game.get_attribute("data-result") == "draw" else 1)
+    before = [
+        float(value) for value in rows.evaluate_all("all => all.map((e) => e.dataset.before)")
+    ]
+    after = [float(value) for value in rows.evaluate_all("all => all.map((e) => e.dataset.after)")]
+    assert after[:-1] == [-value for value in before[1:]]
+    game.locator("[data-button=look-2]").click()
+    assert board_of(component(page, "encoding")).count(".") == 40
+
+
+def test_stones_of_small_cards_are_told_apart(page):
+    root = component(page, "explorer")
+    root.locator("[data-setting=num_simulations]").fill("200")
+    root.locator("[data-setting=num_simulations]").blur()
+    page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
+    root.get_by_label("how many simulations to run").fill("200")
+    root.locator("[data-button=run-n]").click()
+    sizes = root.locator(".az-compact :is(.az-x, .az-o)").evaluate_all(
+        "stones => stones.map((e) => e.getBoundingClientRect().width)"
+    )
+    assert sizes and min(sizes) > 3
