@@ -54,8 +54,8 @@ def conclude(session: Session, state: train.TrainState, certificate: Any, traine
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
-        print(f"play against it: python -m experiments.play --run-dir {session.run_dir}")
-        print(f"see how it searches: python -m experiments.explain --run-dir {session.run_dir}")
+        print(f"play against it: python -m experiments.play {session.named}")
+        print(f"see how it searches: python -m experiments.explain {session.named}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)
@@ -86,8 +86,8 @@ def _advise(session: Session, iterations: int, trained: bool, reached: bool) -> 
     """Says how to go on, if the goal was not reached or nothing was left to do."""
     if not reached:
         console.note(
-            f"not {session.goal} after {iterations} iterations: go on with --resume --run-dir "
-            f"{session.run_dir} --max-iterations {2 * iterations}"
+            f"not {session.goal} after {iterations} iterations: go on with --resume "
+            f"{session.named} --max-iterations {2 * iterations}"
         )
     elif not trained:
         console.note(

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.util
 import pathlib
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -99,6 +100,16 @@ def choose_run(typed: Typed) -> Typed:
         console.note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
     return typed
+
+
+def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
+    """Returns the options by which a program takes a run, as one types them in a shell."""
+    words = ["--run-dir", str(run_dir)]
+    if is_own(config.game):
+        words += ["--game", typed.game or config.game.partition("#")[0]]
+    if isinstance(config.network, OwnNetworkConfig):
+        words += ["--network", typed.network or config.network.source.partition("#")[0]]
+    return shlex.join(words)
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:

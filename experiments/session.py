@@ -34,6 +34,7 @@ class Session(NamedTuple):
       proof: None where the game cannot be enumerated.
       started: the `time.time()` from which this run's seconds count; earlier sittings of a
         resumed run move it back.
+      named: the options by which other programs take this run.
     """
 
     config: Config
@@ -45,6 +46,7 @@ class Session(NamedTuple):
     iterate: Callable[[train.TrainState], tuple[train.TrainState, train.Metrics]]
     proof: Proof | None
     started: float
+    named: str
 
 
 def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Session:
@@ -65,8 +67,9 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     parts = _check_parts(options, mesh)
     goal = _choose_goal(options.plan, parts.game)
     run_dir = options.run_dir or _new_run_dir(options)
+    named = own.name_run(run_dir, options.config, options.typed)
     if options.resume:
-        _lock(run_dir, held)
+        _lock(run_dir, named, held)
     else:
         processes.in_first(lambda: runs.check_free(run_dir))
     with (
@@ -80,11 +83,12 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     footprint.check_fits(needs)
     plan = _save_plan(options, run_dir, mesh)
     if not options.resume:
-        _lock(run_dir, held)
+        _lock(run_dir, named, held)
     if launch.is_first():
         print(footprint.describe(needs, mesh.size))
+    started -= seconds
     return Session(
-        options.config, plan, goal, run_dir, parts, state, iterate, proof, started - seconds
+        options.config, plan, goal, run_dir, parts, state, iterate, proof, started, named
     )
 
 
@@ -118,11 +122,11 @@ def _new_run_dir(options: Options) -> pathlib.Path:
     return path
 
 
-def _lock(run_dir: pathlib.Path, held: contextlib.ExitStack) -> None:
+def _lock(run_dir: pathlib.Path, named: str, held: contextlib.ExitStack) -> None:
     """Lets process 0 lock the run directory; from now on it can be gone on with."""
     processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
     if launch.is_first():
-        interrupts.now.outcome = f"go on with --resume --run-dir {run_dir}"
+        interrupts.now.outcome = f"go on with --resume {named}"
 
 
 def _compile(
