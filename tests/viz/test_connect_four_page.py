@@ -101,13 +101,12 @@ def test_a_game_is_played_and_every_move_judged_by_searches(page):
     assert board_of(component(page, "encoding")).count(".") == 40
 
 
-def test_stones_of_small_cards_are_told_apart(page):
+def test_a_link_leads_to_a_long_search_whose_stones_are_told_apart(page, exported):
+    page.goto(f"{exported.as_uri()}#num_simulations=200&t=600")
+    page.reload()
     root = component(page, "explorer")
-    root.locator("[data-setting=num_simulations]").fill("200")
-    root.locator("[data-setting=num_simulations]").blur()
     page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())
-    root.get_by_label("how many simulations to run").fill("200")
-    root.locator("[data-button=run-n]").click()
+    assert root.get_attribute("data-t") == "600"
     sizes = root.locator(".az-compact :is(.az-x, .az-o)").evaluate_all(
         "stones => stones.map((e) => e.getBoundingClientRect().width)"
     )

@@ -22,8 +22,9 @@ export class Bench {
     this.exact = table && exactEvaluator(table);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
     this.positions = [this.game.at(data.board)];
-    this.search = this.#newSearch();
+    this.search = this.#newSearch({ num_simulations: 1 }); // Until the one that was asked for is made.
     this.search.advance();
+    this.#search();
   }
 
   /** The names of the evaluators that there are. */
@@ -89,10 +90,11 @@ export class Bench {
     this.#stop = advanceInSlices(search, made, this.exact ? Infinity : undefined);
   }
 
-  #newSearch() {
+  #newSearch(change = {}) {
     const { settings } = this;
     const add_noise = (settings[NOISE[settings.algorithm]] ?? 0) > 0;
-    return new Search(this.game, this.position, this.#evaluator(), { ...settings, add_noise }, { waits: true });
+    const asked = { ...settings, ...change, add_noise };
+    return new Search(this.game, this.position, this.#evaluator(), asked, { waits: true });
   }
 
   #evaluator() {

@@ -190,7 +190,8 @@ class Explorer {
     const t = names.includes("t") ? Number(place.get("t") ?? 0) : null;
     if (moves) bench.goTo(readBoard(board));
     if (change.length) bench.set(Object.fromEntries(change));
-    if (moves || change.length) this.#adopt(t ?? 0);
+    const waits = this.root.hasAttribute("aria-busy");
+    if (moves || change.length || (waits && t !== null)) this.#adopt(t ?? 0);
     else if (t !== null && t !== this.t) this.go(t);
   }
 
