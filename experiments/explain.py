@@ -46,7 +46,11 @@ def explain(options: Options) -> int:
     seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
         about.about(run_dir, player, seen and film.film(*seen)),
-        *(_live if knows(player.game) else _recorded)(run_dir, options.typed, player),
+        *(
+            _live(run_dir, options.typed, player)
+            if knows(player.game)
+            else _recorded(run_dir, player)
+        ),
         *([_atlas(player, *seen)] if seen else []),
         about.pictures(run_dir, player),
         *_loop(run_dir, player),
@@ -109,9 +113,8 @@ def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
     ]
 
 
-def _recorded(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.Section]:
+def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """What Python found, of a game whose rules no page knows."""
-    del typed
     left_out = (
         f"A page knows the rules of {' and '.join(map(about.title, GAMES))} alone, so this one of "
         f"{about.title(player.game.name)} is without searches to step through, positions to set "

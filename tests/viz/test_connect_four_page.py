@@ -50,9 +50,17 @@ def test_the_page_has_all_parts_and_is_small(page, exported):
     assert kinds == KINDS
     assert exported.stat().st_size < 4e6
     assert component(page, "training").locator("thead td, thead [scope=col]").count() > 2
-    for width in (390, 1280):
+    for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") == width
+        texts = page.locator(".az-component svg text").evaluate_all(
+            "all => all.map((e) => e.getScreenCTM().a * parseFloat(getComputedStyle(e).fontSize))"
+        )
+        assert len(texts) > 20 and min(texts) >= 9
+    cells = page.locator(".az-cell").evaluate_all(
+        "all => all.map((e) => 30 * e.getScreenCTM().a)"  # Drawing units of a cell.
+    )
+    assert len(cells) == 3 * 42 and min(cells) >= 44
 
 
 def test_stones_are_dropped_and_taken_away_in_the_editor(page):

@@ -69,6 +69,20 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     assert data["settings"]["evaluator"] == "network" and "positions" not in data
 
 
+def test_a_network_that_no_page_can_compute_is_left_out(tmp_path, monkeypatch, capsys):
+    def refuse(player):
+        raise ValueError("this network is another")
+
+    monkeypatch.setattr(explain, "pack_player", refuse)
+    run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
+    assert explain_in(tmp_path, run_dir) == 0
+    said = "without the network, and games against it: this network is another\n"
+    assert capsys.readouterr().err == said
+    page = (tmp_path / "explain.html").read_text()
+    assert 'data-kind="explorer"' in page and 'data-kind="play"' not in page
+    assert data_of(tmp_path / "explain.html")[0]["settings"]["evaluator"] == "uniform"
+
+
 def test_the_positions_shown_are_what_their_titles_say():
     boards = {title: explain._cells(text) for title, text in explain._POSITIONS.items()}
     assert boards["Empty board"] == (0,) * 9

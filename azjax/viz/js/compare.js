@@ -60,7 +60,7 @@ class Panel {
     actions.forEach((action, i) => (shares[game.cell(position.board, action)] = N[i] / total));
     const keeps = table?.optimal(table.find(position.board));
     const look = {
-      ...{ size: 190, shape: [game.rows, game.columns], heat: shares, last: game.cell(position.board, search.action) },
+      ...{ size: game.columns > 3 ? 264 : 190, shape: [game.rows, game.columns], heat: shares, last: game.cell(position.board, search.action) },
       ...{ labels: shares.map((share) => (share ? percent(share) : "")), marks: keeps },
       label: `visits ${actions.map((action, i) => `${action}: ${N[i]}`).join(", ")}`,
     };

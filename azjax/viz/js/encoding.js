@@ -74,7 +74,7 @@ function editorSide(game, cells, reason, set) {
   const clear = () => set(cells.map(() => 0));
   const hint = over ? "The game is over here." : `${playerName(player)} to move. Click a cell to set or to clear it.`;
   const actions = Array.from({ length: game.numActions }, (_, action) => String(action));
-  const size = game.columns > 3 ? 264 : 204;
+  const size = game.columns > 3 ? 316 : 204;
   const look = { size, onCell: edit, line, label: "position, to edit" };
   return h(
     "div",

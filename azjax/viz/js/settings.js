@@ -75,7 +75,7 @@ export function whyNotSet(name, value) {
 export function startEditor({ game, position, canUndo, starts, onCell, onUndo, onEmpty, onStart }) {
   const { board: cells, line, over, player } = position;
   const shape = [game.rows, game.columns];
-  const look = { size: 26 * game.columns + 54, shape, onCell, line, label: "starting position" };
+  const look = { size: game.columns > 3 ? 316 : 132, shape, onCell, line, label: "starting position" };
   const labels = cells.map(() => "");
   for (const action of game.legal(position)) labels[game.cell(cells, action)] = String(action);
   const button = (text, name, on, click) =>
