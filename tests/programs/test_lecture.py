@@ -96,6 +96,7 @@ def test_a_walk_takes_the_moves_of_the_search(walk):
     np.testing.assert_allclose(means, results["small"].q_values[0])
 
 
+@pytest.mark.slow
 def test_a_walk_shows_the_random_games_of_its_search(walk, tic_tac_toe):
     for _, _, after, path, states in walk[0]["steps"]:
         leaf = jax.tree.map(lambda leaf: leaf[path[-1]], after.embeddings)

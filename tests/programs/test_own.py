@@ -108,6 +108,7 @@ def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
         assert runs.iterations("run") == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(inside, capfd):
     assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 0
     note = "this one of misere pile is without searches to step through"

@@ -243,6 +243,7 @@ def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
     assert visits == [5, 5, 10, 10, 15]
 
 
+@pytest.mark.slow
 def test_a_learner_remembers_earlier_games(program, monkeypatch):
     seen = []
     decide = table.Machine.decide

@@ -280,8 +280,8 @@ def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
 # Reports.
 
 
-def test_the_value_announced_is_that_of_the_move_chosen(written, player, tic_tac_toe):
-    found = analyse(player, init_batch(tic_tac_toe, 1))
+def test_the_value_announced_is_that_of_the_move_chosen(run, written, tic_tac_toe):
+    found = analyse(azjax.load(run), init_batch(tic_tac_toe, 1))
     action = int(found.action[0])
     expected = signed(float(found.q_values[0, action]))
     assert signed(float(found.value[0])) != expected  # Or this could not tell them apart.
