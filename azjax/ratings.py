@@ -54,6 +54,26 @@ def proportion(count: int, total: int, confidence: float = 0.95) -> Interval:
     return Interval(count / total, float(ends.low), float(ends.high))
 
 
+def mean_proportion(
+    counts: Sequence[int], totals: Sequence[int], confidence: float = 0.95
+) -> Interval:
+    """Estimates the mean of the rates of independent samples, such as classes of positions.
+
+    The interval's ends are as far out as those of the rates' own, squared and summed (Zou and
+    Donner, 2008).
+
+    Raises:
+      ValueError: if there are no samples, or as `proportion` does.
+    """
+    if not counts or len(counts) != len(totals):
+        raise ValueError(f"there are {len(counts)} counts of {len(totals)} totals: give as many")
+    samples = zip(counts, totals, strict=True)
+    rates = np.array([proportion(*sample, confidence) for sample in samples])
+    estimate = rates[:, 0].mean()
+    below, above = np.hypot.reduce(rates[:, :1] - rates[:, 1:]) / len(rates)
+    return Interval(float(estimate), float(estimate - below), float(estimate + above))
+
+
 def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
     """Estimates the expected score of a game: 1 for a win, 1/2 for a draw, 0 for a loss.
 

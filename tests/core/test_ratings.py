@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.ratings import count_p_value, fit, mean_score, proportion
+from azjax.ratings import count_p_value, fit, mean_proportion, mean_score, proportion
 
 ELO = 400 / math.log(10)
 PAIRS = np.array(list(itertools.permutations(range(5), 2)))
@@ -23,6 +23,25 @@ def test_proportion_is_the_formula_of_wilson(count, total, confidence, z):
     root = math.sqrt(weight * rate * (1 - rate) + weight**2 / 4)
     ends = [(rate + weight / 2 + sign * root) / (1 + weight) for sign in (-1, 1)]
     assert proportion(count, total, confidence) == pytest.approx([rate, *ends], abs=1e-7)
+
+
+def test_a_mean_of_one_rate_is_that_rate():
+    assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
+    assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
+    for counts, totals in [([], []), ([1], [2, 3])]:
+        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
+            mean_proportion(counts, totals)
+
+
+def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
+    """Rates of 1 to 40%, of 200 each."""
+    rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
+    drawn = rng.binomial(200, chances, (400, 6)).tolist()
+    found = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
+    mean = chances.mean()
+    assert 0.93 <= np.mean((found[:, 1] <= mean) & (mean <= found[:, 2])) <= 0.98
+    normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
+    assert np.mean(found[:, 2] - found[:, 1]) == pytest.approx(normal, rel=0.05)
 
 
 def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
