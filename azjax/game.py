@@ -34,6 +34,7 @@ from azjax.drawing import Drawing
 
 State = Any  # A pytree of arrays, one type per game.
 ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
+ILLEGAL = -2  # In the place of an outcome.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,6 +49,27 @@ class Symmetries:
 
     cells: np.ndarray
     actions: np.ndarray
+
+
+class Positions(NamedTuple):
+    """Positions of a game whose truth is known, in classes; there is a choice in each.
+
+    They judge players and never teach them: nothing but `azjax.judge` reads their labels.
+
+    Attributes:
+      states: every leaf `[S, ...]`.
+      outcomes: `int8 [S, A]`, of each action, for the mover, under perfect play after it: 1 for
+        a win, 0 for a draw, -1 for a loss, and `ILLEGAL` where it is not allowed.
+      classes: the names of the `K` classes.
+      class_of: `int [S]`, to which of them a position belongs.
+      apart: the classes that a mean over the classes leaves out.
+    """
+
+    states: State
+    outcomes: np.ndarray
+    classes: tuple[str, ...]
+    class_of: np.ndarray
+    apart: tuple[str, ...] = ()
 
 
 class Game(NamedTuple):
@@ -77,6 +99,8 @@ class Game(NamedTuple):
         picture; runs on the host. `values [A]` in [0, 1] are shown as a heat map, `labels [A]`
         as text, both where their actions would lead; `last` is the last action, which is
         marked, and `size` the width in pixels. If None, pictures show the text of `render`.
+      positions: `() -> Positions`, to judge players by where the game cannot be enumerated;
+        runs on the host. None if there are none.
     """
 
     name: str
@@ -94,6 +118,7 @@ class Game(NamedTuple):
     render: Callable[[State], str]
     symmetries: Symmetries | None = None
     draw: Callable[..., Drawing] | None = None
+    positions: Callable[[], Positions] | None = None
 
     @property
     def num_symmetries(self) -> int:

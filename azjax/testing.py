@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
-from azjax.game import Game, State, describe, random_action, state_shapes
+from azjax.game import ILLEGAL, Game, State, describe, random_action, state_shapes
 
 _BEYOND = 2  # Actions tried below 0 and above A - 1.
 _ON_HOST = 3  # Positions of one game in which the functions are called outside of jit, too.
@@ -33,6 +33,7 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     _check_symmetries(game)
     _require(game, not bool(game.is_over(game.init())), "the starting position is not over")
     _require(game, int(game.player(game.init())) == 0, "player 0 is to move at the start")
+    _check_positions(game)
     _walk(game, num_games, jax.random.key(seed))
 
 
@@ -106,6 +107,30 @@ def _check_symmetries(game: Game) -> None:
         for g in range(len(cells))
     }
     _require(game, products == group, "two symmetries, one after the other, are one of them")
+
+
+def _check_positions(game: Game) -> None:
+    """Checks the labelled positions, as far as the rules of one move tell their truth."""
+    if game.positions is None:
+        return
+    states, outcomes, classes, class_of, apart = game.positions()
+    shape = len(class_of), game.num_actions
+    law = f"the outcomes of its positions are [S, A], here {list(shape)}"
+    _require(game, outcomes.shape == shape and len(class_of), law)
+    known = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
+    _require(game, known, "its positions are of the classes that are named")
+    actions = jnp.arange(game.num_actions)
+    look = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
+    after, rewards = jax.jit(look)(states)
+    ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))
+    chosen = (legal.sum(axis=1) > 1).all()
+    _require(game, chosen, "each of its positions leaves a choice")
+    law = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
+    right = (outcomes == ILLEGAL) == ~legal
+    _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), law)
+    law = "the outcome of a move that ends the game is its reward"
+    _require(game, (outcomes == rewards)[ends & legal].all(), law)
 
 
 def _walk(game: Game, num_games: int, key: jax.Array) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.game import State
 from azjax.oracle import Solution
@@ -45,30 +46,45 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
 
     Args:
       solution: from `oracle.solve`.
-      policy: `states -> (scores [D, A], values [D])`. The legal action of highest score
-        (logits, visit counts, probabilities) is the one played, the lowest of equals, and
-        the lowest legal one where the scores are NaN; values are for the player to move,
-        in [-1, 1].
+      policy: `states -> (scores [D, A], values [D])`. What it plays is told by `choose`;
+        values are for the player to move, in [-1, 1].
     """
     scores, values = policy(solution.decision_states)
     legal = solution.legal[solution.decisions]
-    best = jnp.max(jnp.where(legal, scores, -jnp.inf), axis=1, keepdims=True)
-    chosen = legal & (scores == best)
-    chosen = jnp.where(jnp.any(chosen, axis=1, keepdims=True), chosen, legal)
-    actions = jnp.argmax(chosen, axis=1).astype(jnp.int32)
+    actions = choose(scores, legal)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
     truth = solution.values[solution.decisions]
-    wrong_sign = (truth != 0) & ~(values * truth > 0)  # NaN is wrong, too.
     return Verdict(
         decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
         blunders=jnp.sum(is_blunder),
         losing_lines=count_losing_lines(solution, actions),
-        value_sign_errors=jnp.sum(wrong_sign),
+        value_sign_errors=jnp.sum(has_wrong_sign(values, truth)),
         value_error=jnp.mean(jnp.abs(values - truth)),
         is_blunder=is_blunder,
         actions=actions,
     )
+
+
+def choose(scores: jax.Array, legal: jax.Array | np.ndarray) -> jax.Array:
+    """Returns the actions `int32 [S]` that a policy plays.
+
+    The legal action of highest score (logits, visit counts, probabilities) is the one played,
+    the lowest of equals, and the lowest legal one where the scores are NaN.
+
+    Args:
+      scores: `[S, A]`.
+      legal: `bool [S, A]`.
+    """
+    best = jnp.max(jnp.where(legal, scores, -jnp.inf), axis=1, keepdims=True)
+    chosen = legal & (scores == best)
+    chosen = jnp.where(jnp.any(chosen, axis=1, keepdims=True), chosen, legal)
+    return jnp.argmax(chosen, axis=1).astype(jnp.int32)
+
+
+def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Array:
+    """Whether values of won or lost positions are 0 or NaN, or have the other sign."""
+    return (truth != 0) & ~(values * truth > 0)
 
 
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:

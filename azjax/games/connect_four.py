@@ -1,15 +1,18 @@
 """Connect Four: four in a row on 6 rows of 7; action `i` drops a stone in column `i`."""
 
-from typing import NamedTuple
+import functools
+import pathlib
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
+from azjax.game import ENCODINGS, Game, Positions, Symmetries, observation_planes
 
 _ROWS, _COLUMNS = 6, 7
+POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
 def _lines() -> np.ndarray:
@@ -116,6 +119,24 @@ def symmetries() -> Symmetries:
     )
 
 
+@functools.cache
+def positions() -> Positions:
+    """Returns 7,000 positions from games of mixed strength, and what each column is worth.
+
+    1,000 are of each of six classes: begin (up to 14 plies played), middle (up to 28) or end, and
+    easy (under perfect play the game ends within 14 more plies), medium (28) or hard. 1,000 more
+    are decisive: exactly one column keeps the outcome. No two are the same, or mirror images.
+
+    `experiments.label` made the file, which holds the plies to the end by each column, too.
+    """
+    with np.load(POSITIONS, allow_pickle=False) as file:
+        boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))
+        classes = tuple(file["classes"].tolist())
+    players = (np.count_nonzero(boards, axis=1) % 2).astype(np.int8)
+    states: Any = boards, players, np.zeros(len(boards), bool)
+    return Positions(State(*states), outcomes, classes, class_of, apart=("decisive",))
+
+
 def make() -> Game:
     """Returns the game's record."""
     return Game(
@@ -134,4 +155,5 @@ def make() -> Game:
         render=render,
         symmetries=symmetries(),
         draw=State.draw,
+        positions=positions,
     )

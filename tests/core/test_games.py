@@ -14,7 +14,17 @@ import misere_pile
 from azjax import agents, games, oracle
 from azjax.arena import play_match
 from azjax.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.game import ENCODINGS, Game, Step, Symmetries, init_batch, play, random_action, where
+from azjax.game import (
+    ENCODINGS,
+    Game,
+    Positions,
+    Step,
+    Symmetries,
+    init_batch,
+    play,
+    random_action,
+    where,
+)
 from azjax.games import connect_four
 from azjax.games.tic_tac_toe import from_board
 from azjax.games.tic_tac_toe import symmetries as tic_tac_toe_symmetries
@@ -177,6 +187,13 @@ def forgetful(calls):
     return observe
 
 
+def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), left=(2, 4)):
+    """Two positions of Nim: with two stones left, and with four."""
+    states = np.array([[stones, 0] for stones in left], np.int8)
+    positions = Positions(states, np.array(outcomes), ("few", "many"), np.array(class_of), apart)
+    return {"positions": lambda: positions}
+
+
 BROKEN = [  # A game, what is changed in its record, and the law that it then breaks.
     (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
     (NIM, {"encodings": "unary"}, "encodings is a tuple of one name or more"),
@@ -239,7 +256,18 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
     (NIM, {"observe": forgetful([])}, "its functions are pure: what jit compiles returns what"),
     (NIM, {"render": lambda s: s}, "render returns a string"),
     (NIM, {"draw": lambda s, **look: "nim"}, "draw returns a drawing.Drawing"),
+    (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), r"outcomes of its positions are .* \[2, 3\]"),
+    (NIM, labelled(class_of=(0, 2)), "its positions are of the classes that are named"),
+    (NIM, labelled(apart=("none",)), "its positions are of the classes that are named"),
+    (NIM, labelled(left=(1, 4)), "each of its positions leaves a choice"),
+    (NIM, labelled(outcomes=[(-1, 1, 0), (1, 1, 1)]), "are -2 where illegal, and -1, 0 or 1"),
+    (NIM, labelled(outcomes=[(-1, 1, -2), (1, 3, 1)]), "are -2 where illegal, and -1, 0 or 1"),
+    (NIM, labelled(outcomes=[(-1, 0, -2), (1, 1, 1)]), "that ends the game is its reward"),
 ]
+
+
+def test_labels_that_break_no_law():
+    check_game(NIM._replace(**labelled()), num_games=8)
 
 
 @pytest.mark.parametrize(("game", "change", "law"), BROKEN)

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["settings", "files", "drawing", "game", "hashing", "testing", "games", "oracle"],
     *["verify", "convolution", "modules", "network", "evaluators", "search", "agents", "openings"],
-    *["arena", "ratings", "selfplay", "targets", "replay", "learner", "train", "config"],
+    *["arena", "ratings", "judge", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],
 ]
@@ -78,7 +78,18 @@ def test_one_place_imports_it(library, home):
 
 @pytest.mark.parametrize("module", LEARNING)
 def test_learning_never_sees_the_oracle(module):
-    assert not siblings(TREES[f"azjax/{module}.py"]) & {"oracle", "verify", "certificate"}
+    assert not siblings(TREES[f"azjax/{module}.py"]) & {"oracle", "verify", "judge", "certificate"}
+
+
+def test_learning_never_sees_labels():
+    """Programs hand a game's labelled positions to the judge; hardly a file asks for them."""
+    askers = {
+        file
+        for file, tree in PACKAGE.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "positions"
+    }
+    assert askers == {"azjax/testing.py", "azjax/viz/report.py"}
 
 
 def test_the_package_never_imports_the_programs():
