@@ -26,6 +26,9 @@ class Record:
       losses: by name, see `learner.alphazero_loss`; `loss` is what was minimised.
       blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
         the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
+      errors: of the raw network in labelled positions, by name: `error`, the mean share of moves
+        that worsen the outcome, `error/CLASS`, and `sign_error`, the share of wrong signs of the
+        value; see `judge.Rates`. Empty where the iteration was not judged.
     """
 
     iteration: int
@@ -38,12 +41,13 @@ class Record:
     losing_lines_second: int | None = None
     value_sign_errors: int | None = None
     value_error: float | None = None
+    errors: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the names and numbers of a line in the file, losses in their place."""
+        """Returns the names and numbers of a line in the file, losses and errors among them."""
         found = {}
         for name, value in dataclasses.asdict(self).items():
-            found |= value if name == "losses" else {name: value}
+            found |= value if isinstance(value, dict) else {name: value}
         return found
 
     def non_finite(self) -> str | None:
@@ -134,6 +138,8 @@ def format_line(record: Record) -> str:
     if record.blunders is not None:
         first, second = record.losing_lines_first, record.losing_lines_second
         parts += [f"blunders {record.blunders:4d}", f"losing lines {first:3d} + {second:3d}"]
+    if "error" in record.errors:
+        parts.append(f"error {record.errors['error']:.1%}")
     return "  ".join(parts)
 
 
@@ -201,7 +207,11 @@ class Display:
         first, last = self._records[0], self._records[-1]
         done = max(last.iteration - first.iteration, 1)
         left = (last.seconds - first.seconds) / done * (self._max_iterations - last.iteration)
+        said = ""
+        if judged := [record for record in self._records if "error" in record.errors]:
+            share, iteration = judged[-1].errors["error"], judged[-1].iteration
+            said = f"\niteration {iteration}: {share:.1%} of moves worsen the outcome"
         return (
             f"until {self._target}: {last.seconds:.0f} s elapsed, at most {left:.0f} s to "
-            f"iteration {self._max_iterations}"
+            f"iteration {self._max_iterations}{said}"
         )

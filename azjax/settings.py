@@ -41,7 +41,7 @@ def check_types(section: str, config: Any) -> None:
 def check_range(
     section: str, config: Any, names: str, low: float, high: float = MOST, above: bool = False
 ) -> None:
-    """Refuses numbers below `low` or above `high`; JAX arrays go unchecked.
+    """Refuses numbers below `low` or above `high`, in tuples, too; JAX arrays go unchecked.
 
     Args:
       section: as for `check_types`.
@@ -55,15 +55,20 @@ def check_range(
       ValueError: naming the setting, its value and the range.
     """
     for name in names.split():
-        value = getattr(config, name)
-        if isinstance(value, jax.Array) or low < value <= high or (value == low and not above):
-            continue
-        wanted = f"above {low}" if above else f"{low} or more"
-        if high != MOST:
-            wanted = f"{low} to {high}"
-        elif value > MOST:
-            wanted = f"at most {MOST}"
-        raise ValueError(f"{_full_name(section, name)} is {value}: use {wanted}")
+        found = getattr(config, name)
+        for value in found if isinstance(found, tuple) else (found,):
+            _check_number(_full_name(section, name), value, low, high, above)
+
+
+def _check_number(name: str, value: Any, low: float, high: float, above: bool) -> None:
+    if isinstance(value, jax.Array) or low < value <= high or (value == low and not above):
+        return
+    wanted = f"above {low}" if above else f"{low} or more"
+    if high != MOST:
+        wanted = f"{low} to {high}"
+    elif value > MOST:
+        wanted = f"at most {MOST}"
+    raise ValueError(f"{name} is {value}: use {wanted}")
 
 
 def _full_name(section: str, name: str) -> str:

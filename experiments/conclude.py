@@ -56,6 +56,8 @@ def conclude(session: Session, state: train.TrainState, certificate: Any, traine
         print(f"run directory: {session.run_dir}")
         print(f"play against it: python -m experiments.play {session.named}")
         print(f"see how it searches: python -m experiments.explain {session.named}")
+        if session.judge:
+            print(f"see how often it errs: python -m experiments.verify {session.named}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)

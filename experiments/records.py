@@ -14,7 +14,12 @@ from azjax.verify import Verdict
 
 
 def make_record(
-    iteration: int, measured: train.Metrics, verdict: Verdict | None, before: float, started: float
+    iteration: int,
+    measured: train.Metrics,
+    verdict: Verdict | None,
+    errors: dict[str, float],
+    before: float,
+    started: float,
 ) -> metrics.Record:
     """Waits for an iteration's numbers and puts them together.
 
@@ -22,6 +27,7 @@ def make_record(
       iteration: its number.
       measured: what it reported.
       verdict: on its network, where the game can be enumerated.
+      errors: of its network in labelled positions, where there are some and it was judged.
       before: `time.time()` when it began.
       started: the `time.time()` from which the run's seconds count.
     """
@@ -42,6 +48,7 @@ def make_record(
         games=int(measured.games),
         games_per_second=float(measured.games) / (now - before),
         losses={name: float(losses[name]) for name in _in_order(losses)},
+        errors=errors,
         **proof,
     )
 

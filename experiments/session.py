@@ -16,6 +16,7 @@ from azjax import checkpoint, files, footprint, lock, metrics, processes, runs, 
 from azjax.config import Config
 from azjax.game import Game
 from experiments import console, interrupts, launch, own
+from experiments.judging import Judge, make_judge
 from experiments.options import Options, Plan
 from experiments.proof import Proof, make_proof
 
@@ -32,6 +33,7 @@ class Session(NamedTuple):
       state: where to start.
       iterate: one iteration, compiled.
       proof: None where the game cannot be enumerated.
+      judge: None where it has no labelled positions.
       started: the `time.time()` from which this run's seconds count; earlier sittings of a
         resumed run move it back.
       named: the options by which other programs take this run.
@@ -45,6 +47,7 @@ class Session(NamedTuple):
     state: train.TrainState
     iterate: Callable[[train.TrainState], tuple[train.TrainState, train.Metrics]]
     proof: Proof | None
+    judge: Judge | None
     started: float
     named: str
 
@@ -88,7 +91,17 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         print(footprint.describe(needs, mesh.size))
     started -= seconds
     return Session(
-        options.config, plan, goal, run_dir, parts, state, iterate, proof, started, named
+        options.config,
+        plan,
+        goal,
+        run_dir,
+        parts,
+        state,
+        iterate,
+        proof,
+        make_judge(parts, mesh.size),
+        started,
+        named,
     )
 
 

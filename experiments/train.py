@@ -13,7 +13,7 @@ import gc
 import sys
 
 from azjax import checkpoint, processes, train
-from experiments import console, launch
+from experiments import console, judging, launch
 from experiments.conclude import certify_goal, conclude
 from experiments.options import Options, parse
 from experiments.proof import save_seen
@@ -57,7 +57,8 @@ def _advance(session: Session, state: train.TrainState):
     before = time.time()
     state, measured = session.iterate(state)
     verdict, seen = _judge(session, state)
-    record = make_record(int(state.iteration), measured, verdict, before, session.started)
+    errors = judging.find_errors(session.judge, state, session.plan.max_iterations)
+    record = make_record(int(state.iteration), measured, verdict, errors, before, session.started)
     if name := record.non_finite():
         raise FloatingPointError(
             f"{name} became {record.as_dict()[name]} in iteration {record.iteration}, so training "

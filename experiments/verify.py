@@ -10,6 +10,7 @@ if __name__ == "__main__":
 
 import dataclasses
 import json
+import pathlib
 import sys
 from typing import Literal
 
@@ -18,24 +19,30 @@ import numpy as np
 
 from azjax import certificate as certificates
 from azjax import oracle, runs
+from azjax.game import ILLEGAL, Game, Positions, State
 from azjax.player import Player
 from azjax.settings import MOST_SIMULATIONS, check_range
-from azjax.verify import verify
-from experiments import console, own
+from azjax.verify import choose, verify
+from experiments import console, judging, own
+
+_PROVED, _JUDGED = (32,), (32, 600)  # Simulations of the searches.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Examines a trained network in every reachable position and lists its blunders."""
+    """Examines a trained network in every reachable position and lists its blunders.
 
-    until: Literal["perfect", "unbeatable"] = "perfect"
-    """What must hold for exit status 0."""
-    simulations: int = 32
-    """Simulations of the two searches."""
+    A game too large for that is judged by labelled positions, where it has some.
+    """
+
+    until: Literal["perfect", "unbeatable"] | None = None
+    """What must hold for exit status 0. Left out: perfect, where the game can be enumerated."""
+    simulations: tuple[int, ...] = ()
+    """Simulations of the searches. Left out: 32, and for labelled positions 32 and 600."""
     limit: int = 5
     """How many blunders to draw."""
     json: bool = False
-    """Print the certificate as JSON and nothing else."""
+    """Print the findings as JSON and nothing else."""
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
@@ -44,10 +51,27 @@ class Options:
 
 
 def examine(options: Options) -> int:
-    """Prints the certificate and the blunders; the exit status says whether it holds."""
+    """Prints what can be known of the newest checkpoint; returns the exit status."""
     run_dir, player = own.open_run(options.typed)
+    if player.game.enumerable or player.game.positions is None:
+        return _prove(options, run_dir, player)
+    if options.until is not None:
+        raise ValueError(
+            f"{player.game.name} has too many positions to enumerate, so --until {options.until} "
+            "cannot be proved: leave it out, and the player is judged by labelled positions"
+        )
+    _judge(options, player, player.game.positions())
+    return 0
+
+
+def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
+    """Prints the certificate and the blunders; the exit status says whether it holds."""
     solution = oracle.solve(player.game)
-    searches = certificates.searches_to_examine(player.parts.search, options.simulations)
+    searches = [
+        search
+        for number in options.simulations or _PROVED
+        for search in certificates.searches_to_examine(player.parts.search, number)
+    ]
     certify = certificates.make_certifier(player.parts, solution, searches)
     seed = runs.read_config(run_dir).seed
     certificate = certify(player.params, player.iteration, _STARTED, seed)
@@ -55,27 +79,50 @@ def examine(options: Options) -> int:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        _show_blunders(player, solution, options.limit)
-    holds = certificate.perfect if options.until == "perfect" else certificate.unbeatable
+        answers = player.evaluate(solution.decision_states)
+        judge = jax.jit(lambda *answers: verify(solution, lambda _: answers))
+        actions = np.asarray(judge(*answers).actions)
+        outcomes = solution.action_values[solution.decisions]
+        _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
+    holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect
     return 0 if holds else 1
 
 
-def _show_blunders(player: Player, solution: oracle.Solution, limit: int) -> None:
-    """Prints the positions where the network's move throws away value, with their boards."""
-    answers = player.evaluate(solution.decision_states)
-    judge = jax.jit(lambda *answers: verify(solution, lambda _: answers))
-    verdict = jax.device_get(judge(*answers))
-    wrong = np.flatnonzero(verdict.is_blunder)
-    names = {1.0: "win", 0.0: "draw", -1.0: "loss"}
+def _judge(options: Options, player: Player, positions: Positions) -> None:
+    """Prints how often the player errs in labelled positions, alone and with its search."""
+    numbers = 0, *(options.simulations or _JUDGED)
+    found = {number: judging.examine(player, positions, number) for number in numbers}
+    tallies = {number: tally for number, (tally, _) in found.items()}
+    if options.json:
+        print(json.dumps(judging.as_json(player, positions, tallies), indent=2))
+        return
+    judging.show(positions, tallies)
+    actions = np.asarray(choose(found[0][1], positions.outcomes != ILLEGAL))
+    _show_blunders(player.game, positions.states, positions.outcomes, actions, options.limit)
+
+
+def _show_blunders(
+    game: Game, states: State, outcomes: np.ndarray, actions: np.ndarray, limit: int
+) -> None:
+    """Prints the positions where the network's move throws away value, with their boards.
+
+    Args:
+      game: the rules.
+      states: `[S, ...]`.
+      outcomes: `[S, A]`, of each action, for the mover; less than -1 where it is illegal.
+      actions: `[S]`, the network's.
+      limit: how many to print.
+    """
+    rows, best = np.arange(len(actions)), outcomes.max(axis=1)
+    wrong = np.flatnonzero(outcomes[rows, actions] < best)
+    names = {1: "win", 0: "draw", -1: "loss"}
     for row in wrong[:limit]:
-        index, action = solution.decisions[row], int(verdict.actions[row])
-        thrown = names[float(solution.action_values[index, action])]
-        kept = names[float(solution.values[index])]
-        best = ", ".join(map(str, np.flatnonzero(solution.optimal[index])))
-        state = jax.tree.map(lambda leaf, index=index: leaf[index], solution.states)
+        state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
+        thrown, kept = names[int(outcomes[row, actions[row]])], names[int(best[row])]
+        optimal = ", ".join(map(str, np.flatnonzero(outcomes[row] == best[row])))
         print(
-            f"\n{player.game.render(state)}\nplayer {int(solution.player[index])} to move plays "
-            f"{action}: {thrown} instead of {kept} (optimal: {best})"
+            f"\n{game.render(state)}\nplayer {int(game.player(state))} to move plays "
+            f"{actions[row]}: {thrown} instead of {kept} (optimal: {optimal})"
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")

@@ -271,6 +271,27 @@ MUTATIONS = [
         "tests/core/test_verify.py",
     ),
     Mutation(
+        "judge: a win that becomes a draw is no error",
+        "azjax/judge.py",
+        "is_error = chosen < best",
+        "is_error = (chosen < best) & (chosen < 0)",
+        "tests/core/test_judge.py",
+    ),
+    Mutation(
+        "judge: decisive positions count in the mean of the classes",
+        "azjax/judge.py",
+        " and row[0] not in positions.apart",
+        "",
+        "tests/core/test_judge.py",
+    ),
+    Mutation(
+        "judge: the parameters are judged in training, not their average",
+        "experiments/judging.py",
+        "train.one_copy(state.learner.ema_params)",
+        "train.one_copy(state.learner.variables)",
+        "tests/programs/test_judging.py",
+    ),
+    Mutation(
         "viz: finished games are the last mover's loss",
         "azjax/viz/positions.py",
         "np.where(same, 1, -1)",

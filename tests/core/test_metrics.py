@@ -43,6 +43,9 @@ NO_PROOF = dict.fromkeys(
 )
 
 
+ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
+
+
 def write(path, iterations, after=0):
     sink = JsonLines(path, after)
     for iteration in iterations:
@@ -161,6 +164,23 @@ def test_one_plain_line_a_record():
     for text in [*expected, "blunders 4321", "losing lines  87 + 553"]:
         assert text in first
     assert "iteration    8" in second and "blunders" not in second
+    assert "error" not in first + second
+
+
+def test_a_judged_iteration_says_its_error():
+    stream = io.StringIO()
+    Plain(stream)(record(7, errors=ERRORS, **NO_PROOF))
+    assert stream.getvalue().endswith("  error 12.3%\n")
+
+
+def test_errors_are_numbers_of_the_file(tmp_path):
+    sink = JsonLines(tmp_path / "metrics.jsonl")
+    sink(record(1, errors=ERRORS))
+    sink(record(2))
+    sink.close()
+    first, second = metrics.read_records(tmp_path / "metrics.jsonl")
+    assert first.items() >= ERRORS.items() and not second.keys() & ERRORS.keys()
+    assert record(1, errors=ERRORS | {"error/few": math.nan}).non_finite() == "error/few"
 
 
 def show(records, max_iterations=100, width=140):
@@ -197,6 +217,14 @@ def test_words_of_the_display_are_whole_on_80_columns():
 def test_the_display_without_a_proof_has_no_columns_for_it():
     screen = show([record(1, **NO_PROOF)])
     assert "games/s" in screen and "blunders" not in screen and "None" not in screen
+
+
+def test_the_display_shows_the_last_judgement():
+    judged = record(1, errors=ERRORS, **NO_PROOF)
+    screen = show([judged, *(record(i, **NO_PROOF) for i in range(2, 9))], width=80)
+    final = screen[screen.rindex("until") :]
+    assert "iteration 1: 12.3% of moves worsen the outcome" in final
+    assert "worsen" not in show([record(1, **NO_PROOF)])
 
 
 def test_a_display_that_showed_nothing_closes():

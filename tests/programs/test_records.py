@@ -25,12 +25,14 @@ VERDICT = Verdict(
 
 def test_every_number_has_its_place():
     now = time.time()
-    record = make_record(9, MEASURED, VERDICT, before=now - 2, started=now - 30)
+    errors = {"error": 0.25, "error/few": 0.5}
+    record = make_record(9, MEASURED, VERDICT, errors, before=now - 2, started=now - 30)
     assert list(record.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
     assert (record.iteration, record.games) == (9, 40)
     assert 15 < record.games_per_second <= 20 and 30 <= record.seconds < 40
     assert (record.blunders, record.value_sign_errors, record.value_error) == (11, 7, 0.25)
     assert (record.losing_lines_first, record.losing_lines_second) == (3, 5)
+    assert record.errors == errors and record.as_dict()["error/few"] == 0.5
 
 
 @pytest.mark.parametrize("verdict", [VERDICT, None])
@@ -38,7 +40,7 @@ def test_a_better_checkpoint_has_fewer_blunders_then_less_loss(verdict):
     def scored(blunders, loss):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
         found = verdict and verdict._replace(blunders=jnp.int32(blunders))
-        return score(make_record(1, measured, found, time.time(), time.time()))
+        return score(make_record(1, measured, found, {}, time.time(), time.time()))
 
     assert scored(0, 0.5) > scored(0, 0.6)
     assert (scored(0, 9.0) > scored(1, 0.1)) == (verdict is not None)

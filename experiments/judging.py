@@ -1,0 +1,161 @@
+"""How often a player errs in a game with labelled positions: in training, and afterwards."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from azjax import certificate as certificates
+from azjax import train
+from azjax.game import Positions, State
+from azjax.judge import MEAN, Tally, in_slices, judge, random_errors, rates
+from azjax.player import Player
+from azjax.ratings import Interval
+from experiments import console, launch
+
+_SHARE = 0.02  # Of an iteration's evaluations, which take less than all of its time.
+
+
+class Judge(NamedTuple):
+    """Labelled positions, and what they tell of a network.
+
+    Attributes:
+      find_errors: `variables -> shares of errors`, by their names in the records.
+      every: iterations between two judgements.
+    """
+
+    find_errors: Callable[[Any], dict[str, float]]
+    every: int
+
+
+def make_judge(parts: train.Parts, num_devices: int) -> Judge | None:
+    """Makes the judge of the averaged network without search; None where nothing is labelled.
+
+    One device judges, while the others of the `num_devices` wait.
+    """
+    if parts.game.positions is None:
+        return None
+    positions, selfplay = parts.game.positions(), parts.selfplay
+    evaluations = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
+    every = math.ceil(len(positions.outcomes) * num_devices / (_SHARE * evaluations))
+    count = jax.jit(lambda *answers: judge(positions, lambda _: answers))
+
+    @jax.jit
+    def answer(variables, states):
+        return certificates.network_policy(parts, parts.network.fold(variables))(states)
+
+    def find_errors(variables) -> dict[str, float]:
+        ask = in_slices(functools.partial(answer, variables))
+        return describe(positions, count(*ask(positions.states)))
+
+    return Judge(find_errors, every)
+
+
+def describe(positions: Positions, tally: Tally) -> dict[str, float]:
+    """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
+    found = rates(positions, tally)
+    errors = {f"error/{name}": share.estimate for name, share in found.errors.items()}
+    if MEAN in found.errors:
+        errors = {"error": errors.pop(f"error/{MEAN}")} | errors
+    if MEAN in found.sign_errors:
+        errors["sign_error"] = found.sign_errors[MEAN].estimate
+    return errors
+
+
+def find_errors(judge: Judge | None, state: train.TrainState, last: int) -> dict[str, float]:
+    """Judges the first iteration, the last one, and now and then one between, in process 0."""
+    iteration = int(state.iteration)
+    is_due = judge and (iteration % judge.every == 0 or iteration in (1, last))
+    if not judge or not is_due or not launch.is_first():
+        return {}
+    return judge.find_errors(train.one_copy(state.learner.ema_params))
+
+
+# A trained player.
+
+
+def examine(player: Player, positions: Positions, num_simulations: int) -> tuple[Tally, Any]:
+    """Judges a player with its search, or without if that is of 0 simulations.
+
+    Returns:
+      The counts, and the scores `[S, A]` of what it plays.
+    """
+    with console.progress() as bar:
+        task = bar.add_task(_name(num_simulations), total=len(positions.outcomes))
+        ask = in_slices(
+            functools.partial(_answer, player, num_simulations),
+            lambda done: bar.update(task, completed=done),
+        )
+        answers = ask(positions.states)
+    return judge(positions, lambda _: answers), answers[0]
+
+
+def _answer(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
+    if not num_simulations:
+        return player.evaluate(states)
+    found = player.search(jax.random.key(0), states, num_simulations=num_simulations)
+    return jax.nn.one_hot(found.action, player.game.num_actions), found.value
+
+
+def _name(num_simulations: int) -> str:
+    return f"{num_simulations} simulations" if num_simulations else "network alone"
+
+
+def as_json(player: Player, positions: Positions, tallies: dict[int, Tally]) -> dict[str, Any]:
+    """Returns what was found as a JSON object; `tallies` are by the number of simulations."""
+    found = []
+    for number, tally in tallies.items():
+        shares = rates(positions, tally)._asdict()
+        shares = {
+            what: {name: share._asdict() for name, share in by_class.items()}
+            for what, by_class in shares.items()
+        }
+        counts = {
+            what: dict(zip(positions.classes, count.tolist(), strict=True))
+            for what, count in tally._asdict().items()
+        }
+        found.append({"simulations": number, "counts": counts, "rates": shares})
+    return {"game": player.game.name, "iteration": player.iteration, "players": found}
+
+
+def show(positions: Positions, tallies: dict[int, Tally]) -> None:
+    """Prints tables of what was found, by class, with 95% intervals."""
+    found, first = [rates(positions, tally) for tally in tallies.values()], [*tallies.values()][0]
+    names = [_name(number) for number in tallies]
+    _print(
+        positions,
+        "% of moves that worsen the outcome (95% interval)",
+        first.positions,
+        {"random": random_errors(positions)}
+        | {name: shares.errors for name, shares in zip(names, found, strict=True)},
+    )
+    _print(
+        positions,
+        "The same where exactly one move keeps the outcome",
+        first.decisive,
+        {name: shares.decisive_errors for name, shares in zip(names, found, strict=True)},
+    )
+    _print(
+        positions,
+        "% of won and lost positions whose value has the wrong sign",
+        first.decided,
+        {name: shares.sign_errors for name, shares in zip(names, found, strict=True)},
+    )
+
+
+def _print(positions: Positions, title: str, counts: jax.Array, columns: dict[str, Any]) -> None:
+    """Prints a table; the mean is between the classes that it is of and the others."""
+    totals = dict(zip(positions.classes, map("{:,}".format, counts.tolist()), strict=True))
+    rows = []
+    for name in [*(n for n in totals if n not in positions.apart), MEAN, *positions.apart]:
+        rows.append((name, totals.get(name, ""), *(_cell(c.get(name)) for c in columns.values())))
+    print()
+    console.print_table(["positions", "of", *columns], rows, title=title)
+
+
+def _cell(share: Interval | float | None) -> str:
+    if not isinstance(share, Interval):
+        return "" if share is None else f"{100 * share:.1f}"
+    return f"{100 * share.estimate:.1f} ({100 * share.low:.1f}–{100 * share.high:.1f})"

@@ -1,0 +1,138 @@
+"""Who judges a training by labelled positions, when, and what it says; and a trained player."""
+
+import dataclasses
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax import games, presets, train
+from azjax.config import make_parts
+from azjax.judge import judge, random_errors, rates
+from experiments import judging, own, verify
+from run_directories import make_run
+
+CONFIG = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four", seed=3)
+PARTS = make_parts(CONFIG)
+POSITIONS = PARTS.game.positions()
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("judged") / "run", CONFIG)
+
+
+@pytest.fixture(scope="module")
+def state():
+    """Of a training whose parameters are not their average."""
+    found = train.make_state(PARTS, jax.random.key(3), train.make_mesh())
+    variables = jax.tree.map(lambda leaf: -leaf, found.learner.variables)
+    learner = found.learner._replace(variables=variables)
+    return found.replace(learner=learner, iteration=found.iteration + 1)
+
+
+# In training.
+
+
+def test_the_averaged_network_is_judged_without_search(state):
+    params = PARTS.network.fold(train.one_copy(state.learner.ema_params))
+    answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
+    expected = rates(POSITIONS, judge(POSITIONS, lambda _: answers))
+    found = judging.find_errors(judging.make_judge(PARTS, 1), state, last=9)
+    assert found == {
+        "error": expected.errors["mean"].estimate,
+        **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
+        "sign_error": expected.sign_errors["mean"].estimate,
+    }
+
+
+def test_nobody_judges_where_nothing_is_labelled(state):
+    parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
+    assert judging.make_judge(parts, 1) is None
+    assert judging.find_errors(None, state, last=9) == {}
+
+
+def test_it_is_judged_at_the_first_and_last_iteration_and_at_every_few(monkeypatch):
+    judged = judging.Judge(lambda variables: {"error": 0.5}, every=4)
+
+    def is_judged(iteration):
+        learner = types.SimpleNamespace(ema_params=jnp.zeros(1))
+        state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
+        return judging.find_errors(judged, state, last=11) == {"error": 0.5}
+
+    assert [i for i in range(1, 12) if is_judged(i)] == [1, 4, 8, 11]
+    monkeypatch.setattr(judging.launch, "is_first", lambda: False)
+    assert not is_judged(4)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("sizes", [(16, 4, 4), (1024, 16, 32), (4096, 64, 100)])
+def test_it_takes_a_fiftieth_of_the_evaluations(sizes, devices):
+    """Of the positions that self-play evaluates in as many iterations, each device its share."""
+    number, plies, simulations = sizes
+    selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
+    search = dataclasses.replace(PARTS.search, num_simulations=simulations)
+    judged = judging.make_judge(PARTS._replace(selfplay=selfplay, search=search), devices)
+    most = 0.02 * number * plies * (simulations + 1) / devices
+    assert len(POSITIONS.outcomes) <= most * judged.every
+    assert judged.every == 1 or len(POSITIONS.outcomes) > most * (judged.every - 1)
+
+
+# A trained player.
+
+
+def test_verification_judges_by_labelled_positions(run_dir, capfd):
+    assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    titles = "positions of random network alone 2 simulations 3 simulations"
+    assert " ".join(lines[2].split()) == titles
+    for name, share in random_errors(POSITIONS).items():
+        row = next(line for line in lines if line.startswith(name))
+        assert f" {100 * share:.1f} " in row and row.count("–") == 3
+    assert out.count("instead of") == 1 and "more: add --limit" in out
+    for words in ("exactly one move keeps", "the wrong sign", "PROVED"):
+        assert (words in out) == (words != "PROVED")
+
+
+def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
+    assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    player = azjax.load(run_dir)
+    assert (found["game"], found["iteration"]) == ("connect_four", 0)
+    assert [agent["simulations"] for agent in found["players"]] == [0, 2]
+    searched = player.search(jax.random.key(9), POSITIONS.states, num_simulations=2)
+    scores = np.eye(7)[searched.action]
+    for agent, answers in zip(
+        found["players"], [player.evaluate(POSITIONS.states), (scores, searched.value)], strict=True
+    ):
+        tally = judge(POSITIONS, lambda _, answers=answers: answers)
+        for name, counts in tally._asdict().items():
+            said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
+            assert agent["counts"][name] == said
+        errors = rates(POSITIONS, tally).errors
+        assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
+
+
+@pytest.mark.parametrize("until", ["perfect", "unbeatable"])
+def test_labelled_positions_prove_nothing(until, run_dir, capfd):
+    assert verify.main(["--run-dir", str(run_dir), "--until", until]) == 2
+    assert capfd.readouterr().err == (
+        f"error: connect_four has too many positions to enumerate, so --until {until} cannot be "
+        "proved: leave it out, and the player is judged by labelled positions\n"
+    )
+
+
+def test_a_game_without_labels_that_cannot_be_enumerated_is_refused(run_dir, monkeypatch, capfd):
+    unlabelled = games.make("connect_four")._replace(positions=None)
+    monkeypatch.setattr(own.games, "make", lambda name: unlabelled)
+    assert verify.main(["--run-dir", str(run_dir)]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith("error: connect_four has too many positions to enumerate")
