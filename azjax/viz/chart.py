@@ -8,7 +8,7 @@ from azjax.drawing import canvas, node
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 496, 40, 204
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00")
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
 _MOST_TITLES = 60  # Points of a line that tell their numbers.
 _LEAST = 480  # Pixels of width, at which text has 9.
 _LINE = 15  # Between labels, at least.
@@ -27,7 +27,7 @@ def line_chart(
 ) -> Element:
     """Draws lines over common points, each with its name at its end.
 
-    Colours are those of the surrounding text and of the style sheet's `--az-series-1` to `-5`.
+    Colours are those of the surrounding text and of the style sheet's `--az-series-1` to `-6`.
 
     Args:
       title: what the numbers are.

@@ -60,7 +60,7 @@ def write_report(
     player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
         *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
-        *_curves(metrics.read_records(run_dir / "metrics.jsonl")),
+        *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_atlas(run_dir, player, solution),
         first_moves(player),
         games(player, config.seed),
@@ -104,22 +104,49 @@ def _certificate(path: pathlib.Path, game: str, seed: int) -> list[Section]:
     return [Section(title, intro, element=facts(rows))]
 
 
-def _curves(records: list[dict]) -> list[Section]:
+def _curves(records: list[dict], game: Game) -> list[Section]:
     if not records:
         return []
     xs = [record["iteration"] for record in records]
+    judged = [record for record in records if "error" in record]
     charts = []
     for title, unit, log, names in _CURVES:
         lines = {words: [r.get(name) for r in records] for words, name in names.items()}
         if any(y is not None for ys in lines.values() for y in ys):
             charts.append(line_chart(title, xs, lines, log=log, unit=unit))
-    proved = (
-        "Blunders are positions where the raw network's move throws away value; losing lines are "
-        "complete games that it loses to some opponent: every reply is tried. "
-    )
-    found = proved if records[-1].get("blunders") is not None else ""
-    intro = f"{found}Point at a line for its numbers."
+    charts[1:1] = _errors(judged, game)
+    said = []
+    if records[-1].get("blunders") is not None:
+        said.append(
+            "Blunders are positions where the raw network's move throws away value; losing lines "
+            "are complete games that it loses to some opponent: every reply is tried."
+        )
+    if judged:
+        said.append(
+            "Errors are moves of the raw network that worsen the outcome, in positions whose "
+            "truth a solver told; learning never sees them."
+        )
+    intro = " ".join([*said, "Point at a line for its numbers."])
     return [Section("Training", intro, element=side_by_side(charts))]
+
+
+def _errors(judged: list[dict], game: Game) -> list[Element]:
+    """Draws what labelled positions told, over the iterations that were judged."""
+    if not judged or game.positions is None:
+        return []
+    positions, xs = game.positions(), [record["iteration"] for record in judged]
+
+    def draw(title: str, names: dict[str, str]) -> Element:
+        lines = {
+            words: [None if r.get(name) is None else 100 * r[name] for r in judged]
+            for words, name in names.items()
+        }
+        return line_chart(title, xs, lines, unit="%")
+
+    classes = {name: f"error/{name}" for name in positions.classes}
+    apart = {name: classes.pop(name) for name in positions.apart}
+    everywhere = {"mean error": "error", **apart, "wrong signs": "sign_error"}
+    return [draw("Errors", everywhere), draw("Errors by class", classes)]
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:

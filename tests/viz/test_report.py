@@ -350,6 +350,18 @@ OTHERS = {
 }
 
 
+def write_judged(run_dir, game):
+    """Writes three records, of which the first and the last were judged."""
+    errors = {}
+    if game.positions:
+        errors = dict.fromkeys([f"error/{name}" for name in game.positions().classes], 0.125)
+        errors |= {"error": 0.5, "sign_error": 0.25}
+    sink = metrics.JsonLines(run_dir / "metrics.jsonl")
+    for iteration, found in ((1, errors), (2, {}), (20, errors)):
+        sink(metrics.Record(iteration, float(iteration), 9, 9.0, {"loss": 1.0}, errors=found))
+    sink.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("look", OTHERS)
 def test_another_game_has_a_report(look, tmp_path):
@@ -360,8 +372,15 @@ def test_another_game_has_a_report(look, tmp_path):
     state = train.make_state(parts, jax.random.key(0), train.make_mesh(jax.devices()[:1]))
     params = parts.network.fold(state.learner.ema_params)
     runs.create_run(tmp_path / "run", config)
+    write_judged(tmp_path / "run", game)
     path = write_report(tmp_path / "run", Player(parts, params))
     written = Page(path.read_text(encoding="utf-8"))
+    charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
+    names = {chart["aria-label"] for chart in charts}
+    assert {"Errors", "Errors by class"} <= names or game.positions is None
+    assert ("wrong signs, iteration 20: 25 %" in written.text) == (game.positions is not None)
+    assert ("middle-easy, iteration 20: 12.5 %" in written.text) == (game.positions is not None)
+    assert ("Blunders are" in written.text) == game.enumerable
     assert "The start" in written.text and "After a corner" not in written.text
     assert "Game 3:" in written.text
     texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
