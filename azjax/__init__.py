@@ -2,7 +2,7 @@
 
 `make` returns a game, `load` a trained player; everything else is imported from its module,
 in the order of the package's map: `game`, `games`, `oracle`, `verify`, `network`,
-`evaluators`, `search`, `agents`, `arena`, `ratings`, `selfplay`, `targets`, `replay`,
+`evaluators`, `search`, `agents`, `arena`, `ratings`, `judge`, `selfplay`, `targets`, `replay`,
 `learner`, `train`, `config`, `checkpoint`, `player`.
 """
 

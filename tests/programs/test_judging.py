@@ -12,11 +12,18 @@ import pytest
 import azjax
 from azjax import games, presets, train
 from azjax.config import make_parts
+from azjax.games import connect_four
 from azjax.judge import judge, random_errors, rates
-from experiments import judging, own, verify
+from azjax.search import PUCT, make_search
+from experiments import judging, label, own, verify
 from run_directories import make_run
 
-CONFIG = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four", seed=3)
+CONFIG = dataclasses.replace(
+    presets.smoke(presets.get("default")),
+    game="connect_four",
+    search=PUCT(num_simulations=4, c_puct=0.3, first_play_urgency="loss"),  # Nobody's default.
+    seed=3,
+)
 PARTS = make_parts(CONFIG)
 POSITIONS = PARTS.game.positions()
 
@@ -82,6 +89,24 @@ def test_it_takes_a_fiftieth_of_the_evaluations(sizes, devices):
     assert judged.every == 1 or len(POSITIONS.outcomes) > most * (judged.every - 1)
 
 
+# Where the labels are from.
+
+
+def test_without_the_solver_nothing_is_labelled(monkeypatch, capfd):
+    monkeypatch.setattr(label.importlib.util, "find_spec", lambda name: None)
+    assert label.main([]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith("error: the solver is missing: python -m pip install bitbully")
+
+
+def test_the_file_says_where_it_is_from():
+    with np.load(connect_four.POSITIONS) as file:
+        said = str(file["source"])
+    assert said.startswith("python -m experiments.label --seed 0, with bitbully ")
+    assert connect_four.POSITIONS.stat().st_size < 200_000
+
+
 # A trained player.
 
 
@@ -107,7 +132,10 @@ def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
     player = azjax.load(run_dir)
     assert (found["game"], found["iteration"]) == ("connect_four", 0)
     assert [agent["simulations"] for agent in found["players"]] == [0, 2]
-    searched = player.search(jax.random.key(9), POSITIONS.states, num_simulations=2)
+    search = make_search(
+        dataclasses.replace(CONFIG.search, num_simulations=2), PARTS.game, PARTS.evaluate
+    )
+    searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
     scores = np.eye(7)[searched.action]
     for agent, answers in zip(
         found["players"], [player.evaluate(POSITIONS.states), (scores, searched.value)], strict=True
