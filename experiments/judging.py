@@ -93,10 +93,15 @@ def examine(player: Player, positions: Positions, num_simulations: int) -> tuple
 
 
 def _answer(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
+    """Returns what it plays and expects; of a search that is the value of the move it plays.
+
+    The value of the root is the mean of all visits, among them Gumbel's to moves that it rejects.
+    """
     if not num_simulations:
         return player.evaluate(states)
     found = player.search(jax.random.key(0), states, num_simulations=num_simulations)
-    return jax.nn.one_hot(found.action, player.game.num_actions), found.value
+    played = jax.nn.one_hot(found.action, player.game.num_actions)
+    return played, (played * found.q_values).sum(axis=1)
 
 
 def _name(num_simulations: int) -> str:

@@ -137,8 +137,9 @@ def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
     )
     searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
     scores = np.eye(7)[searched.action]
+    expected = np.asarray(searched.q_values)[np.arange(len(scores)), searched.action]
     for agent, answers in zip(
-        found["players"], [player.evaluate(POSITIONS.states), (scores, searched.value)], strict=True
+        found["players"], [player.evaluate(POSITIONS.states), (scores, expected)], strict=True
     ):
         tally = judge(POSITIONS, lambda _, answers=answers: answers)
         for name, counts in tally._asdict().items():
