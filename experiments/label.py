@@ -29,6 +29,8 @@ import jax
 import numpy as np
 
 from azjax.drawing import check_folder
+from azjax.files import replacing
+from azjax.game import ILLEGAL
 from azjax.games import connect_four
 from azjax.settings import check_range
 from experiments import console
@@ -41,14 +43,13 @@ _RANDOM = (1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.2, 0.05)  # Shares of random moves, g
 _DRAWN = 3  # Positions of a game for each phase, and for the decisive ones.
 _BATCH = 96  # Games between two looks at what is still wanted, however many processes there are.
 _CHECKED = 5_000  # Games in which the rules are compared.
-_ILLEGAL = -2  # In the place of an outcome.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Draws positions from games of mixed strength and labels them by a perfect solver."""
 
-    out: pathlib.Path = pathlib.Path("azjax/games/connect_four_positions.npz")
+    out: pathlib.Path = connect_four.POSITIONS
     """The file to write."""
     positions: int = 1000
     """How many of each class."""
@@ -67,7 +68,7 @@ class Drawn(NamedTuple):
       name: the class that it was drawn for.
       identity: the same for its mirror image, and for no other position.
       moves: the columns that led to it.
-      outcomes: after each column, for the mover: 1, 0, -1, or -2 where it is full.
+      outcomes: after each column, for the mover: 1, 0, -1, or `ILLEGAL` where it is full.
       plies: from here to the end of the game, by each column; 0 where it is full.
     """
 
@@ -89,15 +90,16 @@ def label(options: Options) -> int:
     print(f"the rules agree over {check_rules(options.seed):,} moves of random games")
     found = _draw(options)
     drawn = [position for name in (*CLASSES, DECISIVE) for position in found[name]]
-    np.savez_compressed(
-        options.out,
-        boards=_replay([position.moves for position in drawn]),
-        outcomes=np.array([position.outcomes for position in drawn], np.int8),
-        plies=np.array([position.plies for position in drawn], np.int8),
-        classes=np.array([*CLASSES, DECISIVE]),
-        class_of=np.repeat(np.arange(len(found), dtype=np.int8), options.positions),
-        source=np.array(_source(options.seed)),
-    )
+    with replacing(options.out) as beside, beside.open("wb") as file:
+        np.savez_compressed(
+            file,
+            boards=_replay([position.moves for position in drawn]),
+            outcomes=np.array([position.outcomes for position in drawn], np.int8),
+            plies=np.array([position.plies for position in drawn], np.int8),
+            classes=np.array([*CLASSES, DECISIVE]),
+            class_of=np.repeat(np.arange(len(found), dtype=np.int8), options.positions),
+            source=np.array(_source(options.seed)),
+        )
     print(f"{len(drawn):,} positions: {options.out}")
     return 0
 
@@ -163,7 +165,7 @@ def _play(rng: np.random.Generator, share: float, most: int) -> list[tuple[Any, 
 def _label(board: Any, moves: tuple[int, ...], phase: str) -> Drawn:
     """Labels a position and finds its class."""
     scores, find_plies = _engine().score_all_moves(board), _engine().score_to_moves_left
-    outcomes, plies = [_ILLEGAL] * 7, [0] * 7
+    outcomes, plies = [ILLEGAL] * 7, [0] * 7
     for column, score in scores.items():
         outcomes[column] = (score > 0) - (score < 0)
         plies[column] = find_plies(score, board)
