@@ -12,6 +12,7 @@ import numpy as np
 
 from azjax import hashing
 from azjax.game import Game, State, play
+from azjax.rows import as_keys, in_batches, pack
 
 _HASHES = 16  # Tried until one tells all positions apart.
 _CHUNK = 512  # States expanded per compiled call; one shape, so one compilation.
@@ -107,7 +108,8 @@ def _enumerate(game: Game):
     while len(jax.tree.leaves(frontier)[0]):
         layers.append(frontier)
         offset += len(jax.tree.leaves(frontier)[0])
-        next_states, reward, discount, legal = _in_chunks(expand, frontier)
+        expanded = in_batches(expand, (frontier,), _CHUNK)
+        next_states, reward, discount, legal = expanded
         candidates = jax.tree.map(lambda leaf: leaf[legal], next_states)
         first, inverse = distinct(candidates)
         children = np.zeros(legal.shape, np.int32)
@@ -126,16 +128,6 @@ def _expand(game: Game, state: State):
     return (*step, game.legal_actions(state))
 
 
-def _in_chunks(function, states: State):
-    """Applies a compiled function to states, so many at a time."""
-    size = len(jax.tree.leaves(states)[0])
-    results = []
-    for start in range(0, size, _CHUNK):
-        rows = np.minimum(np.arange(start, start + _CHUNK), size - 1)
-        results.append(jax.device_get(function(jax.tree.map(lambda leaf: leaf[rows], states))))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:size], *results)
-
-
 def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
     """Finds equal ones among states `[N, ...]`.
 
@@ -143,13 +135,10 @@ def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
       The `D` indices at which the different states stand first, and `[N]`, which of these
       each state equals.
     """
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
-    if not len(leaves[0]):
+    rows = pack(states)
+    if not len(rows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    columns = [np.ascontiguousarray(a.reshape(len(a), -1)).view(np.uint8) for a in leaves]
-    rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
-    keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()  # One for each row's bytes.
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(as_keys(rows), return_index=True, return_inverse=True)
     return first, inverse.ravel()
 
 

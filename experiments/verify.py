@@ -18,12 +18,13 @@ import jax
 import numpy as np
 
 from azjax import certificate as certificates
-from azjax import oracle, runs
+from azjax import lines, oracle, runs
 from azjax.game import ILLEGAL, Game, Positions, State
 from azjax.player import Player
 from azjax.settings import MOST_SIMULATIONS, check_range
 from azjax.verify import choose, verify
-from experiments import console, judging, own
+from experiments import console, judging, launch, own
+from experiments import lines as following
 
 _PROVED, _JUDGED = (32,), (32, 600)  # Simulations of the searches.
 
@@ -38,7 +39,12 @@ class Options:
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0. Left out: perfect, where the game can be enumerated."""
     simulations: tuple[int, ...] = ()
-    """Simulations of the searches. Left out: 32, and for labelled positions 32 and 600."""
+    """Simulations of the searches. Left out: 32, and for labelled positions 32 and 600; of the
+    player that --lines follows, 0: its network alone."""
+    lines: Literal["first", "second"] | None = None
+    """Follow the player's moves in this seat against every reply instead, in any game."""
+    most: int | None = None
+    """With --lines, positions of one ply that are followed; of more, a sample."""
     limit: int = 5
     """How many blunders to draw."""
     json: bool = False
@@ -46,13 +52,27 @@ class Options:
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
-        check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
+        least = 1 if self.lines is None else 0
+        check_range("--", self, "simulations", least, MOST_SIMULATIONS)
+        if self.lines is not None and len(self.simulations) > 1:
+            raise ValueError("--lines follows one player: give --simulations a single number")
+        if self.lines is None and self.most is not None:
+            raise ValueError("--most is a setting of --lines: add --lines first, or leave it out")
+        if self.most is not None:
+            check_range("--", self, "most", lines.GROUPS)
         check_range("--", self, "limit", 0)
 
 
 def examine(options: Options) -> int:
     """Prints what can be known of the newest checkpoint; returns the exit status."""
+    if options.lines is not None:
+        launch.spread(launch.cores(), launch.cores())
     run_dir, player = own.open_run(options.typed)
+    if options.lines is not None:
+        simulations = options.simulations[0] if options.simulations else 0
+        return following.prove(
+            run_dir, player, options.lines, simulations, options.most, options.json
+        )
     if player.game.enumerable or player.game.positions is None:
         return _prove(options, run_dir, player)
     if options.until is not None:

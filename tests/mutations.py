@@ -39,6 +39,28 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    # Lines.
+    Mutation(
+        "lines: the opponent follows the player's policy, too",
+        "azjax/lines.py",
+        "own = player == seat",
+        "own = player == player",
+        "tests/core/test_lines.py",
+    ),
+    Mutation(
+        "lines: what a sample stands for is forgotten",
+        "azjax/lines.py",
+        'drawn["group"], drawn["games"] = group, between',
+        'drawn["group"], drawn["games"] = group, 1',
+        "tests/core/test_lines.py",
+    ),
+    Mutation(
+        "lines: positions that share a hash are taken for one",
+        "azjax/rows.py",
+        "same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)\n    if",
+        "same = hashed[order[1:]] == hashed[order[:-1]]\n    if",
+        "tests/core/test_rows.py",
+    ),
     # The certificate.
     Mutation(
         "certificate: searches with noise",

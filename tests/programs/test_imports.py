@@ -10,8 +10,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["settings", "files", "drawing", "game", "hashing", "testing", "games", "oracle"],
-    *["verify", "convolution", "modules", "network", "evaluators", "search", "agents", "openings"],
+    *["settings", "files", "drawing", "game", "hashing", "testing", "games", "rows"],
+    *["oracle", "verify", "lines", "convolution", "modules", "network", "evaluators", "search"],
+    *["agents", "openings"],
     *["arena", "ratings", "judge", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],

@@ -385,6 +385,20 @@ def assert_verification_finds(said, run_dir, capfd):
     assert json.loads(capfd.readouterr().out) | {"seconds": 0} == said | {"seconds": 0}
 
 
+@pytest.mark.parametrize("seat", ["first", "second"])
+def test_lines_are_lost_as_the_certificate_says(finished, seat, capfd):
+    losing = json.loads((finished / "certificate.json").read_text())[f"losing_lines_{seat}"]
+    arguments = ["--run-dir", str(finished), "--lines", seat]
+    status = verify.main([*arguments, "--json"])
+    found = json.loads(capfd.readouterr().out)
+    assert found["games"]["lost"] == losing and status == (losing > 0)
+    assert (found["seat"], found["simulations"], found["sampled"]) == (seat, 0, False)
+    assert verify.main(arguments) == status
+    out = capfd.readouterr().out
+    said = "the first lost game, " if losing else f"UNBEATABLE moving {seat}: no game is lost"
+    assert said in out and f"{found['ends']['lost']:,} " in out
+
+
 @pytest.mark.slow
 def test_the_certificate_s_searches_are_what_verification_finds(tmp_path, capfd):
     run_dir = tmp_path / "run"
@@ -720,6 +734,9 @@ def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, 
         ("--simulations 32 0", ["--simulations is 0", "use 1 to 1000000"]),
         ("--simulations 100000000", ["--simulations is 100000000", "use 1 to 1000000"]),
         ("--limit -1", ["--limit is -1", "use 0 or more"]),
+        ("--lines both", ["both", "--lines", "first"]),
+        ("--lines first --most 3", ["--most is 3", "use 16 or more"]),
+        ("--most 999", ["--most is a setting of --lines: add --lines first"]),
         ("--until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
 )

@@ -1,0 +1,320 @@
+"""Every game that a player can be led into: its own moves against all replies, ply by ply.
+
+Nothing is asked but the rules: a game that is lost is a proof that the player can be beaten, and
+where none is lost it cannot be. Positions reached in several ways are followed once. The
+positions of one ply are spread over files of a folder, so that memory is bounded and an
+interrupted walk goes on where it was:
+
+| file                 | content                                                           |
+| -------------------- | ----------------------------------------------------------------- |
+| `PLY/part-N.npy`     | positions; once the next ply stands, only how each was reached    |
+| `PLY/children-N.npy` | positions after them, until the next ply stands                   |
+| `PLY/ends-N.npz`     | games that ended there                                            |
+"""
+
+import functools
+import itertools
+import pathlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy import stats
+
+from azjax import rows as packing
+from azjax.files import replacing
+from azjax.game import Game, State, state_shapes
+
+Act = Callable[[State], np.ndarray]
+
+GROUPS = 16  # Independent samples, whose spread tells how far off their mean may be.
+_PART = 2**18  # Positions of one file.
+_BATCH = 2**13  # Moves made per compiled call.
+_LOST = 1000  # Lost games that each part keeps.
+
+
+class Ends(NamedTuple):
+    """How games end for the player: won, drawn and lost, in this order.
+
+    Attributes:
+      decisions: positions in which the player chose a move.
+      moves: `int64 [3]`, different moves, of either side, that end a game.
+      games: `float64 [1 + GROUPS, 3]`, complete games. Those of row 0 were all followed; each of
+        the others is an estimate of all the rest, by another sample.
+    """
+
+    decisions: int
+    moves: np.ndarray
+    games: np.ndarray
+
+    def __add__(self, other: tuple) -> "Ends":
+        """Adds the ends of other positions."""
+        return Ends(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def share(self, column: int, confidence: float = 0.95) -> tuple[float, float, float]:
+        """Returns the share of the games that end so, and the ends of its interval.
+
+        The interval is Student's over the samples, and a point where every game was followed.
+        """
+        games = self.games[:1] + self.games[1:]
+        shares = games[:, column] / np.maximum(games.sum(axis=1), 1)
+        estimate = games[:, column].mean() / max(games.sum(axis=1).mean(), 1)
+        spread = shares.std(ddof=1) / np.sqrt(GROUPS)
+        reach = stats.t.ppf((1 + confidence) / 2, GROUPS - 1) * spread
+        return estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0)
+
+
+NOTHING = Ends(0, np.zeros(3, np.int64), np.zeros((1 + GROUPS, 3)))
+
+
+class Found(NamedTuple):
+    """What was found so far.
+
+    Attributes:
+      ply: of the positions followed last.
+      positions: how many of that ply were followed.
+      of: how many there are.
+      ends: of all games so far.
+      lost: actions of the first lost game from the start, None as long as there is none.
+      sampled: whether some positions were left out, so that games are estimates.
+    """
+
+    ply: int
+    positions: int
+    of: int
+    ends: Ends
+    lost: tuple[int, ...] | None
+    sampled: bool
+
+
+def follow(
+    game: Game,
+    act: Act,
+    seat: int,
+    folder: pathlib.Path,
+    most: int | None = None,
+    part_size: int = _PART,
+) -> Iterator[Found]:
+    """Follows a player through all games; goes on where an earlier call was interrupted.
+
+    Args:
+      game: the rules.
+      act: `states [N, ...] -> actions [N]`, the player; a position determines its move.
+      seat: 0 or 1, the player's.
+      folder: for this player and seat alone; it is made.
+      most: positions of one ply that are followed. Where there are more, games are drawn at
+        random in proportion to their number, and what they lead to is an unbiased estimate.
+      part_size: positions that are in memory at a time, and stand in one file.
+
+    Yields:
+      What was found, after every part; at the end that of all games.
+    """
+    _begin(game, folder)
+    ends, lost, sampled = NOTHING, None, False
+    for ply in itertools.count():
+        layer = _layer(folder, ply)
+        parts, bounds = _parts(layer)
+        if not parts:
+            return
+        for number, part in enumerate(parts):
+            here = layer / f"ends-{number:06d}.npz"
+            if not here.exists():
+                children, found = _expand(game, act, seat, np.array(part), int(bounds[number]))
+                _save(layer / f"children-{number:06d}.npy", children)
+                _save(here, **found)
+            with np.load(here) as file:
+                ends += (int(file["decisions"]), file["moves"], file["games"])
+                if lost is None and len(file["lost"]):
+                    parent, action = file["lost"][0]
+                    lost = (*trace(folder, ply, int(parent)), int(action))
+            sampled = sampled or bool(ends.games[1:].any())
+            yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled)
+        if not _layer(folder, ply + 1).exists():
+            _gather(folder, ply, most, part_size)
+
+
+def trace(folder: pathlib.Path, ply: int, index: int) -> tuple[int, ...]:
+    """Returns the actions that led from the start to one of the positions of a ply."""
+    actions = []
+    for earlier in range(ply, 0, -1):
+        parts, bounds = _parts(_layer(folder, earlier))
+        number = int(np.searchsorted(bounds, index, side="right")) - 1
+        row = parts[number][index - bounds[number]]
+        actions.append(int(row["action"]))
+        index = int(row["parent"])
+    return tuple(reversed(actions))
+
+
+def lost_games(folder: pathlib.Path) -> Iterator[tuple[int, ...]]:
+    """Yields the actions of lost games, the shortest first; of each part 1,000 at most."""
+    for ply in itertools.count():
+        layer = _layer(folder, ply)
+        if not layer.exists():
+            return
+        for path in sorted(layer.glob("ends-*.npz")):
+            with np.load(path) as file:
+                for parent, action in file["lost"]:
+                    yield (*trace(folder, ply, int(parent)), int(action))
+
+
+# --- Files -------------------------------------------------------------------------------
+
+
+def _layer(folder: pathlib.Path, ply: int) -> pathlib.Path:
+    return folder / f"{ply:03d}"
+
+
+def _parts(layer: pathlib.Path) -> tuple[list[np.ndarray], np.ndarray]:
+    """The positions of a ply, mapped into memory, and the numbers at which its parts begin."""
+    parts = [np.load(path, mmap_mode="r") for path in sorted(layer.glob("part-*.npy"))]
+    return parts, np.cumsum([0, *map(len, parts)])
+
+
+def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
+    """Writes one array, or several, whole or not at all."""
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez(file, **arrays) if array is None else np.save(file, array)
+
+
+def _begin(game: Game, folder: pathlib.Path) -> None:
+    """Writes the start, once."""
+    if _layer(folder, 0).exists():
+        return
+    leaves = jax.tree.leaves(state_shapes(game))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    fields: list[Any] = [("hash", np.uint64), ("state", np.uint8, (size,)), ("group", np.uint8)]
+    fields += [("games", np.float64), ("parent", np.int64), ("action", np.int32)]
+    start = np.zeros(1, fields)
+    start["state"] = packing.pack(jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init()))
+    start["games"] = 1
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_ply(_layer(folder, 0), [start])
+
+
+def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None) -> None:
+    """Writes the positions of a ply, or a sample of them, all or none."""
+    beside = layer.with_suffix(".tmp")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir()
+    for number, part in enumerate(part for part in parts if len(part)):
+        np.save(beside / f"part-{number:06d}.npy", part)
+    whole, bounds = _parts(beside)
+    if most is not None and bounds[-1] > most:
+        draw = _sampler(whole, most, int(layer.name))
+        for path in sorted(beside.iterdir()):
+            np.save(path, draw(np.load(path)))
+    beside.rename(layer)
+
+
+# --- One ply -----------------------------------------------------------------------------
+
+
+def _expand(
+    game: Game, act: Act, seat: int, rows: np.ndarray, offset: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Plays the player's move, or every reply, in some positions.
+
+    Returns:
+      The positions after them, and what is known of the games that end.
+    """
+    states = packing.unpack(game, rows["state"])
+    player, legal = packing.in_batches(_look(game), (states,), _BATCH)
+    own = player == seat
+    if own.any():
+        chosen = act(jax.tree.map(lambda leaf: leaf[own], states))
+        legal[own] = np.arange(game.num_actions) == np.asarray(chosen)[:, None]
+    parents, actions = np.nonzero(legal)
+    before = jax.tree.map(lambda leaf: leaf[parents], states)
+    moves = before, actions.astype(np.int32)
+    after, rewards, over = packing.in_batches(_step(game), moves, _BATCH)
+    columns = (1 - rewards * np.where(own[parents], 1, -1)).astype(int)[over]  # Of `Ends`.
+    ended, last = parents[over], actions[over]
+    games = np.zeros_like(NOTHING.games)
+    np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
+    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
+    decided, counts = own.sum(), np.bincount(columns, minlength=3)
+    children = rows[parents[~over]]
+    children["state"] = packing.pack(after)[~over]
+    children["parent"], children["action"] = parents[~over] + offset, actions[~over]
+    found = {"decisions": decided, "moves": counts, "games": games, "lost": lost}
+    return _merge(children), found
+
+
+@functools.lru_cache(maxsize=8)
+def _look(game: Game) -> Callable:
+    return jax.jit(jax.vmap(lambda state: (game.player(state), game.legal_actions(state))))
+
+
+@functools.lru_cache(maxsize=8)
+def _step(game: Game) -> Callable:
+    def step(state, action):
+        after, reward = game.step(state, action)
+        return after, reward, game.is_over(after)
+
+    return jax.jit(jax.vmap(step))
+
+
+def _merge(rows: np.ndarray) -> np.ndarray:
+    """Makes equal positions of a sample one, with the games of all, sorted by their hashes."""
+    keys = np.concatenate([rows["state"], rows["group"][:, None]], axis=1)
+    order, first = packing.group_equal(keys)
+    merged = rows[order[first]]
+    merged["hash"] = packing.hashes(keys[order[first]])
+    if len(rows):
+        merged["games"] = np.add.reduceat(rows["games"][order], first)
+    return merged
+
+
+def _gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
+    """Makes the next ply of what this one leads to, and drops what is not needed any more."""
+    layer = _layer(folder, ply)
+    found = sorted(layer.glob("children-*.npy"))
+    children = [np.load(path, mmap_mode="r") for path in found]
+    count = -(-sum(map(len, children)) // part_size)
+    bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are even.
+
+    def buckets() -> Iterator[np.ndarray]:
+        cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
+        pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
+        for bucket in zip(*pieces, strict=True):
+            yield _merge(np.concatenate(bucket))
+
+    for path in sorted(layer.glob("part-*.npy")):
+        _save(path, np.load(path)[["parent", "action"]])
+    _write_ply(_layer(folder, ply + 1), buckets(), most)
+    for path in found:
+        path.unlink()
+
+
+def _sampler(
+    parts: Sequence[np.ndarray], most: int, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Builds `draw(part) -> positions`, to be called with one part after the other.
+
+    Each sample draws systematically, with a probability in proportion to the games that lead to a
+    position; what it draws stands for as many games as there are between two draws.
+    """
+    totals = np.sum([np.bincount(p["group"], p["games"], 1 + GROUPS) for p in parts], axis=0)
+    is_first, count = totals[0] > 0, most // GROUPS
+    start, passed = np.random.default_rng(seed).random(GROUPS), np.zeros(GROUPS)
+
+    def draw_one(rows: np.ndarray, group: int) -> np.ndarray:
+        mine = rows if is_first else rows[rows["group"] == group]
+        between = totals[0 if is_first else group] / count
+        if not len(mine):
+            return mine
+        reached = passed[group - 1] + np.cumsum(mine["games"])
+        first, last = np.ceil(
+            np.array([passed[group - 1], reached[-1]]) / between - start[group - 1]
+        )
+        points = (start[group - 1] + np.arange(first, last)) * between
+        passed[group - 1] = reached[-1]
+        drawn = mine[np.searchsorted(reached, points).clip(max=len(mine) - 1)]
+        drawn["group"], drawn["games"] = group, between
+        return drawn
+
+    return lambda rows: _merge(
+        np.concatenate([draw_one(rows, group) for group in range(1, 1 + GROUPS)])
+    )
