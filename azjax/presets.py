@@ -1,4 +1,4 @@
-"""Named configurations: `default`, `paper` and `mlp`."""
+"""Named configurations: `default`, `paper`, `mlp`, and `connect_four` for the game of that name."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from azjax.config import Config
 from azjax.learner import LearnerConfig
 from azjax.network import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
-from azjax.search import PUCT
+from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig
 
 PRESETS = {
@@ -53,6 +53,16 @@ PRESETS = {
             ema_decay=0.0,
         ),
     ),
+    # A perceptron evaluates ten times as many positions a second on two CPU cores as a tower of
+    # 64 channels; the buffer holds 24 iterations, and the rate falls over 300.
+    "connect_four": Config(
+        game="connect_four",
+        network=MLPConfig(hidden=(512, 512, 512, 512)),
+        search=Gumbel(num_simulations=32),
+        selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_share=0.5, opening_plies=8),
+        replay=ReplayConfig(capacity=393_216),
+        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=20_000),
+    ),
 }
 
 
@@ -71,6 +81,11 @@ def get(name: str) -> Config:
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
+
+
+def name_for(game: str) -> str:
+    """Returns the name of the preset that a game is trained with, unless another is chosen."""
+    return game if game in PRESETS else "default"
 
 
 def smoke(config: Config) -> Config:

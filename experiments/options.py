@@ -19,9 +19,10 @@ from experiments import console, launch, own
 class Plan:
     """What a run started from and how long it goes on; its `plan.json`."""
 
-    preset: Literal["default", "paper", "mlp"] = "default"
-    """Settings to start from. default: the fastest route to perfect; paper: AlphaZero's
-    tower, PUCT and noise; mlp: a small perceptron with deep searches."""
+    preset: Literal["default", "paper", "mlp", "connect_four"] = "default"
+    """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
+    AlphaZero's tower, PUCT and noise; mlp: a small perceptron with deep searches; connect_four:
+    a large one. Left out: that of the game's name, or else default."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
@@ -83,11 +84,12 @@ def parse(arguments: list[str]) -> Options:
         default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
     else:
         arguments = _identify_own(typed, arguments)
-        preset = presets.get(_read(arguments, "--preset", default="default")[0])
-        default = Options(_choose_kinds(preset, arguments), Plan())
+        preset: Any = _read(arguments, "--preset", default=presets.name_for(typed.game or ""))[0]
+        config = _choose_kinds(presets.get(preset), arguments)
+        default = Options(config, Plan(preset=preset))
         if _read(arguments, "--smoke", action="store_true")[0]:
-            plan = Plan(until="never", max_iterations=3)
-            default = Options(presets.smoke(default.config), plan)
+            plan = Plan(preset, until="never", max_iterations=3)
+            default = Options(presets.smoke(config), plan)
     options = console.parse(Options, arguments, "experiments.train", default=default)
     if saved and options.resume:
         _refuse_changes(saved, options)

@@ -126,10 +126,10 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 
 
 def _new_run_dir(options: Options) -> pathlib.Path:
-    """Returns the first free `runs/GAME-PRESET-NUMBER`."""
+    """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are one."""
     place = options.config.game.partition(":")[0].removesuffix(".py")
     game = re.split(r"[/.\\]", place)[-1]  # Of one's own, the name of its file or module.
-    name, number = f"{game}-{options.plan.preset}", 1
+    name, number = "-".join(dict.fromkeys([game, options.plan.preset])), 1
     while (path := pathlib.Path(f"runs/{name}-{number}")).exists():
         number += 1
     return path

@@ -16,6 +16,7 @@ import jax
 from azjax import certificate as certificates
 from azjax.drawing import check_folder
 from experiments import console, launch
+from experiments.benchmark.following import time_lines
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
 from experiments.benchmark.stepping import time_explorer
@@ -51,6 +52,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "time_to_perfect": time_to_perfect,
     "many_seeds": time_many_seeds,
     "verification": time_verification,
+    "lines": lambda options: time_lines(options.repeats),
     "explorer": lambda options: time_explorer(),
 }
 

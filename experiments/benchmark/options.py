@@ -28,6 +28,8 @@ class Options:
     """Time iterations of 1, 4 and 16 seeds, in one program and one after the other."""
     verification: bool = False
     """Time one iteration and its verification."""
+    lines: bool = False
+    """Time how fast a player of Connect Four is followed against every reply."""
     explorer: bool = False
     """Time searches in a browser, of 200 simulations, and the steps of the explorer."""
     games: int = 1024

@@ -374,6 +374,7 @@ def test_a_network_of_ones_own_has_its_heads_in_every_form(tic_tac_toe):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected[:2])
 
 
+@pytest.mark.slow
 def test_statistics_of_ones_own_are_the_same_on_all_devices(tic_tac_toe):
     """Those of each half of the batch, averaged."""
     network = from_module(tic_tac_toe, Own())
@@ -403,7 +404,7 @@ def test_a_module_with_an_axis_normalises_by_the_whole_batch(tic_tac_toe):
         np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_network_of_ones_own_learns(devices, tic_tac_toe):
     """And stays the same on all devices."""
     network = from_module(tic_tac_toe, Own())

@@ -33,6 +33,7 @@ def test_a_mean_of_one_rate_is_that_rate():
             mean_proportion(counts, totals)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
     """Rates of 1 to 40%, of 200 each."""
     rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])

@@ -102,6 +102,7 @@ def test_the_draws_depend_on_the_keys_alone():
     assert (once.value != other.value).any()
 
 
+@pytest.mark.slow
 def test_the_same_on_one_device_or_two():
     def use(state, samples, keys):
         state = REPLAY.add(state, samples)

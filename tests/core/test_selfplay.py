@@ -188,7 +188,7 @@ class Record(NamedTuple):
 
 
 CASES = [
-    ("tic_tac_toe", "puct"),
+    pytest.param(("tic_tac_toe", "puct"), marks=pytest.mark.slow),
     pytest.param(("tic_tac_toe", "gumbel"), marks=pytest.mark.slow),
     pytest.param(("connect_four", "gumbel"), marks=pytest.mark.slow),
     ("misere_pile", "random"),

@@ -300,14 +300,13 @@ def test_a_run_in_which_another_program_trains_stops_both(whole):
         assert_error(err, f"process {os.getpid()} on host", f" trains in {whole[0]}: wait")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
+        {},
         {"JAX_PROCESS_ID": "two"},
-        *(
-            pytest.param(given, marks=pytest.mark.slow)
-            for given in ({}, {"JAX_COORDINATOR_ADDRESS": "host", "JAX_PROCESS_ID": "0"})
-        ),
+        {"JAX_COORDINATOR_ADDRESS": "host", "JAX_PROCESS_ID": "0"},
     ],
     ids=str,
 )

@@ -140,9 +140,8 @@ def test_a_background_process_goes_on_ignoring_ctrl_c():
 # Output that goes away.
 
 
-@pytest.mark.parametrize(
-    "name", [PROGRAMS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_reader_that_has_gone_ends_a_program_silently(name):
     reader, writer = os.pipe()
     os.close(reader)

@@ -121,6 +121,7 @@ def test_a_position_has_one_random_game(tic_tac_toe, some_states):
     assert values[0] == rollout(tic_tac_toe, steps._key_of(key, one), one)
 
 
+@pytest.mark.slow
 def test_a_walk_names_its_phases_and_draws_its_trees(walk):
     words = text(walk[1])
     for phase in ("1. Selection", "2. Expansion", "3. Rollout", "4. Back-propagation"):

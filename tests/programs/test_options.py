@@ -35,6 +35,26 @@ def test_an_option_chooses_the_kind_of_network(arguments, expected):
     assert network(arguments) == expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "preset", "game"),
+    [
+        ("", "default", "tic_tac_toe"),
+        ("--game connect_four", "connect_four", "connect_four"),
+        ("--smoke --game=connect_four", "connect_four", "connect_four"),
+        ("--preset connect_four", "connect_four", "connect_four"),
+        ("--game connect_four --preset default", "default", "connect_four"),
+        ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
+    ],
+)
+def test_a_game_has_its_preset_unless_another_is_chosen(arguments, preset, game):
+    found = options.parse(arguments.split())
+    expected = (
+        presets.get(preset) if "--smoke" not in arguments else presets.smoke(presets.get(preset))
+    )
+    assert found.plan.preset == preset
+    assert found.config == dataclasses.replace(expected, game=game)
+
+
 TOWERS = (
     "is a setting of tower, and --network.kind is mlp: leave it out, or choose --network.kind tower"
 )

@@ -96,7 +96,7 @@ def said(capfd):
     [
         ("train", 0, "run directory: run"),
         ("verify", 1, "decision states checked"),
-        ("report", 0, "report: run/report.html"),
+        pytest.param("report", 0, "report: run/report.html", marks=pytest.mark.slow),
         ("play", 0, "X: you, O: network #1"),
         ("arena", 0, "network #1"),
     ],

@@ -604,7 +604,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     ("arguments", "fragments"),
     [
         ("--game chess", ["unknown game 'chess'", "tic_tac_toe, connect_four"]),
-        ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp"]),
+        ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp, connect_four"]),
         ("--until maybe", ["'maybe'", "--until", "'perfect'", "'never'"]),
         ("--network.kind cnn", ["'cnn'", "--network.kind", "'tower'", "'mlp'"]),
         ("--network.channels 8", ["a setting of tower", "choose --network.kind tower"]),

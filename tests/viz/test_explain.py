@@ -69,6 +69,7 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     assert data["settings"]["evaluator"] == "network" and "positions" not in data
 
 
+@pytest.mark.slow
 def test_a_network_that_no_page_can_compute_is_left_out(tmp_path, monkeypatch, capsys):
     def refuse(player):
         raise ValueError("this network is another")

@@ -281,10 +281,10 @@ def rows(root):
     return table
 
 
-SLOW_TIMES = [pytest.param(t, marks=pytest.mark.slow) for t in (0, 100)]
+SLOW_TIMES = [pytest.param(t, marks=pytest.mark.slow) for t in (0, 100, -1)]
 
 
-@pytest.mark.parametrize("t", [41, -1, *SLOW_TIMES])
+@pytest.mark.parametrize("t", [41, *SLOW_TIMES])
 def test_the_formula_gives_the_numbers_of_the_table(explorer, t):
     go(explorer, t)
     for action, row in rows(explorer).items():
@@ -353,6 +353,7 @@ def test_the_table_of_gumbel_tells_who_is_still_considered(explorer):
     assert [mark for mark in marks if mark] == ["\N{LEFTWARDS ARROW} played"]
 
 
+@pytest.mark.slow
 def test_the_random_game_of_a_rollout_is_shown_move_by_move(open_search):
     explorer = open_search("laptop", 48, evaluator="rollout")
     games = explorer.locator(".az-playout li")
