@@ -116,6 +116,7 @@ def run_python(program):
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
 
 
+@pytest.mark.slow
 def test_importing_leaves_the_devices_alone():
     # JAX refuses to change the number of devices once anything has touched them.
     modules = [f[: -len(".py")].replace("/", ".").removesuffix(".__init__") for f in PACKAGE]

@@ -94,7 +94,7 @@ def said(capfd):
 @pytest.mark.parametrize(
     ("name", "status", "shown"),
     [
-        ("train", 0, "run directory: run"),
+        pytest.param("train", 0, "run directory: run", marks=pytest.mark.slow),
         ("verify", 1, "decision states checked"),
         pytest.param("report", 0, "report: run/report.html", marks=pytest.mark.slow),
         ("play", 0, "X: you, O: network #1"),

@@ -173,7 +173,10 @@ def check_equal(tab, bench, algorithm, count, seed=0):
     np.testing.assert_array_equal(action, expected[3])
 
 
-@pytest.mark.parametrize("algorithm", QUICK, ids=lambda a: a.algorithm)
+PUCT_LATER = [pytest.param(QUICK[0], marks=pytest.mark.slow), *QUICK[1:]]  # It compiles longest.
+
+
+@pytest.mark.parametrize("algorithm", PUCT_LATER, ids=lambda a: a.algorithm)
 def test_the_page_searches_as_the_package_does(module, small, algorithm):
     check_equal(module, small, algorithm, 20)
 
