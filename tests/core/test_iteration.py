@@ -72,7 +72,6 @@ def found(moves):
     return state.replay.experience, state.learner[1], metrics
 
 
-@pytest.mark.slow
 def test_losses_are_the_means_over_the_steps(found):
     for i, name in enumerate("abc"):
         np.testing.assert_allclose(found[2].losses[name], np.mean(np.arange(STEPS)) + i)

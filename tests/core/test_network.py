@@ -374,7 +374,6 @@ def test_a_network_of_ones_own_has_its_heads_in_every_form(tic_tac_toe):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected[:2])
 
 
-@pytest.mark.slow
 def test_statistics_of_ones_own_are_the_same_on_all_devices(tic_tac_toe):
     """Those of each half of the batch, averaged."""
     network = from_module(tic_tac_toe, Own())

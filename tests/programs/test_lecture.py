@@ -177,7 +177,6 @@ def test_every_verdict_that_is_none_has_its_reason():
     assert column(page, "compatible") == ["yes"]
 
 
-@pytest.mark.slow
 def test_outcomes_count_for_the_player_named_first(setup):
     """Search beats chance, whichever of the two is named first."""
     for first, second, sign in (("MCTS(10)", "random", 1), ("random", "MCTS(10)", -1)):
