@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import ILLEGAL, Positions, State
+from azjax.game import ILLEGAL, Positions
 from azjax.ratings import Interval, mean_proportion, proportion
+from azjax.rows import in_batches
 from azjax.verify import Policy, choose, has_wrong_sign
 
 MEAN = "mean"  # Of the classes that are not apart; beside their names.
@@ -117,13 +118,4 @@ def in_slices(policy: Policy, notify: Callable[[int], None] = lambda done: None)
       policy: of batches of one size, so that it is compiled once.
       notify: is called with the number of states done.
     """
-
-    def ask(states: State):
-        count, answers = len(jax.tree.leaves(states)[0]), []
-        for first in range(0, count, _SLICE):
-            rows = np.arange(first, first + _SLICE) % count  # The last slice begins anew.
-            answers.append(policy(jax.tree.map(lambda leaf: leaf[rows], states)))
-            notify(min(first + _SLICE, count))
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:count], *answers)
-
-    return ask
+    return lambda states: in_batches(policy, (states,), _SLICE, notify)

@@ -25,7 +25,7 @@ from scipy import stats
 
 from azjax import rows as packing
 from azjax.files import replacing
-from azjax.game import Game, State, state_shapes
+from azjax.game import Game, State
 
 Act = Callable[[State], np.ndarray]
 
@@ -182,12 +182,11 @@ def _begin(game: Game, folder: pathlib.Path) -> None:
     """Writes the start, once."""
     if _layer(folder, 0).exists():
         return
-    leaves = jax.tree.leaves(state_shapes(game))
-    size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-    fields: list[Any] = [("hash", np.uint64), ("state", np.uint8, (size,)), ("group", np.uint8)]
-    fields += [("games", np.float64), ("parent", np.int64), ("action", np.int32)]
-    start = np.zeros(1, fields)
-    start["state"] = packing.pack(jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init()))
+    state = packing.pack(jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init()))
+    fields: list[Any] = [("hash", np.uint64), ("state", np.uint8, state.shape[1:])]
+    fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
+    start = np.zeros(1, [*fields, ("action", np.int32)])
+    start["state"] = state
     start["games"] = 1
     folder.mkdir(parents=True, exist_ok=True)
     _write_ply(_layer(folder, 0), [start])

@@ -60,14 +60,23 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), ~same]))
 
 
-def in_batches(function: Callable, arrays: Any, size: int) -> Any:
+def in_batches(
+    function: Callable, arrays: Any, size: int, notify: Callable[[int], None] = lambda done: None
+) -> Any:
     """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time, all alike.
 
     The last batch is filled up with its last row, so that one shape is compiled.
+
+    Args:
+      function: of the arrays; its results are `[size, ...]`.
+      arrays: a tuple of trees, one for each argument.
+      size: rows of a batch.
+      notify: is called after every batch with the number of rows done.
     """
     count = len(jax.tree.leaves(arrays)[0])
     results = []
     for start in range(0, max(count, 1), size):
         rows = np.clip(np.arange(start, start + size), 0, count - 1)
         results.append(jax.device_get(function(*jax.tree.map(lambda leaf: leaf[rows], arrays))))
+        notify(min(start + size, count))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *results)

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
+from azjax import certificate as certificates
 from azjax import footprint, lines
 from azjax.player import Player, changed
 from azjax.rows import in_batches
-from azjax.search import make_search
 from azjax.train import AXIS, make_mesh
 from azjax.verify import choose
 from experiments import console
@@ -48,20 +48,24 @@ def make_act(player: Player, simulations: int) -> lines.Act:
 
 def _choose_with(player: Player, simulations: int, batch: int) -> Callable:
     """`(params, states) -> actions`, of the network alone or of a search, so many at a time."""
-    game, evaluate = player.game, player.parts.evaluate
-    if not simulations:
-        return lambda params, states: choose(
-            evaluate(params, None, states)[0], jax.vmap(game.legal_actions)(states)
-        )
-    search: Any = changed(player.parts.search, num_simulations=simulations)
-    if not search.is_deterministic:
-        raise ValueError(
-            f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations 0, "
-            "for the network alone"
-        )
-    footprint.check_trees(search, game, batch)
-    find = make_search(search, game, evaluate)
-    return lambda params, states: find(params, jax.random.key(0), states).action
+    parts, search = player.parts, None
+    if simulations:
+        search = changed(parts.search, num_simulations=simulations)
+        if not search.is_deterministic:
+            raise ValueError(
+                f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
+                "0, for the network alone"
+            )
+        footprint.check_trees(search, player.game, batch)
+
+    def answer(params, states):
+        policy = certificates.network_policy(parts, params)
+        if search is not None:
+            policy = certificates.search_policy(parts, search, params)
+        scores, _ = policy(states)
+        return choose(scores, jax.vmap(player.game.legal_actions)(states))
+
+    return answer
 
 
 def prove(
