@@ -28,6 +28,7 @@ _POSITIONS = {  # Of tic-tac-toe.
 }
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Of networks that a page carries as their weights.
+_ROUNDED = 3  # Bytes of a weight, where they are too many.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,19 +145,18 @@ def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
 def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[dict[str, Any]]:
     """The networks of some iterations, the newest last: what they answered, or their weights."""
     try:
-        newest = pack_player(player)
+        newest = _pack_newest(player)
     except ValueError as error:
         console.note(f"without the network, and games against it: {error}")
         return []
     if player.game.enumerable:
         known, most = networks.answered(run_dir), _MOST_NETWORKS
     else:
-        size = sum(len(part) for layer in newest["layers"].values() for part in layer.values())
-        known, most = runs.iterations(run_dir), min(_MOST_BYTES // size, _MOST_NETWORKS)
+        known, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
 
     def pack(iteration: int) -> dict[str, Any]:
         if not player.game.enumerable:
-            return pack_player(own.load_player(run_dir, typed, iteration))
+            return pack_player(own.load_player(run_dir, typed, iteration), newest["width"])
         answers = networks.load_answers(run_dir, iteration, solve(player.game))
         return networks.pack_answers(iteration, answers)
 
@@ -168,6 +168,22 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
         except (ValueError, runs.CheckpointError) as error:
             console.note(f"without the network of iteration {known[place]}: {error}")
     return [*older, newest]
+
+
+def _pack_newest(player: Player) -> dict[str, Any]:
+    """Packs a network; large ones with rounded weights."""
+    packed = pack_player(player)
+    if player.game.enumerable or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
+        return packed
+    console.note(
+        f"the network's weights are rounded to {_ROUNDED} bytes, so that the page stays small: "
+        "what it computes differs from Python in the fifth digit or so"
+    )
+    return pack_player(player, _ROUNDED)
+
+
+def _size(packed: dict[str, Any]) -> int:
+    return sum(len(part) for layer in packed["layers"].values() for part in layer.values())
 
 
 def _cells(text: str) -> tuple[int, ...]:

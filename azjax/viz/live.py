@@ -74,15 +74,15 @@ def quiet(search: Algorithm) -> Any:
     return changed(search, num_simulations=simulations, **({noise: 0.0} if noise else {}))
 
 
-def pack_player(player: Player) -> dict[str, Any]:
-    """Returns a player's network for a page.
+def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
+    """Returns a player's network for a page; `width` is that of its weights, if it has them.
 
     Raises:
       ValueError: if a page does not know the game, or cannot compute the network.
     """
     check_game(player.game)
     if not player.game.enumerable:
-        return networks.pack_weights(player)
+        return networks.pack_weights(player, width)
     answers = networks.ask(player, solve(player.game))
     return networks.pack_answers(player.iteration, answers)
 

@@ -1,13 +1,14 @@
 """Trained networks as JSON, for pages that search without Python, and what a run keeps of them.
 
 Of a game that can be enumerated a network is what it answers to every position with a decision;
-of other games it is its weights. Both in float32, so that a page searches as Python does.
+of other games it is its weights. In float32, where there is room, a page searches as Python does.
 """
 
 import os
 import pathlib
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from azjax.convolution import FORMS
@@ -87,8 +88,13 @@ def pack_answers(iteration: int, answers: Answers) -> dict[str, Any]:
     return {"iteration": iteration, "kind": "answers"} | packed
 
 
-def pack_weights(player: Player) -> dict[str, Any]:
+def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     """Returns a network as its folded weights, for `openNetworks` in `js/network.js`.
+
+    Args:
+      player: whose network.
+      width: bytes of a weight, 2 to 4; all that it has if None, 4 in float32 and 2 in bfloat16.
+        With 3 it is rounded by up to 2**-16 of itself.
 
     Raises:
       ValueError: if it is no network that a page can compute.
@@ -105,8 +111,18 @@ def pack_weights(player: Player) -> dict[str, Any]:
             "a page computes perceptrons and towers whose convolutions are XLA's own, and this "
             "network is another: train one of these"
         )
+    size = width or jax.tree.leaves(params)[0].dtype.itemsize
     layers = {
-        name: {part: pack(layer[part], "<f4") for part in ("kernel", "bias")}
+        name: {part: _pack_floats(layer[part], size) for part in ("kernel", "bias")}
         for name, layer in params.items()
     }
-    return {"iteration": player.iteration, "encoding": network.encoding, "layers": layers} | about
+    about |= {"iteration": player.iteration, "encoding": network.encoding}
+    return about | {"width": size, "layers": layers}
+
+
+def _pack_floats(weights: Any, width: int) -> str:
+    """Rounds float32 numbers to their `width` upper bytes; base64."""
+    bits = np.asarray(weights, "<f4").view("<u4")
+    dropped = 4 - width
+    bits = bits + np.uint32(2 ** (8 * dropped) // 2)
+    return pack(bits.reshape(-1, 1).view("u1")[:, dropped:], "u1")

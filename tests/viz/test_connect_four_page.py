@@ -26,6 +26,18 @@ def exported(tmp_path_factory):
     return path
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_page_of_a_large_network_is_small(tmp_path, capsys, dtype):
+    preset = presets.get("connect_four")
+    network = dataclasses.replace(preset.network, evaluation_dtype=dtype)
+    config = dataclasses.replace(presets.smoke(preset), network=network)
+    run_dir = make_run(tmp_path / "run", config)
+    path = tmp_path / "explain.html"
+    assert explain.main(["--run-dir", str(run_dir), "--out", str(path)]) == 0
+    assert 1e6 < path.stat().st_size < 4e6
+    assert ("rounded to 3 bytes" in capsys.readouterr().err) == (dtype == "float32")
+
+
 @pytest.fixture
 def page(browser, exported, errors):
     page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")

@@ -211,21 +211,30 @@ def test_searches_of_a_large_game_are_those_of_the_package(module, large, algori
 
 
 @pytest.mark.slow
-def test_the_page_computes_what_the_networks_of_a_large_game_say(module, large):
-    player = Player(large.parts, jax.tree.map(lambda leaf: leaf[0], large.params))
+@pytest.mark.parametrize(
+    ("dtype", "width", "error"),
+    [("float32", None, 1e-5), ("float32", 3, 1e-3), ("bfloat16", None, 1e-5)],
+)
+def test_the_page_computes_what_the_networks_of_a_large_game_say(
+    module, large, dtype, width, error
+):
+    params = jax.tree.map(lambda leaf: leaf[0].astype(dtype), large.params)
+    packed = networks.pack_weights(Player(large.parts, params), width)
+    assert packed["width"] == (width or {"float32": 4, "bfloat16": 2}[dtype])
+    exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
-    logits, values = player.evaluate(large.states)
+    logits, values = Player(large.parts, exact).evaluate(large.states)
     found = module.evaluate(
         """([name, data, boards]) => {
           const game = azjax.GAMES[name];
           const [network] = azjax.openNetworks(data, game, null);
           return boards.map((board) => azjax.opinionOf(network, game, game.at(board)));
         }""",
-        [large.game.name, large.data, large.states.board.tolist()],
+        [large.game.name, {"networks": [packed]}, large.states.board.tolist()],
     )
     policy = jax.nn.softmax(jnp.where(legal, logits, -jnp.inf))
-    np.testing.assert_allclose([one["policy"] for one in found], policy, atol=1e-5)
-    np.testing.assert_allclose([one["value"] for one in found], values, atol=1e-5)
+    np.testing.assert_allclose([one["policy"] for one in found], policy, atol=error)
+    np.testing.assert_allclose([one["value"] for one in found], values, atol=error)
     assert [one["move"] for one in found] == np.argmax(policy, axis=1).tolist()
 
 

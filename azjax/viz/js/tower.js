@@ -8,8 +8,8 @@ const WIDE = 8; // Outputs at a time, whose sums stay in registers.
 
 /** The residual tower of `azjax/modules.py`. */
 export class Tower {
-  constructor({ encoding, blocks, layers }, game) {
-    Object.assign(this, { encoding, blocks, layers: unpack(layers) });
+  constructor({ encoding, blocks, layers, width }, game) {
+    Object.assign(this, { encoding, blocks, layers: unpack(layers, width) });
     this.channels = this.layers.stem.bias.length;
     const convolutions = Object.keys(layers).filter((name) => /^(stem|block.*)$/.test(name));
     for (const name of convolutions) this.layers[name] = arrange(this.layers[name]);
@@ -110,8 +110,8 @@ function arrange({ kernel, bias }) {
 
 /** The multilayer perceptron of `azjax/modules.py`. */
 export class Mlp {
-  constructor({ encoding, shared, layers }) {
-    Object.assign(this, { encoding, shared, layers: unpack(layers) });
+  constructor({ encoding, shared, layers, width }) {
+    Object.assign(this, { encoding, shared, layers: unpack(layers, width) });
   }
 
   /** Returns `{logits, value}` of a position. */
@@ -123,8 +123,16 @@ export class Mlp {
   }
 }
 
-function unpack(layers) {
-  const weights = (text) => Float64Array.from(numbers(text, Float32Array));
+/** The layers' weights, of which there are the `width` upper bytes. */
+function unpack(layers, width) {
+  const weights = (text) => {
+    const upper = numbers(text, Uint8Array);
+    const bytes = new Uint8Array((4 * upper.length) / width);
+    for (let from = 0, to = 4 - width; from < upper.length; from += width, to += 4) {
+      bytes.set(upper.subarray(from, from + width), to);
+    }
+    return Float64Array.from(new Float32Array(bytes.buffer));
+  };
   const layer = ([name, { kernel, bias }]) => [name, { kernel: weights(kernel), bias: weights(bias) }];
   return Object.fromEntries(Object.entries(layers).map(layer));
 }
