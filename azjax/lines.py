@@ -26,6 +26,7 @@ from scipy import stats
 from azjax import rows as packing
 from azjax.files import replacing
 from azjax.game import Game, State
+from azjax.ratings import Interval
 
 Act = Callable[[State], np.ndarray]
 
@@ -53,17 +54,17 @@ class Ends(NamedTuple):
         """Adds the ends of other positions."""
         return Ends(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
-    def share(self, column: int, confidence: float = 0.95) -> tuple[float, float, float]:
-        """Returns the share of the games that end so, and the ends of its interval.
+    def share(self, column: int, confidence: float = 0.95) -> Interval:
+        """Estimates the share of the games that end so.
 
-        The interval is Student's over the samples, and a point where every game was followed.
+        Its interval is Student's over the samples, and a point where every game was followed.
         """
         games = self.games[:1] + self.games[1:]
         shares = games[:, column] / np.maximum(games.sum(axis=1), 1)
         estimate = games[:, column].mean() / max(games.sum(axis=1).mean(), 1)
         spread = shares.std(ddof=1) / np.sqrt(GROUPS)
         reach = stats.t.ppf((1 + confidence) / 2, GROUPS - 1) * spread
-        return estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0)
+        return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0))
 
 
 NOTHING = Ends(0, np.zeros(3, np.int64), np.zeros((1 + GROUPS, 3)))
@@ -258,9 +259,9 @@ def _step(game: Game) -> Callable:
 def _merge(rows: np.ndarray) -> np.ndarray:
     """Makes equal positions of a sample one, with the games of all, sorted by their hashes."""
     keys = np.concatenate([rows["state"], rows["group"][:, None]], axis=1)
-    order, first = packing.group_equal(keys)
+    order, first, hashes = packing.group_equal(keys)
     merged = rows[order[first]]
-    merged["hash"] = packing.hashes(keys[order[first]])
+    merged["hash"] = hashes
     if len(rows):
         merged["games"] = np.add.reduceat(rows["games"][order], first)
     return merged

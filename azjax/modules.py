@@ -30,7 +30,9 @@ class MLP(nn.Module):
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        dense = functools.partial(nn.Dense, dtype=self.dtype)
+        in_half = self.dtype == jnp.bfloat16 and jax.default_backend() == "cpu"
+        product = _dot_general if in_half else None
+        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=product)
         x = planes.reshape(len(planes), -1)
         for width in self.hidden:
             x = nn.relu(dense(width)(x))
@@ -39,6 +41,35 @@ class MLP(nn.Module):
         logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
         value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
+
+
+@jax.custom_vjp
+def _product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`x @ kernel`, with gradients that CPUs compute in bfloat16, too.
+
+    XLA's library for CPUs has no product in bfloat16 whose left factor is transposed, so XLA
+    computes it in float32. A transpose with rows of zeros at its end it takes for none.
+    """
+    return x @ kernel
+
+
+def _product_forward(x, kernel):
+    return x @ kernel, (x, kernel)
+
+
+def _product_backward(factors, gradient):
+    x, kernel = factors
+    turned = jnp.pad(x.T, ((0, 8), (0, 0)))
+    return gradient @ kernel.T, (turned @ gradient)[: x.shape[1]]
+
+
+_product.defvjp(_product_forward, _product_backward)
+
+
+def _dot_general(x, kernel, dimensions, precision=None, preferred_element_type=None):
+    """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
+    del dimensions, precision, preferred_element_type
+    return _product(x, kernel)
 
 
 class Tower(nn.Module):

@@ -64,8 +64,10 @@ class MLPConfig:
     head_hidden: int = 64
     """Width of the hidden layer in each head."""
     evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
-    and faster where the hardware has it."""
+    """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
+    hardware has it."""
+    learning_dtype: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the layers in learning; parameters and losses are in float32."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -139,17 +141,20 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
         form = choose_form(game.board_shape, dtype)
         sizes = (config.channels, config.blocks, config.value_hidden, game.num_actions)
         module: Any = Tower(*sizes, form)
+        learned = module
         arrange: Any = functools.partial(fold_tower, form, game.board_shape)
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
         module = MLP(config.hidden, config.head_hidden, game.num_actions)
         arrange, infer = dict, module.clone(dtype=dtype).apply
+        learned = module.clone(dtype=jnp.dtype(config.learning_dtype))
 
     @jax.jit
     def fold(variables):
         return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
 
-    return _wrap(game, module, config.encoding)._replace(fold=fold, infer=infer)
+    train = _wrap(game, learned, config.encoding).train
+    return _wrap(game, module, config.encoding)._replace(train=train, fold=fold, infer=infer)
 
 
 def _wrap(game: Game, module: nn.Module, encoding: str) -> Network:

@@ -43,12 +43,12 @@ def hashes(rows: np.ndarray) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sorts rows `uint8 [N, R]` by their hashes, so that equal ones stand together.
 
     Returns:
-      The order `int64 [N]`, in which equal rows keep theirs, and the places `int64 [D]` in it
-      at which each of the `D` different rows begins.
+      The order `int64 [N]`, in which equal rows keep theirs; the places `int64 [D]` in it
+      at which each of the `D` different rows begins; and their hashes `uint64 [D]`.
     """
     hashed = hashes(rows)
     order = np.argsort(hashed, kind="stable")
@@ -57,7 +57,8 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = np.argsort(as_keys(rows), kind="stable")
         order = order[np.argsort(hashed[order], kind="stable")]
         same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
-    return order, np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), ~same]))
+    first = np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), ~same]))
+    return order, first, hashed[order[first]]
 
 
 def in_batches(

@@ -85,12 +85,22 @@ def prove(
     """
     name = f"{player.iteration}-{seat}-{simulations}" + (f"-{most}" if most else "")
     folder = run_dir / "lines" / name
-    act, started = make_act(player, simulations), time.time()
+    choose_all, started, asked = make_act(player, simulations), time.time(), 0
+
+    def act(states):
+        nonlocal asked
+        actions = choose_all(states)
+        asked += len(actions)
+        return actions
+
     found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most))
     if as_json:
         print(json.dumps(_content(player, seat, simulations, found), indent=2))
     else:
-        _show(player, seat, simulations, found, time.time() - started)
+        _show(player, seat, simulations, found)
+        if asked:
+            speed = asked / max(time.time() - started, 1e-9)
+            print(f"{asked:,} of the positions were decided now, {speed:,.0f} a second")
     return 1 if found.sampled or found.ends.moves[2] else 0
 
 
@@ -127,7 +137,7 @@ def _content(player: Player, seat: str, simulations: int, found: lines.Found) ->
     }
 
 
-def _show(player: Player, seat: str, simulations: int, found: lines.Found, seconds: float) -> None:
+def _show(player: Player, seat: str, simulations: int, found: lines.Found) -> None:
     ends = found.ends
     searching = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
     print(f"{player.game.name}, network #{player.iteration} {searching}, moving {seat}")
@@ -140,8 +150,7 @@ def _show(player: Player, seat: str, simulations: int, found: lines.Found, secon
         of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
         rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)
-    speed = f"{ends.decisions / max(seconds, 1e-9):,.0f} a second"
-    print(f"{ends.decisions:,} positions decided, {found.ply + 1} plies, {speed}")
+    print(f"{ends.decisions:,} positions decided, {found.ply + 1} plies")
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
         print(

@@ -377,6 +377,13 @@ MUTATIONS = [
         "tests/core/test_network.py",
     ),
     Mutation(
+        "network: learning_dtype without effect",
+        "azjax/network.py",
+        "dtype=jnp.dtype(config.learning_dtype)",
+        'dtype=jnp.dtype("float32")',
+        "tests/core/test_network.py",
+    ),
+    Mutation(
         "network: the proof plays with other statistics than training",
         "azjax/modules.py",
         'norm["bias"] - stats["mean"] * scale',

@@ -6,10 +6,10 @@ from azjax import checkpoint, runs, train
 from azjax.config import make_parts
 
 
-def make_run(run_dir, config, iterations=(0,)):
+def make_run(run_dir, config, iterations=(0,), game=None):
     """Makes a run with a checkpoint of each iteration; returns its folder."""
     mesh = train.make_mesh()
-    state = train.make_state(make_parts(config), jax.random.key(config.seed), mesh)
+    state = train.make_state(make_parts(config, game), jax.random.key(config.seed), mesh)
     runs.create_run(run_dir, config)
     for iteration in iterations:
         at = state.replace(iteration=state.iteration + iteration)

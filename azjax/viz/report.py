@@ -22,6 +22,7 @@ from azjax.settings import flatten
 from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_strips, sample_games
+from azjax.viz.matches import matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
@@ -62,6 +63,7 @@ def write_report(
         *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_atlas(run_dir, player, solution),
+        *matches(run_dir, player),
         first_moves(player),
         games(player, config.seed),
         _configuration(player, config),

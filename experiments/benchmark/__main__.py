@@ -19,6 +19,7 @@ from experiments import console, launch
 from experiments.benchmark.following import time_lines
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
+from experiments.benchmark.products import time_products
 from experiments.benchmark.stepping import time_explorer
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
@@ -54,6 +55,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "verification": time_verification,
     "lines": lambda options: time_lines(options.repeats),
     "explorer": lambda options: time_explorer(),
+    "products": time_products,
 }
 
 

@@ -32,6 +32,8 @@ class Options:
     """Time how fast a player of Connect Four is followed against every reply."""
     explorer: bool = False
     """Time searches in a browser, of 200 simulations, and the steps of the explorer."""
+    products: bool = False
+    """Time matrix products alone: what the machine can do, beside which times are read."""
     games: int = 1024
     """Games in parallel, over all devices."""
     simulations: int = 32

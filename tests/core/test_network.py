@@ -118,6 +118,29 @@ def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     np.testing.assert_allclose(coarse.apply(variables, planes)[0], logits, atol=1e-5)
 
 
+def test_learning_in_bfloat16_is_less_exact_and_all_else_is_not(tic_tac_toe):
+    exact, coarse = (
+        make_network(dataclasses.replace(KINDS["mlp"], learning_dtype=dtype), tic_tac_toe)
+        for dtype in ("float32", "bfloat16")
+    )
+    variables, planes = random_variables(exact), random_planes(tic_tac_toe, "relative", 64)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def gradient(train):
+        def loss(variables):
+            logits, values = train(variables, planes, None)[0]
+            return jnp.mean(logits**2) + jnp.mean(values)
+
+        return jax.grad(loss)(variables)
+
+    wanted, found = (jax.tree.leaves(gradient(network.train)) for network in (exact, coarse))
+    errors = [abs(f - w).max() / abs(w).max() for f, w in zip(found, wanted, strict=True)]
+    assert {leaf.dtype for leaf in found} == {jnp.float32.dtype}
+    assert 1e-5 < max(errors) < 0.05
+    answers = (network.apply(variables, planes) for network in (exact, coarse))
+    np.testing.assert_array_equal(*map(jnp.column_stack, answers))
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype", "form"),
     [

@@ -19,7 +19,7 @@ from azjax.network import TowerConfig, make_network
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import iterations, measuring, textbook, training
+from experiments.benchmark import iterations, measuring, products, textbook, training
 from experiments.benchmark.options import Options
 
 COUNT = jax.device_count()
@@ -205,6 +205,18 @@ def test_seeds_in_one_program_are_timed_against_one_alone(monkeypatch):
     monkeypatch.setattr(iterations, "median_seconds", clock)
     (row,) = iterations.time_many_seeds(dataclasses.replace(SMALL, train_games=(16,)))
     assert list(row.values()) == [16, 2, 3.0, 2.0, pytest.approx(2 / 3)]
+
+
+def test_products_are_counted_as_two_operations_a_factor(monkeypatch):
+    def clock(repeats, **runs):
+        shapes = {name: (run().shape, run().dtype.name) for name, run in runs.items()}
+        assert shapes == {name: ((512 * COUNT, 512), name) for name in ("float32", "bfloat16")}
+        return {"float32": 1.0, "bfloat16": 0.5}
+
+    monkeypatch.setattr(products, "_LAYERS", 3)
+    monkeypatch.setattr(products, "median_seconds", clock)
+    (row,) = products.time_products(SMALL)
+    assert list(row.values()) == [3 * 2 * 512**3 * COUNT / 1e9, 3 * 4 * 512**3 * COUNT / 1e9]
 
 
 def test_the_training_process_gets_the_sizes_asked_for():

@@ -386,6 +386,23 @@ def test_another_game_has_a_report(look, tmp_path):
     assert "Game 3:" in written.text
     texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
     assert bool(texts) == (game.draw is None)
+    assert ("Matches" in written.text) == (game.positions is None and not game.enumerable)
+
+
+@pytest.mark.slow
+def test_without_a_judge_it_plays_uct_and_its_older_selves(tmp_path):
+    game = OTHERS["with text"]._replace(name="pile", enumerable=False)
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="pile.py:make")
+    run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
+    player = azjax.load(run_dir, game=game)
+    text = Page(write_report(run_dir, player).read_text(encoding="utf-8")).text
+    assert "Of alphazero(4) #9" in text
+    rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
+    assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
+    for _, won, drawn, lost, share in rows:
+        games = int(won) + int(lost)
+        assert games and drawn == "0" and float(share) == round(100 * int(won) / games)
+    assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # It has learned nothing.
 
 
 @pytest.mark.slow
