@@ -131,7 +131,7 @@ function unpack(layers, width) {
     for (let from = 0, to = 4 - width; from < upper.length; from += width, to += 4) {
       bytes.set(upper.subarray(from, from + width), to);
     }
-    return Float64Array.from(new Float32Array(bytes.buffer));
+    return new Float32Array(bytes.buffer);
   };
   const layer = ([name, { kernel, bias }]) => [name, { kernel: weights(kernel), bias: weights(bias) }];
   return Object.fromEntries(Object.entries(layers).map(layer));
