@@ -140,8 +140,7 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     if isinstance(config, TowerConfig):
         form = choose_form(game.board_shape, dtype)
         sizes = (config.channels, config.blocks, config.value_hidden, game.num_actions)
-        module: Any = Tower(*sizes, form)
-        learned = module
+        module = learned = Tower(*sizes, form)
         arrange: Any = functools.partial(fold_tower, form, game.board_shape)
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
@@ -153,15 +152,18 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     def fold(variables):
         return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
 
-    train = _wrap(game, learned, config.encoding).train
-    return _wrap(game, module, config.encoding)._replace(train=train, fold=fold, infer=infer)
+    network = _wrap(game, module, config.encoding, learned)
+    return network._replace(fold=fold, infer=infer)
 
 
-def _wrap(game: Game, module: nn.Module, encoding: str) -> Network:
+def _wrap(
+    game: Game, module: nn.Module, encoding: str, learned: nn.Module | None = None
+) -> Network:
     """A module as a network, unchecked; what it does not average itself is not averaged.
 
-    The variables are their own inference form.
+    The variables are their own inference form. Where `learned` is given, training applies it.
     """
+    learned = module if learned is None else learned
     one = _planes(game, encoding)
     has_axis = any(field.name == "axis_name" for field in dataclasses.fields(module))
 
@@ -172,7 +174,7 @@ def _wrap(game: Game, module: nn.Module, encoding: str) -> Network:
         return module.apply(variables, planes)
 
     def train(variables, planes, axis_name) -> Any:
-        on_mesh = module.clone(axis_name=axis_name) if has_axis else module
+        on_mesh = learned.clone(axis_name=axis_name) if has_axis else learned
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 

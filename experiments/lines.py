@@ -59,8 +59,9 @@ def _choose_with(player: Player, simulations: int, batch: int) -> Callable:
         footprint.check_trees(search, player.game, batch)
 
     def answer(params, states):
-        policy = certificates.network_policy(parts, params)
-        if search is not None:
+        if search is None:
+            policy = certificates.network_policy(parts, params)
+        else:
             policy = certificates.search_policy(parts, search, params)
         scores, _ = policy(states)
         return choose(scores, jax.vmap(player.game.legal_actions)(states))

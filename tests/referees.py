@@ -3,7 +3,7 @@
     python -m pip install pgx open_spiel
     python tests/referees.py                # tic-tac-toe and Connect Four, 100,000 moves each
 
-Nothing that azjax installs has these two; a difference is printed, and fails.
+Tests install neither of the two; a difference is printed, and fails.
 """
 
 import argparse
