@@ -121,7 +121,8 @@ def test_ratings_use_both_seats():
         ),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):
+def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # Where nobody has trained.
     assert play(*arguments) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert sentence in said[-1] and said[-1].startswith("error: ")
