@@ -16,7 +16,18 @@ from azjax.files import replacing
 
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
-    *("board", "tower", "network", "bench", "words", "playout", "atlas", "encoding", "review"),
+    *(
+        "board",
+        "sums",
+        "tower",
+        "network",
+        "bench",
+        "words",
+        "playout",
+        "atlas",
+        "encoding",
+        "review",
+    ),
     *("play", "proof", "blunders", "training", "formula", "detail", "layout", "camera", "cards"),
     *("tree", "settings", "compare", "explorer", "steps", "tour", "lesson", "loop", "main"),
 )

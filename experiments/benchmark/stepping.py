@@ -1,5 +1,6 @@
 """How long a reader of the explorer waits: for a search, and for each of its steps."""
 
+import contextlib
 import dataclasses
 import pathlib
 import statistics
@@ -44,7 +45,10 @@ _SEARCH = """async ([setting, values]) => {
 }"""
 _SEEDS = ["seed", list(range(1, 21))]
 _SLOWER = 4  # So many times slower is a phone's processor.
-_PAGES = 3  # Searches with a tower, each in a page that computed nothing before.
+_SPEEDS = {"": 1, f", processor {_SLOWER} times slower": _SLOWER}
+_SETTLING = 700  # Milliseconds until a page has opened, before anybody could have clicked.
+_PAGES = 5  # Searches of Connect Four, each in a page that searched nothing before.
+_PRESETS = {"perceptron of 4 x 512": "connect_four", "tower of 64 channels and 2 blocks": "paper"}
 
 
 def time_explorer(simulations: int = 200) -> list[dict]:
@@ -54,25 +58,25 @@ def time_explorer(simulations: int = 200) -> list[dict]:
     """
     search = PUCT(num_simulations=simulations)
     data = live_data(games.make("tic_tac_toe"), search, evaluator="rollout")
+    measured = {}
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
-        tab = _open(browser, pathlib.Path(folder) / "page.html", data)
-        devtools = tab.context.new_cdp_session(tab)
-        devtools.send("Emulation.setCPUThrottlingRate", {"rate": _SLOWER})
-        held_back = tab.evaluate(_SEARCH, _SEEDS)
-        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-        searches = tab.evaluate(_SEARCH, _SEEDS)
-        steps = tab.evaluate(_STEP_THROUGH)
-        path, data = pathlib.Path(folder) / "four.html", _with_tower()
-        long = ["num_simulations", [simulations]]
-        with_tower = [_open(browser, path, data).evaluate(_SEARCH, long)[0] for _ in range(_PAGES)]
-    if len(steps) != 3 * simulations:
-        raise RuntimeError(f"{len(steps)} steps were made and {3 * simulations} expected")
-    measured = {
-        "a search": searches,
-        f"a search, processor {_SLOWER} times slower": held_back,
-        "a step, click to paint": steps,
-        "a search of Connect Four, tower of 64 channels and 2 blocks": with_tower,
-    }
+        path = pathlib.Path(folder) / "page.html"
+        _write(path, data)
+        tab = _open(browser, path)
+        for name, rate in reversed(_SPEEDS.items()):
+            measured[f"a search{name}"] = _search(tab, rate, _SEEDS)
+        measured["a step, click to paint"] = tab.evaluate(_STEP_THROUGH)
+        for network, preset in _PRESETS.items():
+            _write(path, _connect_four(preset))
+            for name, rate in _SPEEDS.items():
+                long = ["num_simulations", [simulations]]
+                times = measured[f"a search of Connect Four, {network}{name}"] = []
+                for _ in range(_PAGES):
+                    with contextlib.closing(_open(browser, path)) as tab:
+                        times += _search(tab, rate, long)
+    steps = len(measured["a step, click to paint"])
+    if steps != 3 * simulations:
+        raise RuntimeError(f"{steps} steps were made and {3 * simulations} expected")
     rows = [
         {"waiting for": name, "median, ms": statistics.median(ms), "slowest, ms": max(ms)}
         | {"times": len(ms)}
@@ -81,17 +85,29 @@ def time_explorer(simulations: int = 200) -> list[dict]:
     return show(f"the explorer of {simulations} simulations", rows)
 
 
-def _open(browser: Any, path: pathlib.Path, data: dict[str, Any]) -> Any:
-    section = page.Section("search", kind="explorer", data=data)
-    page.write_page(path, "benchmark", [section])
+def _write(path: pathlib.Path, data: dict[str, Any]) -> None:
+    page.write_page(path, "benchmark", [page.Section("search", kind="explorer", data=data)])
+
+
+def _open(browser: Any, path: pathlib.Path) -> Any:
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     tab.goto(path.as_uri())
+    tab.wait_for_timeout(_SETTLING)
     return tab
 
 
-def _with_tower() -> dict[str, Any]:
-    """Connect Four with the network of the preset `paper`, as it is before it learns."""
-    parts = make_parts(dataclasses.replace(presets.get("paper"), game="connect_four"))
+def _search(tab: Any, slower: int, setting: list) -> list[float]:
+    """The milliseconds that a search takes with each value of a setting."""
+    devtools = tab.context.new_cdp_session(tab)
+    devtools.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+    times = tab.evaluate(_SEARCH, setting)
+    devtools.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    return times
+
+
+def _connect_four(preset: str) -> dict[str, Any]:
+    """Connect Four with the network of a preset, as it is before it learns."""
+    parts = make_parts(dataclasses.replace(presets.get(preset), game="connect_four"))
     init = jax.jit(lambda key: parts.network.fold(parts.network.init(key)))
     player = Player(parts, init(jax.random.key(0)))
     return live_data(parts.game, PUCT(num_simulations=1), [pack_player(player)])

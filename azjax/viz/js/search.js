@@ -5,7 +5,7 @@ import { f32, foldIn, randomKey, splitKey } from "./random.js";
 /** The three phases of a simulation, in order. */
 export const PHASES = ["selection", "expansion", "backup"];
 
-const SLICE = 25; // Milliseconds of searching at a stretch: a reader who clicks then is not kept waiting.
+const SLICE = 80; // Milliseconds of searching at a stretch: a reader who clicks then hardly waits.
 
 /** How the phases are called in front of readers. */
 export const PHASE_NAMES = {
