@@ -38,7 +38,8 @@ class Config:
     """Everything that determines a training run; by default the preset `default`."""
 
     game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe, connect_four, or your own: FILE.py:FUNCTION."""
+    """Which game: tic_tac_toe, connect_four, also of another size such as connect_four:4x5,
+    mnk:ROWSxCOLUMNSxLENGTH, or your own: FILE.py:FUNCTION."""
     seed: int = 0
     """Seed of every random draw."""
     network: NetworkConfig = dataclasses.field(default_factory=MLPConfig)
@@ -55,7 +56,8 @@ class Config:
 
 def is_own(game: str) -> bool:
     """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
-    return ":" in game
+    place, colon, _ = game.partition(":")
+    return bool(colon) and not games.has_sizes(place)
 
 
 def make_parts(config: Config, game: Game | None = None, network: Network | None = None) -> Parts:

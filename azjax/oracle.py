@@ -12,10 +12,10 @@ import numpy as np
 
 from azjax import hashing
 from azjax.game import Game, State, play
-from azjax.rows import as_keys, in_batches, pack
+from azjax.rows import as_keys, group_equal, in_batches, pack
 
 _HASHES = 16  # Tried until one tells all positions apart.
-_CHUNK = 512  # States expanded per compiled call; one shape, so one compilation.
+_CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
 
 
 class Solution(NamedTuple):
@@ -108,7 +108,8 @@ def _enumerate(game: Game):
     while len(jax.tree.leaves(frontier)[0]):
         layers.append(frontier)
         offset += len(jax.tree.leaves(frontier)[0])
-        expanded = in_batches(expand, (frontier,), _CHUNK)
+        size = len(jax.tree.leaves(frontier)[0])
+        expanded = in_batches(expand, (frontier,), _CHUNK if size < _LARGE_CHUNK else _LARGE_CHUNK)
         next_states, reward, discount, legal = expanded
         candidates = jax.tree.map(lambda leaf: leaf[legal], next_states)
         first, inverse = distinct(candidates)
@@ -136,10 +137,15 @@ def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
       each state equals.
     """
     rows = pack(states)
-    if not len(rows):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    _, first, inverse = np.unique(as_keys(rows), return_index=True, return_inverse=True)
-    return first, inverse.ravel()
+    order, starts, _ = group_equal(rows)
+    first = order[starts]
+    group = np.repeat(np.arange(len(first)), np.diff(starts, append=len(order)))
+    ascending = np.argsort(as_keys(rows[first]), kind="stable")  # Whatever their hashes are.
+    rank = np.empty_like(ascending)
+    rank[ascending] = np.arange(len(first))
+    which = np.empty_like(order)
+    which[order] = rank[group]
+    return first[ascending], which
 
 
 def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:

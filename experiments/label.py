@@ -35,6 +35,7 @@ from azjax.games import connect_four
 from azjax.settings import check_range
 from experiments import console
 
+_GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.
 _LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Plies to the end under perfect play, at most.
 CLASSES = ("begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy")
@@ -194,9 +195,9 @@ def _replay(moves: list[tuple[int, ...]]) -> np.ndarray:
 
     def play(columns):
         def step(state, column):
-            return connect_four.step(state, column)[0], None
+            return _GAME.step(state, column)[0], None
 
-        return jax.lax.scan(step, connect_four.init(), columns)[0]
+        return jax.lax.scan(step, _GAME.init(), columns)[0]
 
     return np.asarray(jax.jit(jax.vmap(play))(padded).board)
 
@@ -208,9 +209,9 @@ def check_rules(seed: int) -> int:
       AssertionError: if they differ anywhere.
     """
     rng, made = np.random.default_rng(seed), 0
-    look = jax.jit(jax.vmap(connect_four.legal_actions))
-    step = jax.jit(jax.vmap(connect_four.step))
-    states = jax.vmap(lambda _: connect_four.init())(np.arange(_CHECKED))
+    look = jax.jit(jax.vmap(_GAME.legal_actions))
+    step = jax.jit(jax.vmap(_GAME.step))
+    states = jax.vmap(lambda _: _GAME.init())(np.arange(_CHECKED))
     boards = [_empty_board() for _ in range(_CHECKED)]
     while (goes_on := np.asarray(look(states)).any(axis=1)).any():
         legal = np.asarray(look(states))

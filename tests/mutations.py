@@ -595,7 +595,7 @@ MUTATIONS = [
     ),
     Mutation(
         "games: a diagonal of Connect Four does not win",
-        "azjax/games/connect_four.py",
+        "azjax/games/in_a_row.py",
         "((0, 1), (1, 0), (1, 1), (1, -1))",
         "((0, 1), (1, 0), (1, 1))",
         "tests/core/test_games.py",

@@ -1,4 +1,4 @@
-"""The games, by name: `make("tic_tac_toe")`.
+"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("mnk:4x4x4")`.
 
 Installed packages add theirs by an entry point of the group `azjax.games`, the name of which is
 the game's, and which is a function that returns a `Game`.
@@ -6,14 +6,21 @@ the game's, and which is a function that returns a `Game`.
 
 import functools
 import importlib.metadata
+import re
+from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
 from azjax.game import Game
-from azjax.games import connect_four, tic_tac_toe
+from azjax.games import connect_four, mnk, tic_tac_toe
 
-_REGISTRY = {
+_REGISTRY: dict[str, Callable[..., Game]] = {
     "tic_tac_toe": tic_tac_toe.make,
     "connect_four": connect_four.make,
+    "mnk": mnk.make,
+}
+_SIZES = {  # How many numbers a size has, at least and at most, and how it is written.
+    "connect_four": (2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
+    "mnk": (3, 3, "ROWSxCOLUMNSxLENGTH"),
 }
 
 
@@ -26,13 +33,27 @@ def _installed() -> EntryPoints:
     return importlib.metadata.entry_points(group="azjax.games")
 
 
+def has_sizes(name: str) -> bool:
+    """Whether `NAME:SIZE` is a game of that name."""
+    return name in _SIZES
+
+
 @functools.cache
 def make(name: str) -> Game:
     """Returns the game of that name, every time the same object.
 
     Raises:
-      ValueError: if there is none.
+      ValueError: if there is none, or not of that size.
     """
-    if name not in available():
+    base, colon, size = name.partition(":")
+    if base not in available() or (colon and not has_sizes(base)):
         raise ValueError(f"unknown game {name!r}: use one of {', '.join(available())}")
-    return (_REGISTRY.get(name) or _installed()[name].load())()
+    make_one = _REGISTRY.get(base) or _installed()[base].load()
+    return make_one(*_read_size(base, size)) if colon else make_one()
+
+
+def _read_size(name: str, size: str) -> list[int]:
+    least, most, written = _SIZES[name]
+    if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
+        raise ValueError(f"{name}:{size} has no size that can be read: write {name}:{written}")
+    return [int(number) for number in size.split("x")]

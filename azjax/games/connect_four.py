@@ -1,8 +1,8 @@
-"""Connect Four: four in a row on 6 rows of 7; action `i` drops a stone in column `i`."""
+"""Connect Four of any size; action `i` drops a stone in column `i`."""
 
 import functools
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,112 +10,128 @@ import numpy as np
 
 from azjax import drawing
 from azjax.game import ENCODINGS, Game, Positions, Symmetries, observation_planes
+from azjax.games.in_a_row import (
+    Stones,
+    begin,
+    check_size,
+    find_lines,
+    is_enumerable,
+    make_state_type,
+    set_stone,
+)
 
-_ROWS, _COLUMNS = 6, 7
+_SIZE = 6, 7, 4
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
-def _lines() -> np.ndarray:
-    """Returns the cells of the 69 possible lines of four, `[69, 4]`."""
-    steps = np.arange(4)[:, None]
-    lines = []
-    for direction in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        for start in np.ndindex(_ROWS, _COLUMNS):
-            row, column = (np.asarray(start) + steps * direction).T
-            if row[-1] < _ROWS and 0 <= column[-1] < _COLUMNS:
-                lines.append(row * _COLUMNS + column)
-    return np.array(lines)
+@functools.cache
+def state_type(rows: int, columns: int, in_a_row: int) -> type[Stones]:
+    """Returns the type of a game's positions, every time the same."""
+    lines = find_lines(rows, columns, in_a_row)
 
-
-LINES = _lines()
-
-
-class State(NamedTuple):
-    """A position.
-
-    Attributes:
-      board: `int8 [42]`, row-major, row 0 on top: 1 and -1 for players 0 and 1, 0 = empty.
-      player: `int8 []`, who is to move.
-      over: `bool []`, whether somebody has won or the board is full.
-    """
-
-    board: jax.Array
-    player: jax.Array
-    over: jax.Array
-
-    def draw(self, values=None, labels=None, last=None, size=168) -> drawing.Drawing:
-        """Draws the board; what belongs to a column stands where its next stone would fall.
-
-        Args:
-          values: `[7]`, in [0, 1], one an action: a heat map.
-          labels: `[7]`, text.
-          last: the last action; its stone is marked.
-          size: width in pixels.
-        """
-        cells = np.asarray(self.board)
-        stones = (cells.reshape(_ROWS, _COLUMNS) != 0).sum(axis=0)
-        landing = (_ROWS - 1 - stones) * _COLUMNS + np.arange(_COLUMNS)
-        room = stones < _ROWS
-        look = {"size": size, "last": None if last is None else int(landing[last]) + _COLUMNS}
+    def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
+        """Draws the board; what belongs to a column stands where its next stone would fall."""
+        cells = np.asarray(state.board)
+        stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
+        landing = (rows - 1 - stones) * columns + np.arange(columns)
+        room = stones < rows
+        look = {"size": size, "last": None if last is None else int(landing[last]) + columns}
         if values is not None:
             look["values"] = np.zeros(cells.shape)
             look["values"][landing[room]] = np.asarray(values)[room]
         if labels is not None:
             look["labels"] = np.full(cells.shape, "", dtype=object)
             look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (_ROWS, _COLUMNS), LINES, **look)
+        return drawing.board(cells, (rows, columns), lines, **look)
 
-    def _repr_html_(self) -> str | None:
-        return drawing.draw_states(State.draw, self, np.ndim(self.player))
+    return make_state_type(draw)
 
 
-def init() -> State:
-    """Returns the empty board, player 0 to move."""
-    return State(
-        jnp.zeros(_ROWS * _COLUMNS, jnp.int8), jnp.zeros((), jnp.int8), jnp.zeros((), bool)
+def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
+    """Returns the record of a game, every time the same.
+
+    Args:
+      rows: of the board.
+      columns: of the board.
+      in_a_row: stones of one player in a line that win.
+
+    Raises:
+      ValueError: if there is no such board, or no such line on it.
+    """
+    check_size("connect_four", rows, columns, in_a_row)
+    return _make(rows, columns, in_a_row)
+
+
+@functools.cache
+def _make(rows: int, columns: int, in_a_row: int) -> Game:
+    size, lines = (rows, columns, in_a_row), find_lines(rows, columns, in_a_row)
+    position = state_type(*size)
+
+    def legal_actions(state: Stones) -> jax.Array:
+        return (state.board[:columns] == 0) & ~state.over
+
+    def step(state: Stones, action: jax.Array) -> tuple[Stones, jax.Array]:
+        height = jnp.sum(state.board.reshape(rows, columns)[:, action] != 0)
+        cell = (rows - 1 - height) * columns + action
+        is_legal = legal_actions(state)[action] & (action >= 0) & (action < columns)
+        return set_stone(state, cell, is_legal, lines)
+
+    def observe(state: Stones, encoding: str) -> jax.Array:
+        return observation_planes(state.board, state.player, (rows, columns), encoding)
+
+    def render(state: Stones) -> str:
+        return _render(np.asarray(state.board).reshape(rows, columns))
+
+    return Game(
+        name=_name(*size),
+        num_actions=columns,
+        board_shape=(rows, columns),
+        max_plies=rows * columns,
+        enumerable=is_enumerable(_fillings(rows, columns)),
+        encodings=ENCODINGS,
+        init=lambda: begin(position, rows * columns),
+        step=step,
+        legal_actions=legal_actions,
+        is_over=lambda state: state.over,
+        player=lambda state: state.player,
+        observe=observe,
+        render=render,
+        symmetries=_symmetries(rows, columns),
+        draw=position.draw,
+        positions=positions if size == _SIZE else None,
     )
 
 
-def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-    """Drops a stone. Returns the new state and the mover's reward (+1 win, otherwise 0).
-
-    On a finished game, or on a full column, returns the same state and 0.
-    """
-    mark = 1 - 2 * state.player
-    height = jnp.sum(state.board.reshape(_ROWS, _COLUMNS)[:, action] != 0)
-    cell = (_ROWS - 1 - height) * _COLUMNS + action
-    board = state.board.at[cell].set(mark)
-    won = jnp.any(jnp.all(board[LINES] == mark, axis=1))
-    moved = State(board, 1 - state.player, won | jnp.all(board != 0))
-    valid = legal_actions(state)[action] & (action >= 0) & (action < _COLUMNS)
-    next_state = jax.tree.map(lambda new, old: jnp.where(valid, new, old), moved, state)
-    return next_state, jnp.where(valid & won, 1.0, 0.0)
+def _name(rows: int, columns: int, in_a_row: int) -> str:
+    if (rows, columns, in_a_row) == _SIZE:
+        return "connect_four"
+    return f"connect_four:{rows}x{columns}" + (f"x{in_a_row}" if in_a_row != _SIZE[2] else "")
 
 
-def legal_actions(state: State) -> jax.Array:
-    """Returns `bool [7]`: the columns with room, or none once the game is over."""
-    return (state.board[:_COLUMNS] == 0) & ~state.over
+def _fillings(rows: int, columns: int) -> list[int]:
+    """For each number of stones, the ways to pile them up: powers of `1 + x + ... + x^rows`."""
+    ways = [1]
+    for _ in range(columns):
+        ways = np.convolve(np.array(ways, object), np.ones(rows + 1, int)).tolist()
+    return ways
 
 
-def observe(state: State, encoding: str) -> jax.Array:
-    """Returns the planes `bool [6, 7, C]`; see `game.observation_planes`."""
-    return observation_planes(state.board, state.player, (_ROWS, _COLUMNS), encoding)
-
-
-def render(state: State) -> str:
+def _render(board: np.ndarray) -> str:
     """Draws the board with the columns' numbers below."""
-    marks = np.asarray(state.board).reshape(_ROWS, _COLUMNS)
-    rows = [" ".join({1: "X", -1: "O", 0: "."}[int(m)] for m in row) for row in marks]
-    return "\n".join([*rows, " ".join(str(i) for i in range(_COLUMNS))])
+    width = len(str(board.shape[1] - 1))
+    marks = [[{1: "X", -1: "O", 0: "."}[mark] for mark in row] for row in board.tolist()]
+    rows = [*marks, range(board.shape[1])]
+    return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in rows)
 
 
-def symmetries() -> Symmetries:
+def _symmetries(rows: int, columns: int) -> Symmetries:
     """Returns the identity and the left-right reflection."""
-    columns = np.arange(_COLUMNS, dtype=np.int32)
-    cells = np.arange(_ROWS * _COLUMNS, dtype=np.int32).reshape(_ROWS, _COLUMNS)
+    across = np.arange(columns, dtype=np.int32)
+    cells = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    count = min(columns, 2)  # A single column is its own reflection.
     return Symmetries(
-        cells=np.stack([cells.ravel(), cells[:, ::-1].ravel()]),
-        actions=np.stack([columns, columns[::-1]]),
+        cells=np.stack([cells.ravel(), cells[:, ::-1].ravel()])[:count],
+        actions=np.stack([across, across[::-1]])[:count],
     )
 
 
@@ -134,26 +150,4 @@ def positions() -> Positions:
         classes = tuple(file["classes"].tolist())
     players = (np.count_nonzero(boards, axis=1) % 2).astype(np.int8)
     states: Any = boards, players, np.zeros(len(boards), bool)
-    return Positions(State(*states), outcomes, classes, class_of, apart=("decisive",))
-
-
-def make() -> Game:
-    """Returns the game's record."""
-    return Game(
-        name="connect_four",
-        num_actions=_COLUMNS,
-        board_shape=(_ROWS, _COLUMNS),
-        max_plies=_ROWS * _COLUMNS,
-        enumerable=False,
-        encodings=ENCODINGS,
-        init=init,
-        step=step,
-        legal_actions=legal_actions,
-        is_over=lambda state: state.over,
-        player=lambda state: state.player,
-        observe=observe,
-        render=render,
-        symmetries=symmetries(),
-        draw=State.draw,
-        positions=positions,
-    )
+    return Positions(state_type(*_SIZE)(*states), outcomes, classes, class_of, apart=("decisive",))

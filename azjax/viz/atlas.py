@@ -296,7 +296,7 @@ def _looks(game: Game, solution: Solution, rows: np.ndarray) -> dict[str, Any]:
         return {
             "boards": tic_tac_toe.board_text(states),
             "shape": list(game.board_shape),
-            "symmetries": tic_tac_toe.symmetries().cells.tolist(),
+            "symmetries": game.symmetries.cells.tolist(),
         }
     each = (jax.tree.map(lambda leaf: leaf[i], states) for i in range(len(rows)))
     return {"texts": [game.render(state) for state in each]}

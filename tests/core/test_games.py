@@ -3,6 +3,7 @@
 import functools
 import importlib
 import itertools
+import re
 from typing import NamedTuple
 
 import jax
@@ -26,8 +27,8 @@ from azjax.game import (
     where,
 )
 from azjax.games import connect_four
+from azjax.games.in_a_row import find_lines
 from azjax.games.tic_tac_toe import from_board
-from azjax.games.tic_tac_toe import symmetries as tic_tac_toe_symmetries
 from azjax.search import UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig, start_games, unroll
 from azjax.targets import TargetConfig, augment, make_samples
@@ -37,6 +38,7 @@ from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 
 GAMES = {name: games.make(name) for name in games.available()}
+GAMES |= {name: games.make(name) for name in ("connect_four:3x5", "mnk:4x2x3", "mnk:1x4x2")}
 GAMES |= {"misere_pile": misere_pile.make(), "nim": NIM}
 TWINS = ["tic_tac_toe", "connect_four", "misere_pile"]  # In `tests/reference`.
 COUNT = 32  # Random games played of each game, from the start to the end.
@@ -143,16 +145,19 @@ def test_every_game_keeps_the_laws(name):
 
 
 def test_every_registered_game_has_a_twin():
-    assert {*games.available()} < {*TWINS}
+    assert {*games.available()} - {"mnk"} < {*TWINS}  # It is tic-tac-toe of other sizes.
 
 
 def test_symmetries_are_as_many_as_expected():
     counts = {name: game.num_symmetries for name, game in GAMES.items()}
-    assert counts == {"tic_tac_toe": 8, "connect_four": 2, "misere_pile": 1, "nim": 1}
+    assert counts == {
+        **{"tic_tac_toe": 8, "mnk": 8, "mnk:4x2x3": 4, "mnk:1x4x2": 2},
+        **{"connect_four": 2, "connect_four:3x5": 2, "misere_pile": 1, "nim": 1},
+    }
 
 
 SQUARE = GAMES["tic_tac_toe"]
-CELLS = tic_tac_toe_symmetries().cells
+CELLS = SQUARE.symmetries.cells
 SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Two cells, and nothing else.
 
 
@@ -283,6 +288,8 @@ def test_every_broken_law_is_found(game, change, law):
 def test_records_can_be_hashed():
     assert games.make("tic_tac_toe") is games.make("tic_tac_toe")
     assert len({games.make(name) for name in games.available() * 2}) == len(games.available())
+    assert connect_four.make(6, 7) == games.make("connect_four:6x7x4") == games.make("connect_four")
+    assert connect_four.make(rows=4, columns=5) == games.make("connect_four:4x5")
     assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
 
 
@@ -366,6 +373,51 @@ def test_unknown_names_are_refused(tic_tac_toe):
         tic_tac_toe.observe(tic_tac_toe.init(), "none")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("connect_four:4", "connect_four:4 has no size that can be read: write connect_four:ROWSx"),
+        ("mnk:3x3", "mnk:3x3 has no size that can be read: write mnk:ROWSxCOLUMNSxLENGTH"),
+        ("mnk:axbxc", "mnk:axbxc has no size that can be read"),
+        ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and columns"),
+        ("mnk:4x5x6", "no 6 in a row fit on 4 by 5 in mnk: use 1 to 5"),
+        ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
+    ],
+)
+def test_sizes_that_do_not_exist_are_refused(name, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        games.make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "enumerable"),
+    [
+        *[("connect_four:4x4", True), ("connect_four:5x4", True), ("connect_four:4x5", True)],
+        *[("connect_four:5x5", False), ("connect_four", False)],
+        *[("mnk:4x4x4", True), ("mnk:4x5x4", False), ("mnk", True)],
+    ],
+)
+def test_what_fits_in_memory_can_be_enumerated(name, enumerable):
+    assert games.make(name).enumerable == enumerable
+
+
+def test_games_of_any_size_see_every_line():
+    for rows, columns, length in itertools.product(range(1, 5), range(1, 6), range(1, 6)):
+        grid = np.arange(rows * columns).reshape(rows, columns)
+        windows = {
+            frozenset(line.tolist())
+            for board in (grid, grid[:, ::-1])
+            for r, c in np.ndindex(rows, columns)
+            for line in (board[r, c : c + length], board[r : r + length, c],
+                         board[r:, c:].diagonal()[:length])
+            if len(line) == length
+        }  # fmt: skip
+        if length <= max(rows, columns):
+            lines = find_lines(rows, columns, length)
+            assert {frozenset(line) for line in lines.tolist()} == windows
+            assert len(lines) == len(windows)
+
+
 TIC_TAC_TOE_DRAWING = """\
  X | 1 | 2
 ---+---+---
@@ -382,14 +434,26 @@ X . . . . . .
 X . . . . . O
 0 1 2 3 4 5 6"""
 
+MNK_DRAWING = """\
+  X |  1 |  2 |  3 |  4 |  5
+----+----+----+----+----+----
+  6 |  7 |  8 |  9 | 10 |  O"""
+
+WIDE_DRAWING = """\
+ X  .  .  .  .  .  .  .  .  .  .
+ X  .  .  .  .  .  .  .  .  .  O
+ 0  1  2  3  4  5  6  7  8  9 10"""
+
 
 @pytest.mark.parametrize(
     ("name", "actions", "drawing"),
     [
         ("tic_tac_toe", (0, 4, 8), TIC_TAC_TOE_DRAWING),
         ("connect_four", (0, 6, 0), CONNECT_FOUR_DRAWING),
+        ("mnk:2x6x3", (0, 11), MNK_DRAWING),
+        ("connect_four:2x11", (0, 10, 0), WIDE_DRAWING),
     ],
-    ids=games.available(),
+    ids=lambda value: value if isinstance(value, str) and "\n" not in value else "",
 )
 def test_render(name, actions, drawing):
     game = games.make(name)
@@ -415,8 +479,9 @@ def test_connect_four_sees_every_line():
             boards.append(board.ravel())
             columns.append(column)
     assert len(boards) == 69
-    states = connect_four.State(np.stack(boards), np.zeros(69, np.int8), np.zeros(69, bool))
-    after, rewards = jax.jit(jax.vmap(connect_four.step))(states, np.array(columns))
+    game = connect_four.make()
+    states = type(game.init())(np.stack(boards), np.zeros(69, np.int8), np.zeros(69, bool))
+    after, rewards = jax.jit(jax.vmap(game.step))(states, np.array(columns))
     assert after.over.all() and (rewards == 1).all()
 
 

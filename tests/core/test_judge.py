@@ -113,7 +113,7 @@ def test_alpha_beta_finds_the_labels_of_endgames(mirrored, positions, endgames):
     states = jax.tree.map(lambda leaf: leaf[endgames], positions.states)
     order = slice(None, None, -1 if mirrored else 1)
     boards = states.board.reshape(-1, 6, 7)[..., order].reshape(-1, 42)
-    step = jax.vmap(jax.vmap(connect_four.step, (None, 0)), (0, None))
+    step = jax.vmap(jax.vmap(GAME.step, (None, 0)), (0, None))
     after, rewards = jax.jit(step)(states._replace(board=boards), jnp.arange(7))
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), after)
     act = jax.jit(functools.partial(alpha_beta_agent(GAME, LEFT).act, None))
