@@ -14,11 +14,14 @@ import numpy as np
 import azjax
 from azjax.footprint import check_trees
 from azjax.oracle import Solution
+from azjax.rows import in_batches
 from azjax.search import PUCT, Algorithm, Gumbel, make_search
 from azjax.train import Parts
 from azjax.verify import Policy, Verdict, verify
 
 Goal = Literal["perfect", "unbeatable", "never"]
+
+_SLICE = 8192  # Positions that a network or a search is asked about at a time.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,13 +175,34 @@ def searches_to_examine(search: Any, num_simulations: int = 32) -> tuple[Algorit
     )
 
 
+def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
+    """Builds `(scores [D, A], values [D]) -> Verdict`, compiled where that is worth the while.
+
+    A solution of many positions is not copied into a program.
+    """
+
+    def judge(scores, values) -> Verdict:
+        return verify(solution, lambda _: (scores, values))
+
+    return jax.jit(judge) if len(solution.decisions) <= _SLICE else judge
+
+
 def make_certifier(
-    parts: Parts, solution: Solution, searches: Sequence[Algorithm] | None = None
+    parts: Parts,
+    solution: Solution,
+    searches: Sequence[Algorithm] | None = None,
+    notify: Callable[[str, int], None] = lambda examined, done: None,
 ) -> Callable[[Any, int, float, int], Certificate]:
     """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
     It examines a network in every decision state: alone, and with each of the searches, those of
-    `searches_to_examine` if None. The first call compiles.
+    `searches_to_examine` if None. The first call compiles. Many states are asked about in slices.
+
+    Args:
+      parts: what was trained.
+      solution: of its game.
+      searches: to be examined with the network.
+      notify: is called now and then with what is examined, and how many states are done.
 
     Returns:
       A function of `params`, the network's in its inference form; `iterations`, made so
@@ -189,26 +213,34 @@ def make_certifier(
       ValueError: if the searches' trees do not fit in memory.
     """
     searches = searches_to_examine(parts.search) if searches is None else tuple(searches)
+    size = min(len(solution.decisions), _SLICE)
+    judge = make_verifier(solution)
     for search in searches:
-        check_trees(search, parts.game, len(solution.decisions))
-
-    @jax.jit
-    def examine(params) -> Verdict:
-        return verify(solution, network_policy(parts, params))
+        check_trees(search, parts.game, size)
 
     @functools.partial(jax.jit, static_argnums=1)
-    def blunders(params, search: Algorithm) -> jax.Array:
-        return verify(solution, search_policy(parts, search, params)).blunders
+    def ask(params, search: Algorithm | None, states) -> tuple[jax.Array, jax.Array]:
+        if search is None:
+            return network_policy(parts, params)(states)
+        return search_policy(parts, search, params)(states)
+
+    def examine(params, search: Algorithm | None) -> Verdict:
+        name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
+        one = functools.partial(ask, params, search)
+        return judge(
+            *in_batches(one, (solution.decision_states,), size, functools.partial(notify, name))
+        )
 
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
-        raw = examine(params)
+        raw = examine(params, None)
         selfplay = parts.selfplay
         return Certificate(
             game=parts.game.name,
             decision_states=int(raw.decision_states),
             blunders=int(raw.blunders),
             searches=tuple(
-                Examined(s.algorithm, s.num_simulations, int(blunders(params, s))) for s in searches
+                Examined(s.algorithm, s.num_simulations, int(examine(params, s).blunders))
+                for s in searches
             ),
             losing_lines_first=int(raw.losing_lines[0]),
             losing_lines_second=int(raw.losing_lines[1]),

@@ -35,6 +35,8 @@ from azjax.drawing import Drawing
 State = Any  # A pytree of arrays, one type per game.
 ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
 ILLEGAL = -2  # In the place of an outcome.
+_ENUMERABLE = 20_000_000  # Positions that fit in memory.
+_SMALL = 20_000  # Positions that a network is asked about in less time than an iteration takes.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ class Game(NamedTuple):
       num_actions: `A`.
       board_shape: `(H, W)` of the observed planes.
       max_plies: the length of the longest game.
-      enumerable: whether all reachable states fit in memory, so that `oracle.solve` works.
+      most_positions: an upper bound of the positions that can be reached, where one is known:
+        of games with few enough, `oracle.solve` finds the truth about each of them.
       encodings: the names that `observe` knows, at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is the mover's.
@@ -107,7 +110,7 @@ class Game(NamedTuple):
     num_actions: int
     board_shape: tuple[int, int]
     max_plies: int
-    enumerable: bool
+    most_positions: int | None
     encodings: tuple[str, ...]
     init: Callable[[], State]
     step: Callable[[State, jax.Array], tuple[State, jax.Array]]
@@ -119,6 +122,16 @@ class Game(NamedTuple):
     symmetries: Symmetries | None = None
     draw: Callable[..., Drawing] | None = None
     positions: Callable[[], Positions] | None = None
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether all positions that can be reached fit in memory, so that it can be solved."""
+        return self.most_positions is not None and self.most_positions <= _ENUMERABLE
+
+    @property
+    def is_small(self) -> bool:
+        """Whether that holds for a page, too, and every iteration of a training."""
+        return self.most_positions is not None and self.most_positions <= _SMALL
 
     @property
     def num_symmetries(self) -> int:

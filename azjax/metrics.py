@@ -188,7 +188,7 @@ class Display:
         self._live.stop()
 
     def _render(self) -> Group:
-        proof = self._records[-1].blunders is not None
+        proof = any(record.blunders is not None for record in self._records)
         titles = ["iteration", "seconds", "games/s", "loss", *_terms(self._records[-1])]
         titles += ["blunders left", "losing lines", "wrong signs"] if proof else []
         table = Table(box=None, padding=(0, 1, 0, 0))
@@ -199,7 +199,8 @@ class Display:
             row += [f"{value:.3f}" for value in (r.losses["loss"], *_terms(r).values())]
             if proof:
                 lines = f"{r.losing_lines_first} + {r.losing_lines_second}"
-                row += [f"{r.blunders:,}", lines, f"{r.value_sign_errors:,}"]
+                found = [f"{r.blunders:,}", lines, f"{r.value_sign_errors:,}"]
+                row += [""] * len(found) if r.blunders is None else found
             table.add_row(*row)
         return Group(table, Text(self._footer(), style="dim"))
 

@@ -14,7 +14,7 @@ from azjax import hashing
 from azjax.game import Game, State, play
 from azjax.rows import as_keys, group_equal, in_batches, pack
 
-_HASHES = 16  # Tried until one tells all positions apart.
+_HASHES = 16  # Pairs that are tried until one tells all positions apart.
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
 
 
@@ -66,7 +66,7 @@ def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
     Raises:
-      ValueError: if the game is not `enumerable`.
+      ValueError: if the game has too many positions, or nobody knows how many.
     """
     if not game.enumerable:
         raise ValueError(
@@ -154,26 +154,41 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
     Positions that are not in the solution get the number of some other one.
 
     Raises:
-      ValueError: if two positions cannot be told apart by their hash, or states hold other than
+      ValueError: if two positions cannot be told apart by their hashes, or states hold other than
         whole numbers.
     """
     flat = np.asarray(hashing.contents(solution.states, axes=1))
-    flat, first = np.unique(flat, axis=0, return_index=True)  # One may stand at two plies.
+    different, _ = distinct(solution.states)  # One may stand at two plies.
+    flat = flat[different]
     for seed in range(_HASHES):
-        weights = np.random.default_rng(seed).integers(1, 2**31, flat.shape[1], dtype=np.uint32)
-        hashes = hashing.weigh(flat, weights)
-        if len(np.unique(hashes)) == len(hashes):
+        size = 2, flat.shape[1]
+        weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
+        low, high = (hashing.weigh(flat, some) for some in weights)
+        order = np.lexsort((high, low))
+        low, high = low[order], high[order]
+        same = low[1:] == low[:-1]
+        if not (same & (high[1:] == high[:-1])).any():
             break
     else:
         raise ValueError(
-            f"the {len(flat)} positions of {game.name} are too many to be told apart by a hash of "
-            "32 bits: leave its `enumerable` unset"
+            f"the {len(flat)} positions of {game.name} are too many to be told apart by hashes of "
+            "64 bits: leave out its `most_positions`"
         )
-    order, hashes = first[np.argsort(hashes)].astype(np.int32), np.sort(hashes)
+    rows = different[order].astype(np.int32)
+    most = 1  # Positions that share the lower half.
+    while same.any():
+        most, same = most + 1, same[1:] & same[:-1]
 
     def index(states):
-        hashed = hashing.weigh(hashing.contents(states, axes=1), weights)
-        return jnp.asarray(order)[jnp.searchsorted(hashes, hashed)]
+        contents = hashing.contents(states, axes=1)
+        first, second = (hashing.weigh(contents, some) for some in weights)
+        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most)
+        found = jnp.minimum(found, len(rows) - 1)
+        matches = (jnp.asarray(low)[found] == first[:, None]) & (
+            jnp.asarray(high)[found] == second[:, None]
+        )
+        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
+        return jnp.asarray(rows)[place]
 
     return index
 

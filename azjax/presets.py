@@ -92,7 +92,8 @@ def get(name: str) -> Config:
 
 def name_for(game: str) -> str:
     """Returns the name of the preset that a game is trained with, unless another is chosen."""
-    return game if game in PRESETS else "default"
+    base, _, _ = game.partition(":")  # Of any size.
+    return base if base in PRESETS else "default"
 
 
 def smoke(config: Config) -> Config:

@@ -14,6 +14,8 @@ import numpy as np
 from azjax.game import State
 from azjax.oracle import Solution
 
+_MOST_LINES = 10_000_000  # That are counted; times as many actions they fit in 32 bits.
+
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 
 
@@ -43,6 +45,9 @@ class Verdict(NamedTuple):
 
 def verify(solution: Solution, policy: Policy) -> Verdict:
     """Examines a policy in every decision state; pure array code, to be jitted.
+
+    Of games with more than thousands of positions, the policy is better asked before, in slices,
+    and its answers examined without `jax.jit`, which would copy the solution into the program.
 
     Args:
       solution: from `oracle.solve`.
@@ -91,7 +96,8 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     """Counts the games lost by a deterministic player, over every reply of the opponent.
 
     Returns:
-      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`.
+      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Ten million
+      stand for as many or more.
     """
     num_actions = solution.legal.shape[1]
     chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
@@ -105,5 +111,6 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     for start, end in reversed(list(itertools.pairwise(bounds))):
         rows = slice(start, end)
         below = lost_here[rows] + lines[solution.children[rows]] * solution.legal[rows, :, None]
-        lines = lines.at[rows].set(jnp.sum(followed[rows] * below, axis=1))
+        total = jnp.sum(followed[rows] * below, axis=1)
+        lines = lines.at[rows].set(jnp.minimum(total, _MOST_LINES))
     return lines[0]

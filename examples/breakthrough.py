@@ -58,7 +58,7 @@ def make() -> Game:
         num_actions=len(FROM),
         board_shape=(N, N),
         max_plies=2 * N * (2 + 3 + 2),
-        enumerable=False,
+        most_positions=None,
         encodings=("relative",),
         init=lambda: State(jnp.asarray(START), jnp.int8(0), jnp.bool_(False)),
         step=step,

@@ -44,7 +44,7 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = own.open_run(options.typed)
-    seen = _portraits(run_dir, player) if player.game.enumerable else None
+    seen = _portraits(run_dir, player) if player.game.is_small else None
     sections = [
         about.about(run_dir, player, seen and film.film(*seen)),
         *(
@@ -80,7 +80,7 @@ def _live(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.
         page.Section(
             "Two searches, side by side",
             "Of the same position, each with its own settings; a frame marks the move played"
-            + (", dots those that are optimal in truth." if player.game.enumerable else "."),
+            + (", dots those that are optimal in truth." if player.game.is_small else "."),
             kind="compare",
             data=data,
         ),
@@ -136,7 +136,7 @@ def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
 
 def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
     """All games against the network, where all positions are known."""
-    if not player.game.enumerable:
+    if not player.game.is_small:
         return []
     intro = "Choose every reply yourself: all games that can follow are counted."
     return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
@@ -149,13 +149,13 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
     except ValueError as error:
         console.note(f"without the network, and games against it: {error}")
         return []
-    if player.game.enumerable:
+    if player.game.is_small:
         known, most = networks.answered(run_dir), _MOST_NETWORKS
     else:
         known, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
 
     def pack(iteration: int) -> dict[str, Any]:
-        if not player.game.enumerable:
+        if not player.game.is_small:
             return pack_player(own.load_player(run_dir, typed, iteration), newest["width"])
         answers = networks.load_answers(run_dir, iteration, solve(player.game))
         return networks.pack_answers(iteration, answers)
@@ -173,7 +173,7 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
 def _pack_newest(player: Player) -> dict[str, Any]:
     """Packs a network; large ones with rounded weights."""
     packed = pack_player(player)
-    if player.game.enumerable or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
+    if player.game.is_small or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
         return packed
     console.note(
         f"the network's weights are rounded to {_ROUNDED} bytes, so that the page stays small: "

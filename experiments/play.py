@@ -56,7 +56,7 @@ def set_table(options: Options) -> Table:
     def seat(spec: str) -> Machine:
         return Machine(game, make_agent(spec, game, typed), next(keys))
 
-    untrained = "perfect" if game.enumerable else "uct:100"
+    untrained = "perfect" if game.is_small else "uct:100"
     seats = choose_seats(options, "alphazero" if typed.run_dir else untrained)
     x, o = (None if spec == HUMAN else seat(spec) for spec in seats)
     return Table(game, (x, o), o or x or seat(untrained))

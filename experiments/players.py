@@ -117,7 +117,7 @@ def expand(spec: str, typed: own.Typed = own.NOTHING) -> list[str]:
 
 
 def _untrained_agent(spec: Spec, game: Game) -> Agent:
-    if not game.enumerable and spec.number is None and spec.name in ("minimax", "alphabeta"):
+    if not game.is_small and spec.number is None and spec.name in ("minimax", "alphabeta"):
         raise ValueError(
             f"{spec.name} cannot look to the end of {game.name}: give the moves to look ahead, "
             f"such as {spec.name}:4"
@@ -132,7 +132,7 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
         case "alphabeta":
             return alpha_beta_agent(game, spec.number)
         case "learner":
-            room = PersistentConfig.capacity * (1 if game.enumerable else 16)
+            room = PersistentConfig.capacity * (1 if game.is_small else 16)
             config = PersistentConfig(capacity=room)
             return persistent_agent(game, dataclasses.replace(config, num_simulations=spec.number))
         case _:

@@ -1,5 +1,7 @@
 """What training can know of a game that can be enumerated: verdicts, portraits, certificates."""
 
+import functools
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,9 +11,12 @@ from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import oracle, train
+from azjax.judge import in_slices
 from azjax.verify import Verdict, verify
 from azjax.viz import atlas, networks
 from experiments import console, launch
+
+_SHARE = 0.1  # Of the evaluations of self-play, for verdicts on games that are not small.
 
 
 class Proof(NamedTuple):
@@ -20,13 +25,15 @@ class Proof(NamedTuple):
     Attributes:
       solution: of the game.
       judge: `variables -> (Verdict, Seen)` of the raw network, compiled for one device;
-        see `train.one_copy`.
+        see `train.one_copy`. Nothing is kept of a game that is not small: None.
       certify: from `certificate.make_certifier`.
+      every: iterations between two verdicts.
     """
 
     solution: oracle.Solution
-    judge: Callable[[Any], tuple[Verdict, "Seen"]]
+    judge: Callable[[Any], tuple[Verdict, "Seen | None"]]
     certify: Callable[[Any, int, float, int], certificates.Certificate]
+    every: int = 1
 
 
 class Seen(NamedTuple):
@@ -51,6 +58,10 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
       mesh: the run's devices; the network is verified on the first of this process's.
     """
     solution = oracle.solve(parts.game)
+    if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
+        certify = certificates.make_certifier(parts, solution, searches=())
+        return Proof(solution, _judge_in_slices(parts, solution), certify, _every(parts, solution))
+    certify = certificates.make_certifier(parts, solution)
     places = atlas.make_atlas(parts.game, solution)
 
     def judge(variables) -> tuple[Verdict, Seen]:
@@ -64,11 +75,39 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
         train.abstract_state(parts, mesh).learner.ema_params,
     )
-    return Proof(
-        solution=solution,
-        judge=train.compiled(jax.jit(judge), average),
-        certify=certificates.make_certifier(parts, solution),
-    )
+    return Proof(solution, train.compiled(jax.jit(judge), average), certify)
+
+
+def _judge_in_slices(parts: train.Parts, solution: oracle.Solution) -> Callable[[Any], Any]:
+    verify = certificates.make_verifier(solution)
+
+    @jax.jit
+    def answer(variables, states):
+        return certificates.network_policy(parts, parts.network.fold(variables))(states)
+
+    def judge(variables) -> tuple[Verdict, None]:
+        ask = in_slices(functools.partial(answer, variables))
+        return verify(*ask(solution.decision_states)), None
+
+    return judge
+
+
+def _every(parts: train.Parts, solution: oracle.Solution) -> int:
+    """Iterations between two verdicts, so that these take a fixed share of the evaluations."""
+    selfplay = parts.selfplay
+    evaluations = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
+    return math.ceil(len(solution.decisions) / (_SHARE * evaluations))
+
+
+def examine(
+    proof: Proof | None, state: train.TrainState, resumed: bool = False
+) -> tuple[Verdict | None, Seen | None]:
+    """Examines the averaged network, where it is time to: `(Verdict, Seen)`, or two times None."""
+    if proof is None:
+        return None, None
+    if proof.every > 1 and not resumed and (not state.iteration or state.iteration % proof.every):
+        return None, None
+    return proof.judge(train.one_copy(state.learner.ema_params))
 
 
 def save_seen(

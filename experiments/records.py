@@ -53,10 +53,17 @@ def make_record(
     )
 
 
-def score(record: metrics.Record) -> float:
-    """Ranks checkpoints; higher is better: fewest blunders, then lowest loss."""
+def score(record: metrics.Record, always_examined: bool = True) -> float:
+    """Ranks checkpoints; higher is better: fewest blunders, where known, then lowest loss.
+
+    Args:
+      record: of the iteration.
+      always_examined: whether blunders are counted in every iteration, if they are at all.
+    """
     loss = record.losses["loss"]
-    return -loss if record.blunders is None else -record.blunders - loss / 1e3
+    if record.blunders is None or not always_examined:
+        return -loss
+    return -record.blunders - loss / 1e3
 
 
 def _in_order(losses: train.Losses) -> list[str]:

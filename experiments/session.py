@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import checkpoint, files, footprint, lock, metrics, processes, runs, train
-from azjax.config import Config
+from azjax.config import Config, is_own
 from azjax.game import Game
 from experiments import console, interrupts, launch, own
 from experiments.judging import Judge, make_judge
@@ -127,8 +127,10 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 
 def _new_run_dir(options: Options) -> pathlib.Path:
     """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are one."""
-    place = options.config.game.partition(":")[0].removesuffix(".py")
-    game = re.split(r"[/.\\]", place)[-1]  # Of one's own, the name of its file or module.
+    place, _, detail = options.config.game.partition(":")
+    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Of one's own: its file or module.
+    if not is_own(options.config.game) and detail:
+        game = f"{game}-{detail}"
     name, number = "-".join(dict.fromkeys([game, options.plan.preset])), 1
     while (path := pathlib.Path(f"runs/{name}-{number}")).exists():
         number += 1

@@ -16,7 +16,7 @@ from azjax import checkpoint, processes, train
 from experiments import console, judging, launch
 from experiments.conclude import certify_goal, conclude
 from experiments.options import Options, parse
-from experiments.proof import save_seen
+from experiments.proof import examine, save_seen
 from experiments.records import make_record, open_sinks, score
 from experiments.session import Session, prepare
 
@@ -30,7 +30,7 @@ def run(session: Session) -> int:
     """
     plan, state = session.plan, session.state
     start = int(state.iteration)
-    verdict, seen = _judge(session, state)
+    verdict, seen = examine(session.proof, state, resumed=start > 0)
     save_seen(session.run_dir, start, session.proof, seen)
     certificate = certify_goal(session, state, verdict) if start else None
     with (
@@ -46,7 +46,8 @@ def run(session: Session) -> int:
             certificate = None if unproved else certificate
             is_last = certificate is not None or record.iteration >= plan.max_iterations
             if is_last or interrupted or record.iteration % plan.checkpoint_every == 0:
-                checkpoint.save(session.run_dir, state, score(record), plan.keep_checkpoints)
+                rank = score(record, session.proof is None or session.proof.every == 1)
+                checkpoint.save(session.run_dir, state, rank, plan.keep_checkpoints)
             if interrupted:
                 raise KeyboardInterrupt
     return conclude(session, state, certificate, trained=int(state.iteration) > start)
@@ -56,7 +57,7 @@ def _advance(session: Session, state: train.TrainState):
     """Makes one iteration; returns the new state, its verdict and the record of both."""
     before = time.time()
     state, measured = session.iterate(state)
-    verdict, seen = _judge(session, state)
+    verdict, seen = examine(session.proof, state)
     errors = judging.find_errors(session.judge, state, session.plan.max_iterations)
     record = make_record(int(state.iteration), measured, verdict, errors, before, session.started)
     if name := record.non_finite():
@@ -67,12 +68,6 @@ def _advance(session: Session, state: train.TrainState):
         )
     save_seen(session.run_dir, record.iteration, session.proof, seen)
     return state, verdict, record
-
-
-def _judge(session: Session, state: train.TrainState):
-    """Returns the verdict on the raw network and what is kept of it, or two times None."""
-    ema_params = train.one_copy(state.learner.ema_params)
-    return session.proof.judge(ema_params) if session.proof else (None, None)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -20,9 +20,10 @@ import numpy as np
 from azjax import certificate as certificates
 from azjax import lines, oracle, runs
 from azjax.game import ILLEGAL, Game, Positions, State
+from azjax.judge import in_slices
 from azjax.player import Player
 from azjax.settings import MOST_SIMULATIONS, check_range
-from azjax.verify import choose, verify
+from azjax.verify import choose
 from experiments import console, judging, launch, own
 from experiments import lines as following
 
@@ -92,16 +93,23 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
         for number in options.simulations or _PROVED
         for search in certificates.searches_to_examine(player.parts.search, number)
     ]
-    certify = certificates.make_certifier(player.parts, solution, searches)
     seed = runs.read_config(run_dir).seed
-    certificate = certify(player.params, player.iteration, _STARTED, seed)
+    with console.progress() as bar:
+        tasks = {}
+
+        def notify(examined: str, done: int) -> None:
+            if examined not in tasks:
+                tasks[examined] = bar.add_task(examined, total=len(solution.decisions))
+            bar.update(tasks[examined], completed=done)
+
+        certify = certificates.make_certifier(player.parts, solution, searches, notify)
+        certificate = certify(player.params, player.iteration, _STARTED, seed)
     if options.json:
         print(json.dumps(certificate.as_json(), indent=2))
     else:
         console.show_certificate(certificate)
-        answers = player.evaluate(solution.decision_states)
-        judge = jax.jit(lambda *answers: verify(solution, lambda _: answers))
-        actions = np.asarray(judge(*answers).actions)
+        scores, _ = in_slices(player.evaluate)(solution.decision_states)
+        actions = np.asarray(choose(scores, solution.legal[solution.decisions]))
         outcomes = solution.action_values[solution.decisions]
         _show_blunders(player.game, solution.decision_states, outcomes, actions, options.limit)
     holds = certificate.unbeatable if options.until == "unbeatable" else certificate.perfect

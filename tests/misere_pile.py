@@ -45,7 +45,7 @@ def make() -> Game:
         num_actions=2,
         board_shape=(1, 5),
         max_plies=5,
-        enumerable=True,
+        most_positions=100,
         encodings=ENCODINGS,
         init=init,
         step=step,

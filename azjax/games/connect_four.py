@@ -13,9 +13,9 @@ from azjax.game import ENCODINGS, Game, Positions, Symmetries, observation_plane
 from azjax.games.in_a_row import (
     Stones,
     begin,
+    bound_positions,
     check_size,
     find_lines,
-    is_enumerable,
     make_state_type,
     set_stone,
 )
@@ -87,7 +87,7 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
         num_actions=columns,
         board_shape=(rows, columns),
         max_plies=rows * columns,
-        enumerable=is_enumerable(_fillings(rows, columns)),
+        most_positions=bound_positions(_fillings(rows, columns)),
         encodings=ENCODINGS,
         init=lambda: begin(position, rows * columns),
         step=step,

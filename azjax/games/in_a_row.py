@@ -12,7 +12,6 @@ import numpy as np
 from azjax import drawing
 
 _WIDEST = 32  # Rows or columns.
-_MOST_POSITIONS = 12_000_000  # Of a game that is enumerated.
 
 
 class Stones(NamedTuple):
@@ -81,15 +80,14 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
     return np.array(lines if length > 1 else lines[: rows * columns])
 
 
-def is_enumerable(fillings: Sequence[int]) -> bool:
-    """Whether the positions of a game fit in memory.
+def bound_positions(fillings: Sequence[int]) -> int:
+    """Returns an upper bound of the positions of a game.
 
     Args:
       fillings: for each number of stones, the sets of cells that they may stand on. A half of
         the stones, rounded down, are O's.
     """
-    positions = sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
-    return positions <= _MOST_POSITIONS
+    return sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:

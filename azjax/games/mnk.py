@@ -11,9 +11,9 @@ from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
 from azjax.games.in_a_row import (
     Stones,
     begin,
+    bound_positions,
     check_size,
     find_lines,
-    is_enumerable,
     make_state_type,
     set_stone,
 )
@@ -69,7 +69,7 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
         num_actions=cells,
         board_shape=(rows, columns),
         max_plies=cells,
-        enumerable=is_enumerable([math.comb(cells, n) for n in range(cells + 1)]),
+        most_positions=bound_positions([math.comb(cells, n) for n in range(cells + 1)]),
         encodings=ENCODINGS,
         init=lambda: begin(position, cells),
         step=step,

@@ -44,7 +44,7 @@ def live_data(
         finished, or a setting is out of range.
     """
     check_game(game)
-    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.enumerable else 3]
+    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
     evaluator = evaluator or evaluators[0]
     if evaluator not in evaluators:
         hint = "" if packed else "; a network needs a trained run"
@@ -54,7 +54,7 @@ def live_data(
     settings = _settings(search) | {"evaluator": evaluator, "seed": seed}
     data = {"game": game.name, "settings": settings, "networks": list(packed)}
     data["board"] = _cells(game, board)
-    if game.enumerable:
+    if game.is_small:
         data["positions"] = position_table(solve(game))
     return data
 
@@ -81,7 +81,7 @@ def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
       ValueError: if a page does not know the game, or cannot compute the network.
     """
     check_game(player.game)
-    if not player.game.enumerable:
+    if not player.game.is_small:
         return networks.pack_weights(player, width)
     answers = networks.ask(player, solve(player.game))
     return networks.pack_answers(player.iteration, answers)

@@ -109,16 +109,17 @@ def _certificate(path: pathlib.Path, game: str, seed: int) -> list[Section]:
 def _curves(records: list[dict], game: Game) -> list[Section]:
     if not records:
         return []
-    xs = [record["iteration"] for record in records]
     judged = [record for record in records if "error" in record]
     charts = []
     for title, unit, log, names in _CURVES:
-        lines = {words: [r.get(name) for r in records] for words, name in names.items()}
-        if any(y is not None for ys in lines.values() for y in ys):
+        told = [r for r in records if any(r.get(name) is not None for name in names.values())]
+        lines = {words: [r.get(name) for r in told] for words, name in names.items()}
+        if told:
+            xs = [record["iteration"] for record in told]
             charts.append(line_chart(title, xs, lines, log=log, unit=unit))
     charts[1:1] = _errors(judged, game)
     said = []
-    if records[-1].get("blunders") is not None:
+    if any(record.get("blunders") is not None for record in records):
         said.append(
             "Blunders are positions where the raw network's move throws away value; losing lines "
             "are complete games that it loses to some opponent: every reply is tried."

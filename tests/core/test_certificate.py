@@ -91,6 +91,18 @@ def test_by_default_these_are_examined(solution, monkeypatch):
     assert tuple(seen) == searches_to_examine(PUCT_FAR, 32)
 
 
+def test_many_positions_are_examined_in_slices(certificate, solution, table, monkeypatch):
+    monkeypatch.setattr(certificates, "_SLICE", 1000)  # And the verdict is not compiled.
+    seen = []
+    parts = TableParts(*make_parts(CONFIG))
+    certify = make_certifier(parts, solution, SEARCHES[:1], lambda *done: seen.append(done))
+    found = certify(jax.tree.map(jnp.asarray, table), 11, 0.0, 5)
+    sizes = [1000, 2000, 3000, 4000, 4520]
+    assert seen == [(name, done) for name in ("network alone", "puct(6)") for done in sizes]
+    whole = dataclasses.replace(certificate, searches=certificate.searches[:1])
+    assert dataclasses.replace(found, seconds=whole.seconds) == whole
+
+
 @pytest.mark.slow
 def test_the_raw_network_is_judged_without_search(certificate, solution, table):
     logits, values = bench("tic_tac_toe").evaluate(table, None, solution.decision_states)

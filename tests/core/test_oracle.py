@@ -131,5 +131,17 @@ def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_ta
         oracle.make_index(tic_tac_toe, solution)
 
 
+def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_toe, solution):
+    weigh = oracle.hashing.weigh
+    calls = itertools.count()
+
+    def weigh_coarsely(numbers, weights):  # Of every two calls, the first: a handful of hashes.
+        return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
+
+    monkeypatch.setattr(oracle.hashing, "weigh", weigh_coarsely)
+    rows = oracle.make_index(tic_tac_toe, solution)(solution.states)
+    np.testing.assert_array_equal(rows, np.arange(solution.num_states))
+
+
 def test_arrays_stay_on_the_host(solution):
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(solution))

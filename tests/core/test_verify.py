@@ -145,6 +145,14 @@ def test_losing_lines_where_the_mover_can_lose():
         assert lines.tolist() == lost(misere_pile_rules, policy)
 
 
+def test_of_very_many_losing_lines_only_so_many_are_counted(monkeypatch, solution):
+    actions = jnp.argmax(solution.legal[solution.decisions], axis=1)
+    whole = count_losing_lines(solution, actions)
+    assert (whole > 20).all()
+    monkeypatch.setattr("azjax.verify._MOST_LINES", 20)
+    assert count_losing_lines(solution, actions).tolist() == [20, 20]
+
+
 def test_illegal_actions_are_never_chosen(solution, check):
     legal = solution.legal[solution.decisions]
     verdict = check(np.where(legal, -5.0, 5.0), solution.values[solution.decisions])

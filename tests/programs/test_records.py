@@ -37,10 +37,12 @@ def test_every_number_has_its_place():
 
 @pytest.mark.parametrize("verdict", [VERDICT, None])
 def test_a_better_checkpoint_has_fewer_blunders_then_less_loss(verdict):
-    def scored(blunders, loss):
+    def scored(blunders, loss, always_examined=True):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
         found = verdict and verdict._replace(blunders=jnp.int32(blunders))
-        return score(make_record(1, measured, found, {}, time.time(), time.time()))
+        record = make_record(1, measured, found, {}, time.time(), time.time())
+        return score(record, always_examined)
 
     assert scored(0, 0.5) > scored(0, 0.6)
     assert (scored(0, 9.0) > scored(1, 0.1)) == (verdict is not None)
+    assert scored(0, 9.0, False) < scored(1, 0.1, False)

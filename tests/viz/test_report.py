@@ -391,7 +391,7 @@ def test_another_game_has_a_report(look, tmp_path):
 
 @pytest.mark.slow
 def test_without_a_judge_it_plays_uct_and_its_older_selves(tmp_path):
-    game = OTHERS["with text"]._replace(name="pile", enumerable=False)
+    game = OTHERS["with text"]._replace(name="pile", most_positions=None)
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="pile.py:make")
     run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
     player = azjax.load(run_dir, game=game)

@@ -1,0 +1,63 @@
+"""When a training examines its network, and that a larger game is examined as a small one is."""
+
+import dataclasses
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import presets, train
+from azjax.config import make_parts
+from experiments.proof import Proof, examine, make_proof
+
+PARTS = make_parts(presets.smoke(presets.get("default")))
+
+
+@pytest.fixture(scope="module")
+def proofs():
+    """Of a small game, and of the same where nobody knows that."""
+    larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
+    return [make_proof(parts, train.make_mesh()) for parts in (PARTS, larger)]
+
+
+def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
+    state = train.make_state(PARTS, jax.random.key(0), train.make_mesh())
+    (verdict, seen), (other, nothing) = (examine(p, state, resumed=True) for p in proofs)
+    assert seen is not None and nothing is None
+    assert verdict.blunders > 0
+    for mine, theirs in zip(verdict, other, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+    params = PARTS.network.fold(train.one_copy(state.learner.ema_params))
+    small, large = (proof.certify(params, 3, 0.0, 0) for proof in proofs)
+    assert (len(small.searches), large.searches) == (2, ())
+    assert dataclasses.replace(small, searches=(), seconds=0) == dataclasses.replace(
+        large, seconds=0
+    )
+
+
+def test_a_larger_game_is_examined_as_often_as_a_tenth_of_the_evaluations_allows(proofs):
+    small, large = proofs
+    assert small.every == 1
+    assert large.every == -(-4520 // (0.1 * 16 * 4 * 5))  # Games, plies and evaluations a move.
+
+
+@pytest.mark.parametrize(
+    ("every", "resumed", "found"),
+    [(1, False, [0, 1, 2, 3, 4, 5, 6]), (3, False, [3, 6]), (3, True, [0, 1, 2, 3, 4, 5, 6])],
+)
+def test_it_is_examined_every_few_iterations_and_when_a_run_goes_on(every, resumed, found):
+    proof = Proof(None, lambda params: (params, "seen"), None, every)
+
+    def state(iteration):
+        learner = types.SimpleNamespace(ema_params=jnp.int32(7))
+        return types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
+
+    answers = {i: examine(proof, state(i), resumed) for i in range(7)}
+    assert [i for i, answer in answers.items() if answer == (7, "seen")] == found
+    assert all(answer == (None, None) for i, answer in answers.items() if i not in found)
+
+
+def test_nothing_is_examined_where_there_is_no_proof():
+    assert examine(None, None) == (None, None)
