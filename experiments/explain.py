@@ -16,7 +16,7 @@ from azjax import checkpoint, runs
 from azjax.drawing import check_folder, node
 from azjax.player import Player
 from azjax.viz import about, atlas, film, loop, networks, page, report
-from azjax.viz.live import GAMES, knows, live_data, pack_player, quiet, solve
+from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
 from experiments import console, own
 
 _POSITIONS = {  # Of tic-tac-toe.
@@ -80,7 +80,7 @@ def _live(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.
         page.Section(
             "Two searches, side by side",
             "Of the same position, each with its own settings; a frame marks the move played"
-            + (", dots those that are optimal in truth." if player.game.is_small else "."),
+            + (", dots those that are optimal in truth." if has_table(player.game) else "."),
             kind="compare",
             data=data,
         ),
@@ -117,7 +117,7 @@ def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """What Python found, of a game whose rules no page knows."""
     left_out = (
-        f"A page knows the rules of {' and '.join(map(about.title, GAMES))} alone, so this one of "
+        f"A page knows the rules of {', '.join(map(about.title, GAMES))} alone, so this one of "
         f"{about.title(player.game.name)} is without searches to step through, positions to set "
         "up and games to play: it shows what was searched and played when it was written."
     )
@@ -136,7 +136,7 @@ def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
 
 def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
     """All games against the network, where all positions are known."""
-    if not player.game.is_small:
+    if not has_table(player.game):
         return []
     intro = "Choose every reply yourself: all games that can follow are counted."
     return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
@@ -149,13 +149,13 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
     except ValueError as error:
         console.note(f"without the network, and games against it: {error}")
         return []
-    if player.game.is_small:
+    if has_table(player.game):
         known, most = networks.answered(run_dir), _MOST_NETWORKS
     else:
         known, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
 
     def pack(iteration: int) -> dict[str, Any]:
-        if not player.game.is_small:
+        if not has_table(player.game):
             return pack_player(own.load_player(run_dir, typed, iteration), newest["width"])
         answers = networks.load_answers(run_dir, iteration, solve(player.game))
         return networks.pack_answers(iteration, answers)
@@ -173,7 +173,7 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
 def _pack_newest(player: Player) -> dict[str, Any]:
     """Packs a network; large ones with rounded weights."""
     packed = pack_player(player)
-    if player.game.is_small or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
+    if has_table(player.game) or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
         return packed
     console.note(
         f"the network's weights are rounded to {_ROUNDED} bytes, so that the page stays small: "

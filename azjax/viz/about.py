@@ -48,8 +48,10 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
 
 def title(name: str) -> str:
     """How a game of a name is called on pages."""
-    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four"}
-    return known.get(name, name.replace("_", " "))
+    base, _, size = name.partition(":")
+    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four", "mnk": "m,n,k"}
+    words = known.get(base, base.replace("_", " "))
+    return " ".join([words, *([" \N{MULTIPLICATION SIGN} ".join(size.split("x"))] if size else [])])
 
 
 def _network(player: Player, config: Config) -> str:

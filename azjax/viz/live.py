@@ -15,7 +15,7 @@ from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz import networks
 from azjax.viz.positions import position_table
 
-GAMES = ("tic_tac_toe", "connect_four")  # That `js/games.js` knows.
+GAMES = ("tic_tac_toe", "connect_four", "mnk")  # That `js/games.js` knows, of any size.
 EVALUATORS = ("network", "uniform", "rollout", "exact")
 MAX_SIMULATIONS = 1000  # A tree of so many can still be drawn.
 
@@ -44,7 +44,7 @@ def live_data(
         finished, or a setting is out of range.
     """
     check_game(game)
-    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
+    evaluators = EVALUATORS[0 if packed else 1 : 4 if has_table(game) else 3]
     evaluator = evaluator or evaluators[0]
     if evaluator not in evaluators:
         hint = "" if packed else "; a network needs a trained run"
@@ -54,7 +54,7 @@ def live_data(
     settings = _settings(search) | {"evaluator": evaluator, "seed": seed}
     data = {"game": game.name, "settings": settings, "networks": list(packed)}
     data["board"] = _cells(game, board)
-    if game.is_small:
+    if has_table(game):
         data["positions"] = position_table(solve(game))
     return data
 
@@ -81,15 +81,21 @@ def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
       ValueError: if a page does not know the game, or cannot compute the network.
     """
     check_game(player.game)
-    if not player.game.is_small:
+    if not has_table(player.game):
         return networks.pack_weights(player, width)
     answers = networks.ask(player, solve(player.game))
     return networks.pack_answers(player.iteration, answers)
 
 
+def has_table(game: Game) -> bool:
+    """Whether a page carries all positions of a game, and what networks answer to each."""
+    return game.name == "tic_tac_toe"
+
+
 def knows(game: Game) -> bool:
     """Whether `js/games.js` has a game's rules."""
-    return game.name in GAMES and game.step is games.make(game.name).step
+    base, _, _ = game.name.partition(":")
+    return base in GAMES and game.step is games.make(game.name).step
 
 
 def check_game(game: Game) -> None:
@@ -100,7 +106,7 @@ def check_game(game: Game) -> None:
     """
     if not knows(game):
         raise ValueError(
-            f"this is {game.name}, and a page searches {' and '.join(GAMES)} alone: load a run of "
+            f"this is {game.name}, and a page searches {', '.join(GAMES)} alone: load a run of "
             "one of these"
         )
 

@@ -142,7 +142,7 @@ def search_in_page(tab, bench, states, settings):
     """Searches one after the other in the page; returns the same four arrays."""
     found = tab.evaluate(
         """([name, data, boards, settings]) => {
-          const game = azjax.GAMES[name];
+          const game = azjax.gameNamed(name);
           const table = data.positions && new azjax.PositionTable(data.positions);
           const networks = azjax.openNetworks(data, game, table);
           return boards.map((board, i) => {
@@ -183,7 +183,7 @@ def test_the_page_searches_as_the_package_does(module, small, algorithm):
 
 def test_all_parts_of_a_page_share_its_networks(module, small):
     shared = """([name, data]) => {
-      const game = azjax.GAMES[name];
+      const game = azjax.gameNamed(name);
       const open = (data) => azjax.openNetworks(data, game, azjax.openTable(data));
       return [open(data) === open({ ...data }), open(data).length, open({}).length];
     }"""
@@ -226,7 +226,7 @@ def test_the_page_computes_what_the_networks_of_a_large_game_say(
     logits, values = Player(large.parts, exact).evaluate(large.states)
     found = module.evaluate(
         """([name, data, boards]) => {
-          const game = azjax.GAMES[name];
+          const game = azjax.gameNamed(name);
           const [network] = azjax.openNetworks(data, game, null);
           return boards.map((board) => azjax.opinionOf(network, game, game.at(board)));
         }""",
@@ -287,7 +287,7 @@ def random_games(game):
 def test_the_games_of_the_page_are_those_of_the_package(module, tic_tac_toe, solution):
     """Positions of the one, and random games of the other: moves, ends and rewards."""
     walk = """([name, boards]) => boards.map((board) => {
-      const game = azjax.GAMES[name];
+      const game = azjax.gameNamed(name);
       const position = game.at(board);
       const after = game.legal(position).map((action) => game.step(position, action));
       return [game.player(position), game.over(position), game.legal(position),
@@ -315,7 +315,7 @@ def test_what_is_shown_explains_each_choice(module, small):
     """At every node of every path the action taken is that of the statistics then known."""
     wrong = module.evaluate(
         """([name, data, settings]) => {
-          const game = azjax.GAMES[name];
+          const game = azjax.gameNamed(name);
           const table = new azjax.PositionTable(data.positions);
           const [{ evaluate }] = azjax.openNetworks(data, game, table);
           const wrong = [];
@@ -344,7 +344,7 @@ def test_a_search_in_slices_is_the_same_search(module):
     """Slices without time make one simulation each."""
     whole, sliced, stopped = module.evaluate(
         """async (settings) => {
-          const game = azjax.GAMES.connect_four;
+          const game = azjax.gameNamed("connect_four");
           const evaluate = azjax.EVALUATORS.rollout(game);
           const [whole, sliced, stopped] = [false, true, true].map((waits) =>
             new azjax.Search(game, game.init(), evaluate, settings, { waits }));
@@ -386,7 +386,7 @@ def test_the_history_ends_in_the_finished_tree(module, small):
     """N of a node counts its children's visits, and every backup turns its sign with the player."""
     nodes, simulations, stats = module.evaluate(
         """([name, settings]) => {
-          const game = azjax.GAMES[name];
+          const game = azjax.gameNamed(name);
           const evaluate = azjax.EVALUATORS.rollout(game);
           const search = new azjax.Search(game, game.init(), evaluate, settings);
           const stats = search.nodes.map((_, id) => search.stats(id, search.length));

@@ -54,7 +54,7 @@ def test_a_search_that_cannot_be_shown_is_refused(tic_tac_toe, search, start, se
 
 
 def test_a_game_unknown_to_the_page_is_refused():
-    with pytest.raises(ValueError, match="a page searches tic_tac_toe and connect_four alone"):
+    with pytest.raises(ValueError, match="a page searches tic_tac_toe, connect_four, mnk alone"):
         live_data(NIM, PUCT())
     with pytest.raises(ValueError, match="a position of connect_four is one of its states"):
         live_data(games.make("connect_four"), PUCT(), board=[0] * 42)

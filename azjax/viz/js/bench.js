@@ -1,6 +1,6 @@
 import { isPosition, openTable } from "./board.js";
 import { EVALUATORS, exactEvaluator } from "./evaluators.js";
-import { GAMES } from "./games.js";
+import { gameNamed } from "./games.js";
 import { openNetworks } from "./network.js";
 import { advanceInSlices, Search } from "./search.js";
 
@@ -14,7 +14,7 @@ export class Bench {
 
   /** `data` is what `live_data` returns in Python. */
   constructor(data) {
-    this.game = GAMES[data.game];
+    this.game = gameNamed(data.game);
     const table = openTable(data);
     this.knows = (board) => isPosition(board, this.game, table);
     this.#networks = openNetworks(data, this.game, table);

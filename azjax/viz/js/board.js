@@ -1,5 +1,4 @@
 import { numbers, svg } from "./dom.js";
-import { GAMES } from "./games.js";
 
 const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
@@ -29,12 +28,12 @@ export function playerToMove(cells) {
 /**
  * Draws a board as a picture of its own.
  *
- * Options: `size` in pixels (120), `shape` (that of the game), `heat` (0..1 or null per cell), `labels`
+ * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `heat` (0..1 or null per cell), `labels`
  * (text per empty cell), `last` (a marked cell), `line` (cells to strike through), `marks`
  * (cells with a dot in the corner), `onCell(cell)` (cells become buttons), `label`.
  */
 export function board(cells, options = {}) {
-  const { size = 120, shape = shapeOf(cells) } = options;
+  const { size = 120, shape = [3, 3] } = options;
   const width = shape[1] * CELL + 2 * MARGIN;
   const height = shape[0] * CELL + 2 * MARGIN;
   const text = boardText(cells);
@@ -55,7 +54,7 @@ export function board(cells, options = {}) {
 
 /** Draws a board as a group with its corner at (x, y), `size` wide, for larger pictures. */
 export function boardGroup(cells, options = {}) {
-  const { x = 0, y = 0, size = 44, shape = shapeOf(cells) } = options;
+  const { x = 0, y = 0, size = 44, shape = [3, 3] } = options;
   const scale = size / (shape[1] * CELL);
   const transform = `translate(${x} ${y}) scale(${scale})`;
   const bold = scale * CELL < SMALL;
@@ -102,7 +101,8 @@ export function whyImpossible(cells, lines) {
 
 /** What wins, in words: "three in a row". */
 export function inARow(lines) {
-  return `${{ 3: "three", 4: "four" }[lines[0].length]} in a row`;
+  const { length } = lines[0];
+  return `${["one", "two", "three", "four", "five", "six"][length - 1] ?? length} in a row`;
 }
 
 /** The first line full of one player's stones, or null. */
@@ -176,12 +176,6 @@ export class PositionTable {
   line(cells) {
     return winningLine(cells, this.lines);
   }
-}
-
-/** Rows and columns of a game with so many cells. */
-function shapeOf(cells) {
-  const { rows, columns } = Object.values(GAMES).find((game) => game.rows * game.columns === cells.length);
-  return [rows, columns];
 }
 
 function isFull(cells, line, stone) {

@@ -1,12 +1,12 @@
 import { atCells, board, boardText, editCell, isPosition, openTable, playerToMove, readBoard, whyImpossible } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
-import { GAMES } from "./games.js";
+import { gameNamed } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** What the network sees of a position that the reader puts together, and what it says of it. */
 export function encoding(root, data, place) {
-  const game = GAMES[data.game];
+  const game = gameNamed(data.game);
   const table = openTable(data);
   const networks = openNetworks(data, game, table);
   let { board: cells } = game.init();
@@ -75,7 +75,7 @@ function editorSide(game, cells, reason, set) {
   const hint = over ? "The game is over here." : `${playerName(player)} to move. Click a cell to set or to clear it.`;
   const actions = Array.from({ length: game.numActions }, (_, action) => String(action));
   const size = game.columns > 3 ? 316 : 204;
-  const look = { size, onCell: edit, line, label: "position, to edit" };
+  const look = { size, shape: [game.rows, game.columns], onCell: edit, line, label: "position, to edit" };
   return h(
     "div",
     { class: "az-editor" },
@@ -180,7 +180,8 @@ function networkSide(game, network, cells, reason) {
   const legal = game.legal(position);
   const label = `policy: ${legal.map((action) => `${action} ${percent(policy[action])}`).join(", ")}`;
   const shown = { heat: atCells(game, cells, policy, 0), labels: atCells(game, cells, policy.map(percent)) };
-  const picture = board(cells, { size: game.columns > 3 ? 240 : 168, ...shown, label });
+  const look = { size: game.columns > 3 ? 240 : 168, shape: [game.rows, game.columns], label };
+  const picture = board(cells, { ...look, ...shown });
   return h(
     "section",
     { class: "az-network", "data-move": move },

@@ -5,7 +5,7 @@
 const LETTERS = { 1: "X", "-1": "O", 0: "." };
 
 /**
- * The games that a page can search, by their names in Python.
+ * Returns the rules of a game by its name in Python, of any size, or null if a page has them not.
  *
  * `numActions`, `maxPlies`, `rows` and `columns` are numbers; `lines` are those that win;
  * `init()` is the first position, `at(board)` that of some cells, `sound(board)` whether there can
@@ -15,30 +15,54 @@ const LETTERS = { 1: "X", "-1": "O", 0: "." };
  * is clicked; `step(position, action)` plays a legal one, and `reward(position)` is what
  * who moved there has won by it; `player` and `over` tell of a position, and `text` writes it.
  */
-export const GAMES = {
-  tic_tac_toe: stonesGame({
-    name: "tic_tac_toe",
-    title: "tic-tac-toe",
-    shape: [3, 3],
-    inRow: 3,
-    numActions: 9,
+export function gameNamed(name) {
+  if (!made.has(name)) made.set(name, make(name));
+  return made.get(name);
+}
+
+const made = new Map();
+
+function make(name) {
+  const [kind, size] = name.split(":");
+  const sizes = size ? size.split("x").map(Number) : [];
+  if (kind === "tic_tac_toe") return marksGame("tic-tac-toe", 3, 3, 3, name);
+  if (kind === "mnk") return marksGame(title("m,n,k", sizes), ...(size ? sizes : [3, 3, 3]), name);
+  if (kind !== "connect_four") return null;
+  const [rows, columns, inRow = 4] = size ? sizes : [6, 7];
+  return dropGame(title("Connect Four", sizes), rows, columns, inRow, name);
+}
+
+/** What a game is called, and where it has one its size. */
+function title(words, sizes) {
+  return sizes.length ? `${words} ${sizes.join(" \u00d7 ")}` : words;
+}
+
+/** Marks on any empty cell. */
+function marksGame(title, rows, columns, inRow, name) {
+  return stonesGame({
+    ...{ name, title, inRow, shape: [rows, columns], numActions: rows * columns },
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
     loose: (_, cell) => cell,
     rests: () => true,
-  }),
-  connect_four: stonesGame({
-    name: "connect_four",
-    title: "Connect Four",
-    shape: [6, 7],
-    inRow: 4,
-    numActions: 7,
-    cell: lowestEmpty,
-    action: (cell) => cell % 7,
-    loose: (board, cell) => lowestEmpty(board, cell % 7) + 7,
-    rests: (board, cell) => cell + 7 >= board.length || board[cell + 7] !== 0,
-  }),
-};
+  });
+}
+
+/** Stones dropped into columns. */
+function dropGame(title, rows, columns, inRow, name) {
+  const lowestEmpty = (board, column) => {
+    let cell = board.length - columns + column;
+    while (cell >= 0 && board[cell]) cell -= columns;
+    return cell;
+  };
+  return stonesGame({
+    ...{ name, title, inRow, shape: [rows, columns], numActions: columns },
+    cell: lowestEmpty, // -1 in a full column.
+    action: (cell) => cell % columns,
+    loose: (board, cell) => lowestEmpty(board, cell % columns) + columns,
+    rests: (board, cell) => cell + columns >= board.length || board[cell + columns] !== 0,
+  });
+}
 
 /** A game of stones that stay where they are put, won by so many in a row. */
 function stonesGame({ name, title, shape, inRow, numActions, cell, action, loose, rests }) {
@@ -69,13 +93,6 @@ function stonesGame({ name, title, shape, inRow, numActions, cell, action, loose
     over: (position) => position.over,
     text: ({ board }) => board.map((stone) => LETTERS[stone]).join(""),
   };
-}
-
-/** The cell where a stone dropped into a column of Connect Four comes to lie; -1 in a full one. */
-function lowestEmpty(board, column) {
-  let cell = board.length - 7 + column;
-  while (cell >= 0 && board[cell]) cell -= 7;
-  return cell;
 }
 
 function isFilled(board, [first, ...rest]) {

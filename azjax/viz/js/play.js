@@ -1,7 +1,7 @@
 import { atCells, board, boardText, inARow, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
-import { GAMES } from "./games.js";
+import { gameNamed } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
 import { judgeByTable, judgeBySearch, review } from "./review.js";
 import { advanceInSlices, Search } from "./search.js";
@@ -13,7 +13,7 @@ const REVIEWED = 100; // Simulations that judge a move where the truth is not kn
 
 /** A game against the network, which can show what it thinks, and what is true. */
 export function play(root, data, place) {
-  const game = GAMES[data.game];
+  const game = gameNamed(data.game);
   const table = openTable(data);
   const network = openNetworks(data, game, table).at(-1);
   if (network) return new Match(root, { game, table, network, place, settings: data.settings });
@@ -170,6 +170,7 @@ class Match {
     const marks = shown.truth && !over ? table.optimal(table.find(cells)) : null;
     const look = {
       size: game.columns > 3 ? 336 : 264,
+      shape: [game.rows, game.columns],
       heat: policy && atCells(game, cells, policy, 0),
       labels: policy && atCells(game, cells, policy.map(percent)),
       marks,

@@ -1,13 +1,13 @@
 import { board, boardText, openTable, playerToMove } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
-import { GAMES } from "./games.js";
+import { gameNamed } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
 /** Every game against the network: the reader chooses each reply, and sees what lies below it. */
 export function proof(root, data, place) {
   const table = openTable(data);
-  const game = GAMES.tic_tac_toe;
+  const game = gameNamed("tic_tac_toe");
   const choices = openNetworks(data, game, table).map((network) => ({
     iteration: network.iteration,
     choose: (cells) => opinionOf(network, game, game.at(cells)).move,
