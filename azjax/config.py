@@ -38,8 +38,8 @@ class Config:
     """Everything that determines a training run; by default the preset `default`."""
 
     game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe, connect_four, also of another size such as connect_four:4x5,
-    mnk:ROWSxCOLUMNSxLENGTH, or your own: FILE.py:FUNCTION."""
+    """Which game: tic_tac_toe, connect_four, mnk, othello, hex, hex_swap or breakthrough, of any
+    size, such as connect_four:4x5 or hex:6; or your own: FILE.py:FUNCTION."""
     seed: int = 0
     """Seed of every random draw."""
     network: NetworkConfig = dataclasses.field(default_factory=MLPConfig)

@@ -19,8 +19,12 @@ from jax.core import Tracer
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
-_PAPER, _GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
-_CELL = 30  # Drawing units; a picture of any size has the same coordinates.
+PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
+LAST = {  # How the last move is marked.
+    **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
+    "stroke-dasharray": "3 2",
+}
+CELL = 30  # Drawing units; a picture of any size has the same coordinates.
 _GAP = 12
 _SHOWN = 8  # Boards of a batch that a notebook shows.
 
@@ -141,8 +145,8 @@ def board(
                 f"{name} has shape {np.shape(given)}: a board of {shape[0]} by {shape[1]} cells "
                 f"needs {shape[0] * shape[1]} of them, row by row"
             )
-    width, height = shape[1] * _CELL, shape[0] * _CELL
-    look = {"fill": _PAPER, "stroke": _GRID, "rx": 3, "class": "az-paper"}
+    width, height = shape[1] * CELL, shape[0] * CELL
+    look = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
     parts = [node("rect", {"width": width, "height": height} | look)]
     for i, value in enumerate([] if values is None else values):
         if value > 0:
@@ -150,13 +154,12 @@ def board(
             parts.append(_square(shape, i, 0, look | {"class": "az-heat"}))
     parts.append(_grid(shape))
     if last is not None:
-        look = {"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"}
-        parts.append(_square(shape, last, 2, look | {"rx": 3, "stroke-dasharray": "3 2"}))
+        parts.append(_square(shape, last, 2, LAST | {"rx": 3}))
     for i, mark in enumerate(stones):
         if mark:
-            parts.append(_stone(shape, i, int(mark)))
+            parts.append(stone(_center(shape, i), int(mark)))
         elif labels is not None and labels[i]:
-            parts.append(_label(shape, i, labels[i]))
+            parts.append(cell_label(_center(shape, i), labels[i]))
     parts += [_strike(shape, line) for line in winning_lines(stones, lines)]
     group = node("g", {"transform": "translate(2 2)"}, *parts)
     marks = np.where(stones == 1, "X", np.where(stones == -1, "O", ".")).reshape(shape)
@@ -220,37 +223,39 @@ def signed(value: float, digits: int = 2) -> str:
 
 def _center(shape, cell: int) -> tuple[float, float]:
     row, column = divmod(int(cell), shape[1])
-    return (column + 0.5) * _CELL, (row + 0.5) * _CELL
+    return (column + 0.5) * CELL, (row + 0.5) * CELL
 
 
 def _square(shape, cell, inset, look):
     x, y = _center(shape, cell)
-    half = _CELL / 2 - inset
+    half = CELL / 2 - inset
     place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half}
     return node("rect", place | look)
 
 
 def _grid(shape):
     rows, columns = shape
-    across = [f"M0 {r * _CELL}H{columns * _CELL}" for r in range(1, rows)]
-    down = [f"M{c * _CELL} 0V{rows * _CELL}" for c in range(1, columns)]
-    return node("path", {"d": "".join(across + down), "stroke": _GRID, "class": "az-grid"})
+    across = [f"M0 {r * CELL}H{columns * CELL}" for r in range(1, rows)]
+    down = [f"M{c * CELL} 0V{rows * CELL}" for c in range(1, columns)]
+    return node("path", {"d": "".join(across + down), "stroke": GRID, "class": "az-grid"})
 
 
-def _stone(shape, cell, mark):
-    x, y = _center(shape, cell)
+def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
+    """Draws a stone, 1 = X or -1 = O."""
+    x, y = center
     look = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
     if mark == 1:
-        arm = _CELL * 0.24
+        arm = CELL * 0.24
         side = 2 * arm
         cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
         return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | look)
-    ring = {"cx": x, "cy": y, "r": _CELL * 0.26}
+    ring = {"cx": x, "cy": y, "r": CELL * 0.26}
     return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | look)
 
 
-def _label(shape, cell, text):
-    x, y = _center(shape, cell)
+def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
+    """Writes a text where a stone could lie."""
+    x, y = center
     look = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
     return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | look, text)
 

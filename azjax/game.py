@@ -23,7 +23,7 @@ game of any turn order.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -102,6 +102,8 @@ class Game(NamedTuple):
         picture; runs on the host. `values [A]` in [0, 1] are shown as a heat map, `labels [A]`
         as text, both where their actions would lead; `last` is the last action, which is
         marked, and `size` the width in pixels. If None, pictures show the text of `render`.
+      name_actions: `state -> [A]`, what players call the actions in a position, such as `d3`;
+        runs on the host. If None, they go by their numbers.
       positions: `() -> Positions`, to judge players by where the game cannot be enumerated;
         runs on the host. None if there are none.
     """
@@ -121,6 +123,7 @@ class Game(NamedTuple):
     render: Callable[[State], str]
     symmetries: Symmetries | None = None
     draw: Callable[..., Drawing] | None = None
+    name_actions: Callable[[State], Sequence[str]] | None = None
     positions: Callable[[], Positions] | None = None
 
     @property

@@ -1,6 +1,6 @@
 """What a person at the terminal reads and types: boards, moves, opinions and results."""
 
-import re
+from collections.abc import Sequence
 
 import numpy as np
 from rich.console import Console
@@ -27,26 +27,35 @@ def show(game: Game, state: State, before: State | None = None) -> None:
     print()
 
 
-def read_move(text: str, legal: np.ndarray) -> int:
-    """Reads the number of a legal move.
+def name_moves(game: Game, state: State) -> list[str]:
+    """Returns what the actions `[A]` are called in a position: by the game, or their numbers."""
+    if game.name_actions is None:
+        return [str(action) for action in range(game.num_actions)]
+    return list(game.name_actions(state))
+
+
+def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
+    """Reads a legal move.
 
     Args:
       text: what was typed.
       legal: `bool [A]`.
+      names: `[A]`, what the moves are called.
 
     Raises:
       ValueError: with one sentence for the person who typed it.
     """
-    if re.fullmatch("[0-9]{1,9}", text) and int(text) < len(legal) and legal[int(text)]:
-        return int(text)
+    free = {names[action]: int(action) for action in np.flatnonzero(legal)}
+    if text.lower() in free:
+        return free[text.lower()]
     typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
-    free = ", ".join(str(action) for action in np.flatnonzero(legal))
-    raise ValueError(f"{typed} is no move here: type one of {free}, or help.")
+    raise ValueError(f"{typed} is no move here: type one of {', '.join(free)}, or help.")
 
 
-def announce(seat: int, name: str, decision: Decision) -> str:
+def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:
     """Says in one line what a machine plays, and what it expects of that."""
-    return f"{MARKS[seat]} ({name}) plays {int(decision.action)}{_expects(decision, seat)}"
+    played = names[int(decision.action)]
+    return f"{MARKS[seat]} ({name}) plays {played}{_expects(decision, seat)}"
 
 
 def _expects(decision: Decision, seat: int) -> str:
@@ -66,9 +75,11 @@ def in_words(value, seat: int) -> str:
     return f"{meaning} for {MARKS[seat]} ({value:+.2f})"
 
 
-def show_hint(seat: int, name: str, decision: Decision, legal: np.ndarray) -> None:
+def show_hint(
+    seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]
+) -> None:
     """Prints what a player knows about every legal move, with the one that it would play."""
-    print(f"{name} would play {int(decision.action)}{_expects(decision, seat)}")
+    print(f"{name} would play {names[int(decision.action)]}{_expects(decision, seat)}")
     columns = {
         "visits": (decision.visit_counts, "{:,}"),
         "Q": (decision.q_values, "{:+.2f}"),
@@ -83,7 +94,7 @@ def show_hint(seat: int, name: str, decision: Decision, legal: np.ndarray) -> No
             "" if title == "Q" and unvisited else style.format(values[action] + 0)
             for title, (values, style) in known.items()
         ]
-        rows.append((str(action), *cells, "best" if action == decision.action else ""))
+        rows.append((names[action], *cells, "best" if action == decision.action else ""))
     console.print_table(("move", *known, ""), rows, names=0)
 
 

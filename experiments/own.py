@@ -32,8 +32,8 @@ class Typed:
     run_dir: pathlib.Path | None = None
     """The folder of a training run. Left out: the newest in runs/."""
     game: str | None = None
-    """Which game: tic_tac_toe, connect_four, or your own: FILE.py:FUNCTION. Left out: that of
-    the run, unless it is your own."""
+    """Which game: tic_tac_toe, connect_four:4x5, hex:6, … or your own: FILE.py:FUNCTION. Left out:
+    that of the run, unless it is your own."""
     network: str | None = None
     """The run's network, if it is your own: FILE.py:FUNCTION."""
 

@@ -12,7 +12,7 @@ from azjax.game import Game, State, play
 from experiments import board, console
 
 _COMMANDS = """\
-a number   makes that move; the board shows which there are
+a move     makes it; the board shows how they are called: 4, or d3
 hint, ?    what a strong player knows about each of your moves
 undo       takes back your last move and the reply to it
 help       this list
@@ -102,7 +102,8 @@ class Table:
         """
         legal = np.asarray(self.game.legal_actions(position.state))
         if not (0 <= action < len(legal) and legal[action]):
-            allowed = ", ".join(str(other) for other in np.flatnonzero(legal))
+            names = board.name_moves(self.game, position.state)
+            allowed = ", ".join(names[other] for other in np.flatnonzero(legal))
             raise ValueError(f"{name} cannot play {action} here: the legal moves are {allowed}")
         step = self._play(position.state, np.int32(action))
         sign = 1 if int(self.game.player(position.state)) == 0 else -1
@@ -114,13 +115,15 @@ class Table:
         state = history[-1].state
         decision = machine.decide(state, remember=True)
         moved = self.advance(history[-1], int(decision.action), machine.name)
-        print(board.announce(int(self.game.player(state)), machine.name, decision))
+        names = board.name_moves(self.game, state)
+        print(board.announce(int(self.game.player(state)), machine.name, decision, names))
         return [*history, moved]
 
     def _ask(self, history: list[Position]) -> list[Position]:
         """Talks to the person to move until there is a move, or one to take back."""
         state = history[-1].state
         seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
+        names = board.name_moves(self.game, state)
         self._show(history)
         while True:
             typed = read_line(f"{board.MARKS[seat]}, your move: ")
@@ -130,14 +133,14 @@ class Table:
                 case "help":
                     print(_COMMANDS)
                 case "hint" | "?":
-                    board.show_hint(seat, self._hint.name, self._hint.decide(state), legal)
+                    board.show_hint(seat, self._hint.name, self._hint.decide(state), legal, names)
                 case "undo":
                     if earlier := self._take_back(history):
                         return earlier
                     print("There is no move of yours to take back.")
                 case _:
                     try:
-                        action = board.read_move(typed, legal)
+                        action = board.read_move(typed, legal, names)
                     except ValueError as error:
                         print(error)
                         continue

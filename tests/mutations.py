@@ -39,6 +39,35 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    # Games.
+    Mutation(
+        "games: discs are turned that no other disc holds",
+        "azjax/games/othello.py",
+        "found & is_held",
+        "found",
+        "tests/core/test_games.py",
+    ),
+    Mutation(
+        "games: half a hash is enough to know a position by",
+        "azjax/oracle.py",
+        "== second[:, None]",
+        "== jnp.asarray(high)[found]",
+        "tests/core/test_oracle.py",
+    ),
+    Mutation(
+        "games: a larger game is examined in every iteration",
+        "experiments/proof.py",
+        "or state.iteration % proof.every)",
+        "or False)",
+        "tests/programs/test_proof.py",
+    ),
+    Mutation(
+        "games: what is examined in slices is examined in part",
+        "azjax/certificate.py",
+        "(solution.decision_states,), size, functools",
+        "(solution.decision_states,), len(solution.decisions), functools",
+        "tests/core/test_certificate.py",
+    ),
     # Lines.
     Mutation(
         "lines: the opponent follows the player's policy, too",
@@ -86,8 +115,8 @@ MUTATIONS = [
     Mutation(
         "certificate: both proofs by PUCT",
         "azjax/certificate.py",
-        "int(blunders(params, s))",
-        "int(blunders(params, searches[0]))",
+        "int(examine(params, s).blunders)",
+        "int(examine(params, searches[0]).blunders)",
         "tests/core/test_certificate.py",
     ),
     Mutation(
@@ -568,15 +597,15 @@ MUTATIONS = [
     Mutation(
         "programs: the best checkpoint is the one with most blunders",
         "experiments/records.py",
-        "else -record.blunders - loss / 1e3",
-        "else record.blunders - loss / 1e3",
+        "return -record.blunders - loss / 1e3",
+        "return record.blunders - loss / 1e3",
         "tests/programs/test_records.py",
     ),
     Mutation(
         "programs: the parameters are judged, not their average",
-        "experiments/train.py",
-        "    ema_params = train.one_copy(state.learner.ema_params)\n    return session.proof",
-        "    ema_params = train.one_copy(state.learner.variables)\n    return session.proof",
+        "experiments/proof.py",
+        "proof.judge(train.one_copy(state.learner.ema_params))",
+        "proof.judge(train.one_copy(state.learner.variables))",
         "tests/programs/test_programs.py::test_the_certificate_is_what_verification_finds",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("mnk:4x4x4")`.
+"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("hex:6")`.
 
 Installed packages add theirs by an entry point of the group `azjax.games`, the name of which is
 the game's, and which is a function that returns a `Game`.
@@ -11,16 +11,24 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
 from azjax.game import Game
-from azjax.games import connect_four, mnk, tic_tac_toe
+from azjax.games import breakthrough, connect_four, hex, mnk, othello, tic_tac_toe
 
 _REGISTRY: dict[str, Callable[..., Game]] = {
     "tic_tac_toe": tic_tac_toe.make,
     "connect_four": connect_four.make,
     "mnk": mnk.make,
+    "othello": othello.make,
+    "hex": hex.make,
+    "hex_swap": functools.partial(hex.make, swap=True),
+    "breakthrough": breakthrough.make,
 }
 _SIZES = {  # How many numbers a size has, at least and at most, and how it is written.
     "connect_four": (2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
     "mnk": (3, 3, "ROWSxCOLUMNSxLENGTH"),
+    "othello": (1, 1, "SIZE"),
+    "hex": (1, 1, "SIZE"),
+    "hex_swap": (1, 1, "SIZE"),
+    "breakthrough": (2, 2, "ROWSxCOLUMNS"),
 }
 
 

@@ -1,45 +1,17 @@
-"""What games of stones in a row share: the state, the lines that win, and sizes."""
+"""What games of stones in a row share: the lines that win, and sizes."""
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import drawing
+from azjax.game import where
+from azjax.games.square import Stones
 
 _WIDEST = 32  # Rows or columns.
-
-
-class Stones(NamedTuple):
-    """A position.
-
-    Attributes:
-      board: `int8 [rows * columns]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
-      player: `int8 []`, who is to move: 0 = X, 1 = O.
-      over: `bool []`, whether somebody has won or the board is full.
-    """
-
-    board: jax.Array
-    player: jax.Array
-    over: jax.Array
-
-    def draw(self, values=None, labels=None, last=None, size: float = 0) -> drawing.Drawing:
-        """Draws the position, each game in its own way.
-
-        Args:
-          values: `[A]`, in [0, 1], one an action: a heat map.
-          labels: `[A]`, text.
-          last: the last action, which is marked.
-          size: width in pixels; a game has its own if left out.
-        """
-        raise NotImplementedError("a game's positions are of a type from make_state_type")
-
-    def _repr_html_(self) -> str | None:
-        return drawing.draw_states(type(self).draw, self, np.ndim(self.player))
 
 
 def begin(state_type: type[Stones], cells: int) -> Stones:
@@ -63,7 +35,7 @@ def set_stone(
     board = state.board.at[cell].set(mark)
     won = jnp.any(jnp.all(board[lines] == mark, axis=1))
     moved = state._replace(board=board, player=1 - state.player, over=won | jnp.all(board != 0))
-    after = jax.tree.map(lambda new, old: jnp.where(is_legal, new, old), moved, state)
+    after = where(is_legal, moved, state)
     return after, jnp.where(is_legal & won, 1.0, 0.0)
 
 
@@ -105,8 +77,3 @@ def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
         raise ValueError(
             f"no {in_a_row} in a row fit on {rows} by {columns} in {name}: use 1 to {longest}"
         )
-
-
-def make_state_type(draw: Callable[..., drawing.Drawing]) -> type[Stones]:
-    """Makes the type of a game's positions, which are drawn so."""
-    return type("State", (Stones,), {"__slots__": (), "__doc__": Stones.__doc__, "draw": draw})

@@ -9,14 +9,15 @@ import numpy as np
 from azjax import drawing
 from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
 from azjax.games.in_a_row import (
-    Stones,
     begin,
     bound_positions,
     check_size,
     find_lines,
-    make_state_type,
     set_stone,
 )
+from azjax.games.square import Stones, make_state_type
+
+_SIZE = 3, 3, 3
 
 
 @functools.cache
@@ -31,7 +32,7 @@ def state_type(rows: int, columns: int, in_a_row: int) -> type[Stones]:
     return make_state_type(draw)
 
 
-def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
+def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
     """Returns the record of a game, every time the same.
 
     Args:
@@ -48,7 +49,8 @@ def make(rows: int = 3, columns: int = 3, in_a_row: int = 3) -> Game:
 
 @functools.cache
 def _make(rows: int, columns: int, in_a_row: int) -> Game:
-    cells, lines = rows * columns, find_lines(rows, columns, in_a_row)
+    size, cells = (rows, columns, in_a_row), rows * columns
+    lines = find_lines(*size)
     position = state_type(rows, columns, in_a_row)
 
     def legal_actions(state: Stones) -> jax.Array:
@@ -65,7 +67,7 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
         return _render(np.asarray(state.board).reshape(rows, columns))
 
     return Game(
-        name=f"mnk:{rows}x{columns}x{in_a_row}",
+        name="mnk" if size == _SIZE else f"mnk:{rows}x{columns}x{in_a_row}",
         num_actions=cells,
         board_shape=(rows, columns),
         max_plies=cells,

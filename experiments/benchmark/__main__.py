@@ -20,6 +20,7 @@ from experiments.benchmark.following import time_lines
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
 from experiments.benchmark.products import time_products
+from experiments.benchmark.solving import time_solve
 from experiments.benchmark.stepping import time_explorer
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
@@ -56,6 +57,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "lines": lambda options: time_lines(options.repeats),
     "explorer": lambda options: time_explorer(),
     "products": time_products,
+    "solve": time_solve,
 }
 
 

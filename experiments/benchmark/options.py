@@ -4,7 +4,7 @@ import dataclasses
 import importlib.util
 import pathlib
 
-from azjax import presets
+from azjax import games, presets
 from azjax.network import DEEPEST, WIDEST
 from azjax.settings import MOST, MOST_SIMULATIONS, check_range
 
@@ -34,6 +34,8 @@ class Options:
     """Time searches in a browser, of 200 simulations, and the steps of the explorer."""
     products: bool = False
     """Time matrix products alone: what the machine can do, beside which times are read."""
+    solve: bool = False
+    """Solve the games of --solve-games, which takes minutes."""
     games: int = 1024
     """Games in parallel, over all devices."""
     simulations: int = 32
@@ -53,6 +55,8 @@ class Options:
     """With --time-to-perfect: seeds 0 to this number less one."""
     max_iterations: int = 500
     """With --time-to-perfect: give up on a seed after this many iterations."""
+    solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "hex:4", "othello:4")
+    """With --solve: names of games that can be enumerated."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
     """Where the results go as JSON."""
 
@@ -63,9 +67,12 @@ class Options:
         check_range("--", self, "blocks", 0, DEEPEST)
         for name in ("batch_sizes", "train_games"):
             given = getattr(self, name)
-            if not given or not all(1 <= games <= MOST for games in given):
+            if not given or not all(1 <= number <= MOST for number in given):
                 flag = f"--{name.replace('_', '-')} is {' '.join(map(str, given)) or 'empty'}"
                 raise ValueError(f"{flag}: use numbers of games, each 1 to {MOST}")
+        for name in self.solve_games:
+            if not games.make(name).enumerable:
+                raise ValueError(f"--solve-games has {name}, which is too large to be enumerated")
         if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
             raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
 

@@ -29,6 +29,7 @@ from azjax.game import (
 from azjax.games import connect_four
 from azjax.games.in_a_row import find_lines
 from azjax.games.tic_tac_toe import from_board
+from azjax.rows import in_batches
 from azjax.search import UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig, start_games, unroll
 from azjax.targets import TargetConfig, augment, make_samples
@@ -37,10 +38,11 @@ from nim import NIM
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 
-GAMES = {name: games.make(name) for name in games.available()}
-GAMES |= {name: games.make(name) for name in ("connect_four:3x5", "mnk:4x2x3", "mnk:1x4x2")}
+NAMES = ["tic_tac_toe", "connect_four", "connect_four:3x5", "mnk", "mnk:4x2x3", "mnk:1x4x2"]
+NAMES += ["othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]  # The others are as they are.
+GAMES = {name: games.make(name) for name in NAMES}
 GAMES |= {"misere_pile": misere_pile.make(), "nim": NIM}
-TWINS = ["tic_tac_toe", "connect_four", "misere_pile"]  # In `tests/reference`.
+TWINS = ["tic_tac_toe", "connect_four", "misere_pile", *NAMES[-4:]]  # In `tests/reference`.
 COUNT = 32  # Random games played of each game, from the start to the end.
 BEYOND = 2  # Actions tried below 0 and above A - 1.
 
@@ -104,7 +106,7 @@ def test_walk_meets_every_kind_of_position(walk):
 
 
 def test_step_equals_the_reference(walk):
-    rules = importlib.import_module(f"reference.{walk.game.name}")
+    rules = importlib.import_module(f"reference.{walk.game.name.partition(':')[0]}")
     for s, x in np.ndindex(walk.steps.reward.shape):
         before = position(walk.states, s)
         after, reward = rules.play(before, walk.actions[x])
@@ -122,12 +124,17 @@ def test_discount_follows_from_who_moves_next(walk):
 
 
 def test_planes(walk):
-    absolute, relative = (observe(walk.game, walk.states, encoding) for encoding in ENCODINGS)
     board, first = walk.states.board, walk.states.player[:, None] == 0
     shape = (len(board), *walk.game.board_shape, -1)
+    absolute, relative = (observe(walk.game, walk.states, encoding) for encoding in ENCODINGS)
+    if walk.game.name == "hex_swap:3":
+        swaps = np.broadcast_to(walk.states.swaps[:, None, None], (*shape[:-1],))
+        assert (absolute[..., 3] == swaps).all() and (relative[..., 2] == swaps).all()
+        absolute, relative = absolute[..., :3], relative[..., :2]
     expected = np.stack([board == 1, board == -1, first | np.zeros_like(board, bool)], axis=-1)
     np.testing.assert_array_equal(absolute, expected.reshape(shape))
-    mover = np.where(first, board, -board)
+    turned = board[:, ::-1] if walk.game.name == "breakthrough:5x3" else board
+    mover = np.where(first, board, -turned)
     expected = np.stack([mover == 1, mover == -1], axis=-1)
     np.testing.assert_array_equal(relative, expected.reshape(shape))
 
@@ -145,7 +152,8 @@ def test_every_game_keeps_the_laws(name):
 
 
 def test_every_registered_game_has_a_twin():
-    assert {*games.available()} - {"mnk"} < {*TWINS}  # It is tic-tac-toe of other sizes.
+    twins = {name.partition(":")[0] for name in TWINS}
+    assert {*games.available()} - {"mnk"} < twins  # It is tic-tac-toe of other sizes.
 
 
 def test_symmetries_are_as_many_as_expected():
@@ -153,6 +161,7 @@ def test_symmetries_are_as_many_as_expected():
     assert counts == {
         **{"tic_tac_toe": 8, "mnk": 8, "mnk:4x2x3": 4, "mnk:1x4x2": 2},
         **{"connect_four": 2, "connect_four:3x5": 2, "misere_pile": 1, "nim": 1},
+        **{"othello:4": 4, "hex:3": 2, "hex_swap:3": 2, "breakthrough:5x3": 2},
     }
 
 
@@ -522,3 +531,97 @@ def test_from_board_cannot_be_traced():
 def test_from_board_says_what_is_wrong(board, message):
     with pytest.raises(ValueError, match=message):
         from_board(board)
+
+
+def test_every_game_is_among_those_tested():
+    assert {name.partition(":")[0] for name in NAMES} == set(games.available())
+
+
+def test_othello_has_as_many_games_as_others_counted():
+    """The numbers of games of so many moves, passes included, that every program finds."""
+    game, counts = games.make("othello"), [4, 12, 56, 244, 1396, 8200]
+    legal_actions = jax.jit(jax.vmap(game.legal_actions))
+    step = jax.jit(jax.vmap(lambda state, action: game.step(state, action)[0]))
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
+    for expected in counts:
+        parents, actions = np.nonzero(in_batches(legal_actions, (states,), 1024))
+        assert len(actions) == expected
+        before = jax.tree.map(lambda leaf, parents=parents: leaf[parents], states)
+        states = in_batches(step, (before, actions), 1024)
+
+
+SLOW = [("othello:4", -1), ("hex:4", 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),  # Of the start, for the first player.
+    [
+        ("hex:3", 1),
+        ("hex_swap:3", -1),
+        pytest.param("othello:4", -1, marks=pytest.mark.slow),
+        pytest.param("hex:4", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_games_end_as_others_have_proved(name, value):
+    solution = oracle.solve(games.make(name))
+    assert solution.values[0] == value
+    assert (solution.values[solution.decisions] != 0).all() == (name != "othello:4")
+
+
+def test_swapping_takes_the_stone_over_mirrored_once():
+    game = games.make("hex_swap:3")
+    state, _ = game.step(game.init(), jnp.int32(1))
+    assert game.legal_actions(state)[9]
+    swapped, _ = game.step(state, jnp.int32(9))
+    assert swapped.board.tolist() == [0, 0, 0, -1, 0, 0, 0, 0, 0]
+    assert int(swapped.player) == 0 and not game.legal_actions(swapped)[9]
+    refused, _ = game.step(state, jnp.int32(5))
+    assert not game.legal_actions(refused)[9]
+
+
+@pytest.mark.parametrize("name", ["hex:4", "breakthrough:5x4"])
+def test_somebody_wins(name):
+    game = games.make(name)
+
+    def finish(key):
+        def move(carry, key):
+            state, total = carry
+            after, reward = game.step(state, random_action(game, key, state))
+            return (after, total + jnp.abs(reward)), None
+
+        start = game.init(), jnp.float32(0)
+        (state, total), _ = jax.lax.scan(move, start, jax.random.split(key, game.max_plies))
+        return game.is_over(state), total
+
+    over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
+    assert over.all() and (total == 1).all()
+
+
+def test_moves_are_called_as_players_call_them():
+    othello, hexes, breakthrough = map(games.make, ("othello", "hex_swap:3", "breakthrough:5x3"))
+    legal = np.flatnonzero(othello.legal_actions(othello.init()))
+    assert [othello.name_actions(othello.init())[a] for a in legal] == ["d3", "c4", "f5", "e6"]
+    assert othello.name_actions(othello.init())[64] == "pass"
+    assert [*hexes.name_actions(hexes.init())] == [
+        *("a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3", "swap")
+    ]
+    state, moves = breakthrough.init(), []
+    for action in (31, 28):  # The middle piece in front, straight on; to the right, as O sees it.
+        moves.append(breakthrough.name_actions(state)[action])
+        state, _ = breakthrough.step(state, jnp.int32(action))
+    assert moves == ["b4b3", "c2c3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
+        ("hex:20", "hex has no board of 20 by 20: use 1 to 19"),
+        ("hex_swap:1", "hex of 1 by 1 is over before anybody could swap: use 2 or more"),
+        ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 16 rows and 2 to 16"),
+        ("hex:3x3", "hex:3x3 has no size that can be read: write hex:SIZE"),
+    ],
+)
+def test_boards_that_nobody_plays_on_are_refused(name, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        games.make(name)

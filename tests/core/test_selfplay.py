@@ -14,9 +14,10 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch, play, random_action, where
 from azjax.search import ALGORITHMS, SearchResult, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, group_size, start_games, unroll
+from small import FEW
 from tables import bench
 
-GAMES = {name: games.make(name) for name in games.available()} | {"misere_pile": misere_pile.make()}
+GAMES = {name: games.make(name) for name in FEW} | {"misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
 PARAMS = object()  # Handed through to the search untouched.
 

@@ -46,7 +46,7 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_the_game_obeys_the_laws():
-    check_game(names(ROOT / "examples" / "breakthrough.py")["make"](), num_games=4)
+    check_game(names(ROOT / "examples" / "domineering.py")["make"](), num_games=4)
 
 
 @pytest.mark.parametrize("network", ["transformer", "residual_mlp"])
@@ -54,7 +54,7 @@ def test_the_networks_are_networks_of_any_game(network):
     found = names(ROOT / "examples" / "networks.py")
     for game in (
         azjax.make("connect_four"),
-        names(ROOT / "examples" / "breakthrough.py")["make"](),
+        names(ROOT / "examples" / "domineering.py")["make"](),
     ):
         made = found[network](game)
         variables = jax.eval_shape(made.init, jax.random.key(0))

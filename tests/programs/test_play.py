@@ -16,7 +16,7 @@ import azjax
 import misere_pile
 from azjax import presets, runs
 from azjax.agents import Decision, random_agent
-from azjax.games import connect_four, tic_tac_toe
+from azjax.games import tic_tac_toe
 from experiments import board, play, table
 from experiments.players import make_agent
 from run_directories import make_run
@@ -422,7 +422,7 @@ def test_values_in_words(value, words):
 def test_the_value_announced_is_that_of_the_move(q_values, visits, said):
     q_values, visits = (known and np.array(known) for known in (q_values, visits))
     decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
-    assert board.announce(1, "name", decision) == f"O (name) plays 1{said}"
+    assert board.announce(1, "name", decision, "01") == f"O (name) plays 1{said}"
 
 
 def test_what_is_new_stands_out(monkeypatch, capsys):
@@ -435,7 +435,7 @@ def test_what_is_new_stands_out(monkeypatch, capsys):
     out = capsys.readouterr().out
     assert re.findall(r"\x1b\[([\d;]*)m([XO])", out) == [("1;36", "X"), ("1;7;35", "O")]
     four = azjax.make("connect_four")
-    board.show(four, connect_four.step(four.init(), jnp.int32(3))[0], four.init())
+    board.show(four, four.step(four.init(), jnp.int32(3))[0], four.init())
     assert re.findall(r"\x1b\[([\d;]*)m([XO])", capsys.readouterr().out) == [("1;7;36", "X")]
 
 

@@ -13,6 +13,7 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import ALGORITHMS, make_search
+from small import NAMES
 
 IMAGE = '<img src="data:image/svg+xml;base64,'
 SVG = "{http://www.w3.org/2000/svg}"
@@ -80,7 +81,7 @@ def test_a_picture_is_saved_or_refused(tmp_path):
         picture.save(tmp_path / "nowhere" / "board.svg")
 
 
-@pytest.mark.parametrize("name", azjax.games.available())
+@pytest.mark.parametrize("name", NAMES)
 def test_states_and_batches_show_themselves(name):
     game = azjax.make(name)
     one, many = (svg_of(s._repr_html_()) for s in (game.init(), init_batch(game, 100)))

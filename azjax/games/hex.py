@@ -1,0 +1,154 @@
+"""Hex of any size, with or without swap; action `i` sets a stone on cell `i`.
+
+X joins top and bottom, O left and right. With swap the second player may, in place of a first
+stone, take over that of X, mirrored across the long diagonal: action `n * n`.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import drawing
+from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
+from azjax.games import hexagons
+from azjax.games.square import cell_names, column_name
+
+_USUAL, _LARGEST = 11, 19
+
+
+class State(NamedTuple):
+    """A position.
+
+    Attributes:
+      board: `int8 [n * n]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
+      player: `int8 []`, who is to move: 0 = X, 1 = O.
+      over: `bool []`, whether somebody has joined both sides.
+      swaps: `bool []`, whether the mover may swap now.
+    """
+
+    board: jax.Array
+    player: jax.Array
+    over: jax.Array
+    swaps: jax.Array
+
+    def draw(self, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
+        """Draws the position on hexagons; what belongs to the swap is not shown."""
+        cells = len(self.board)
+        return hexagons.board(
+            np.asarray(self.board),
+            values=None if values is None else np.asarray(values)[:cells],
+            labels=None if labels is None else list(labels)[:cells],
+            last=None if last is None or last >= cells else last,
+            size=size,
+        )
+
+    def _repr_html_(self) -> str | None:
+        return drawing.draw_states(State.draw, self, np.ndim(self.player))
+
+
+def make(n: int = _USUAL, swap: bool = False) -> Game:
+    """Returns the record of a game of `n` rows and columns, every time the same.
+
+    Args:
+      n: rows and columns.
+      swap: whether the second player may swap.
+
+    Raises:
+      ValueError: if there is no such board.
+    """
+    if not 1 <= n <= _LARGEST:
+        raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
+    if swap and n == 1:
+        raise ValueError("hex of 1 by 1 is over before anybody could swap: use 2 or more")
+    return _make(n, swap)
+
+
+@functools.cache
+def _make(n: int, swap: bool) -> Game:
+    cells = n * n
+    mirror = np.arange(cells).reshape(n, n).T.ravel()
+
+    def legal_actions(state: State) -> jax.Array:
+        free = (state.board == 0) & ~state.over
+        return jnp.append(free, state.swaps) if swap else free
+
+    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+        is_legal = legal_actions(state)[action] & (action >= 0) & (action < cells + swap)
+        mark = 1 - 2 * state.player
+        board = jnp.where(jnp.arange(cells) == action, mark, state.board)
+        board = jnp.where(action == cells, -state.board[mirror], board)
+        over = _joins(board, mark, n)
+        is_first = jnp.all(state.board == 0)
+        moved = State(board, 1 - state.player, over, is_first & swap)
+        after = where(is_legal, moved, state)
+        return after, jnp.where(is_legal & over, 1.0, 0.0)
+
+    def start() -> State:
+        no = jnp.bool_(False)
+        return State(jnp.zeros(cells, jnp.int8), jnp.int8(0), no, no)
+
+    def observe(state: State, encoding: str) -> jax.Array:
+        planes = observation_planes(state.board, state.player, (n, n), encoding)
+        if not swap:
+            return planes
+        return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
+
+    half_turn = np.stack([np.arange(cells), np.arange(cells)[::-1]]).astype(np.int32)[: 1 + (n > 1)]
+    swapping = np.full((len(half_turn), 1), cells, np.int32)
+    return Game(
+        name=("hex_swap" if swap else "hex") + (f":{n}" if n != _USUAL else ""),
+        num_actions=cells + swap,
+        board_shape=(n, n),
+        max_plies=cells + swap,
+        most_positions=_bound_positions(cells) * (1 + swap),
+        encodings=ENCODINGS,
+        init=start,
+        step=step,
+        legal_actions=legal_actions,
+        is_over=lambda state: state.over,
+        player=lambda state: state.player,
+        observe=observe,
+        render=lambda state: _render(np.asarray(state.board).reshape(n, n)),
+        symmetries=Symmetries(
+            half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
+        ),
+        draw=State.draw,
+        name_actions=lambda state: cell_names(n, n) + (("swap",) if swap else ()),
+    )
+
+
+def _joins(board: jax.Array, mark: jax.Array, n: int) -> jax.Array:
+    """Whether the stones of a mark join its two sides: they spread from one until nothing new."""
+    stones = (board == mark).reshape(n, n)
+    stones = jnp.where(mark == 1, stones, stones.T)  # Now from top to bottom.
+
+    def spread(carry):
+        reached, _ = carry
+        around = jnp.pad(reached, 1)
+        near = around[1:-1, :-2] | around[1:-1, 2:] | around[:-2, 1:-1] | around[2:, 1:-1]
+        near = near | around[:-2, 2:] | around[2:, :-2]
+        more = (reached | near) & stones
+        return more, jnp.any(more != reached)
+
+    top = stones & (jnp.arange(n) == 0)[:, None]
+    reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, jnp.any(top)))
+    return jnp.any(reached[-1])
+
+
+def _bound_positions(cells: int) -> int:
+    return sum(math.comb(cells, k) * math.comb(k, k // 2) for k in range(cells + 1))
+
+
+def _render(board: np.ndarray) -> str:
+    """Draws the board for a terminal, each row half a cell further to the right."""
+    n = len(board)
+    width = len(str(n))
+    names = [column_name(column) for column in range(n)]
+    lines = [" " * (width + 1) + " ".join(names)]
+    for r, row in enumerate(np.array([".", "X", "O"])[board].tolist()):
+        lines.append(" " * r + f"{r + 1:>{width}} " + " ".join(row))
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""A game of your own: Domineering on 5x5, trained by `--game examples/domineering.py:make`.
+
+X lays dominoes upright and O lays them flat, in turn; who cannot lay one has lost. Action `i` lays
+one on cell `i` and the cell below it, or for O the cell to its right.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.game import ENCODINGS, Game, observation_planes
+from azjax.testing import check_game
+
+N = 5
+CELLS = np.arange(N * N)
+FITS = np.stack([CELLS < N * (N - 1), CELLS % N < N - 1])  # By player.
+OTHER_HALF = np.where(FITS, CELLS + np.array([[N], [1]]), CELLS)
+
+
+class State(NamedTuple):  # noqa: D101
+    board: jax.Array  # int8 [25]: 1 = half a domino of X, -1 = of O, 0 = empty
+    player: jax.Array  # int8 []
+    over: jax.Array  # bool []
+
+
+def _placings(board, player):
+    free = (board == 0) & (board[jnp.asarray(OTHER_HALF)[player]] == 0)
+    return free & jnp.asarray(FITS)[player]
+
+
+def legal_actions(state: State) -> jax.Array:
+    """`bool [25]`; nothing is legal once the game is over."""
+    return _placings(state.board, state.player) & ~state.over
+
+
+def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
+    """Lays a domino; the reward is 1 if there is no answer. Illegal actions change nothing."""
+    is_valid = legal_actions(state)[action] & (action >= 0) & (action < N * N)
+    halves = jnp.stack([action, jnp.asarray(OTHER_HALF)[state.player, action]])
+    board = state.board.at[halves].set(1 - 2 * state.player)
+    won = ~jnp.any(_placings(board, 1 - state.player))
+    moved = State(board, 1 - state.player, won)
+    state = jax.tree.map(lambda new, old: jnp.where(is_valid, new, old), moved, state)
+    return state, jnp.where(is_valid & won, 1.0, 0.0)
+
+
+def make() -> Game:
+    """Returns the game."""
+    return Game(
+        name="domineering",
+        num_actions=N * N,
+        board_shape=(N, N),
+        max_plies=N * N // 2,
+        most_positions=None,
+        encodings=ENCODINGS,
+        init=lambda: State(jnp.zeros(N * N, jnp.int8), jnp.int8(0), jnp.bool_(False)),
+        step=step,
+        legal_actions=legal_actions,
+        is_over=lambda state: state.over,
+        player=lambda state: state.player,
+        observe=lambda state, encoding: observation_planes(
+            state.board, state.player, (N, N), encoding
+        ),
+        render=lambda state: "\n".join(
+            " ".join(".XO"[x] for x in row) for row in np.reshape(state.board, (N, N))
+        ),
+    )
+
+
+if __name__ == "__main__":
+    check_game(make())
+    print("Domineering obeys the laws: python -m experiments.train --game", f"{__file__}:make")

@@ -1,0 +1,4 @@
+"""Games of every kind, of sizes that tests have the time for."""
+
+NAMES = ("tic_tac_toe", "connect_four", "othello:4", "hex_swap:3", "breakthrough:5x3")
+FEW = NAMES[:3]  # For what takes longer.
