@@ -45,7 +45,7 @@ def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
     Raises:
       ValueError: with one sentence for the person who typed it.
     """
-    free = {names[action]: int(action) for action in np.flatnonzero(legal)}
+    free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
     if text.lower() in free:
         return free[text.lower()]
     typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
@@ -88,7 +88,7 @@ def show_hint(
     }
     known = {title: column for title, column in columns.items() if column[0] is not None}
     rows = []
-    for action in np.flatnonzero(legal):
+    for action in np.flatnonzero(legal).tolist():
         unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
         cells = [
             "" if title == "Q" and unvisited else style.format(values[action] + 0)

@@ -98,7 +98,8 @@ def _make(rows: int, columns: int) -> Game:
     def observe(state: Stones, encoding: str) -> jax.Array:
         """The stones as they lie, and, in the encoding `relative`, as the mover sees them."""
         if encoding == "relative":
-            return observation_planes(seen(state.board, state.player), 0, shape, encoding)
+            board = seen(state.board, state.player)
+            return observation_planes(board, jnp.zeros_like(state.player), shape, encoding)
         return observation_planes(state.board, state.player, shape, encoding)
 
     mirrored = np.arange(cells).reshape(shape)[:, ::-1].ravel()

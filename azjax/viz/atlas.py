@@ -292,7 +292,7 @@ def check_atlas(atlas: Atlas, portraits: Portrait) -> None:
 def _looks(game: Game, solution: Solution, rows: np.ndarray) -> dict[str, Any]:
     """Of some states: boards that the page can draw, or the texts of a game unknown to it."""
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    if game.draw is tic_tac_toe.State.draw:
+    if game.symmetries is not None and game.draw is tic_tac_toe.State.draw:
         return {
             "boards": tic_tac_toe.board_text(states),
             "shape": list(game.board_shape),
