@@ -1,7 +1,7 @@
 import { Blunders } from "./blunders.js";
 import { board, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace, signed } from "./dom.js";
-import { GAMES } from "./games.js";
+import { gameNamed } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { playerName } from "./words.js";
 
@@ -9,7 +9,7 @@ const ENDS = { 1: "wins", 0: "draws", "-1": "loses" };
 
 /** What the networks of a run say about the page's position, one column an iteration. */
 export function training(root, data, place) {
-  const game = GAMES[data.game];
+  const game = gameNamed(data.game);
   const table = openTable(data);
   const networks = openNetworks(data, game, table);
   const blunders = table && networks.length ? new Blunders(game, table, data.settings, place) : null;
