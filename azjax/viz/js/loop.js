@@ -29,7 +29,7 @@ class LoopView {
   constructor(root, data, place) {
     const newest = data.lessons.length - 1;
     Object.assign(this, { root, data, place, lesson: data.lessons[newest], at: 0, step: "position" });
-    this.rules = gameNamed(data.game); // Games unknown to the page are told in texts.
+    this.rules = data.game ? gameNamed(data.game) : null; // Games unknown to the page are told in texts.
     this.count = this.lesson.counts.length - 1;
     this.choice = h("div", { class: "az-group", role: "group", "aria-label": "which network" });
     this.game = h("div", { class: "az-loop-game", role: "group", "aria-label": "the game, move by move" });
