@@ -55,7 +55,7 @@ class Options:
     """With --time-to-perfect: seeds 0 to this number less one."""
     max_iterations: int = 500
     """With --time-to-perfect: give up on a seed after this many iterations."""
-    solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "hex:4", "othello:4")
+    solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
     """With --solve: names of games that can be enumerated."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
     """Where the results go as JSON."""

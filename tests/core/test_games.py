@@ -559,7 +559,6 @@ SLOW = [("othello:4", -1), ("hex:4", 1)]
         ("hex:3", 1),
         ("hex_swap:3", -1),
         pytest.param("othello:4", -1, marks=pytest.mark.slow),
-        pytest.param("hex:4", 1, marks=pytest.mark.slow),
     ],
 )
 def test_games_end_as_others_have_proved(name, value):
