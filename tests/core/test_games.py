@@ -550,9 +550,6 @@ def test_othello_has_as_many_games_as_others_counted():
         states = in_batches(step, (before, actions), 1024)
 
 
-SLOW = [("othello:4", -1), ("hex:4", 1)]
-
-
 @pytest.mark.parametrize(
     ("name", "value"),  # Of the start, for the first player.
     [
