@@ -37,20 +37,31 @@ def make_judge(parts: train.Parts, num_devices: int) -> Judge | None:
     """
     if parts.game.positions is None:
         return None
-    positions, selfplay = parts.game.positions(), parts.selfplay
-    evaluations = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
-    every = math.ceil(len(positions.outcomes) * num_devices / (_SHARE * evaluations))
+    positions, ask = parts.game.positions(), make_asker(parts)
     count = jax.jit(lambda *answers: judge(positions, lambda _: answers))
+
+    def find_errors(variables) -> dict[str, float]:
+        return describe(positions, count(*ask(variables, positions.states)))
+
+    every = iterations_between(parts, len(positions.outcomes) * num_devices, _SHARE)
+    return Judge(find_errors, every)
+
+
+def make_asker(parts: train.Parts) -> Callable[[Any, State], tuple[Any, Any]]:
+    """Builds `(variables, states) -> (logits, values)` of a network in training, in slices."""
 
     @jax.jit
     def answer(variables, states):
         return certificates.network_policy(parts, parts.network.fold(variables))(states)
 
-    def find_errors(variables) -> dict[str, float]:
-        ask = in_slices(functools.partial(answer, variables))
-        return describe(positions, count(*ask(positions.states)))
+    return lambda variables, states: in_slices(functools.partial(answer, variables))(states)
 
-    return Judge(find_errors, every)
+
+def iterations_between(parts: train.Parts, evaluations: int, share: float) -> int:
+    """How often so many evaluations can be afforded, if they are to take a share of self-play's."""
+    selfplay = parts.selfplay
+    made = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
+    return math.ceil(evaluations / (share * made))
 
 
 def describe(positions: Positions, tally: Tally) -> dict[str, float]:

@@ -1,7 +1,5 @@
 """What training can know of a game that can be enumerated: verdicts, portraits, certificates."""
 
-import functools
-import math
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,10 +9,10 @@ from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import oracle, train
-from azjax.judge import in_slices
 from azjax.verify import Verdict, verify
 from azjax.viz import atlas, networks
 from experiments import console, launch
+from experiments.judging import iterations_between, make_asker
 
 _SHARE = 0.1  # Of the evaluations of self-play, for verdicts on games that are not small.
 
@@ -59,8 +57,13 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
     """
     solution = oracle.solve(parts.game)
     if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
-        certify = certificates.make_certifier(parts, solution, searches=())
-        return Proof(solution, _judge_in_slices(parts, solution), certify, _every(parts, solution))
+        ask, verdict_on = make_asker(parts), certificates.make_verifier(solution)
+        return Proof(
+            solution=solution,
+            judge=lambda variables: (verdict_on(*ask(variables, solution.decision_states)), None),
+            certify=certificates.make_certifier(parts, solution, searches=()),
+            every=iterations_between(parts, len(solution.decisions), _SHARE),
+        )
     certify = certificates.make_certifier(parts, solution)
     places = atlas.make_atlas(parts.game, solution)
 
@@ -76,27 +79,6 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
         train.abstract_state(parts, mesh).learner.ema_params,
     )
     return Proof(solution, train.compiled(jax.jit(judge), average), certify)
-
-
-def _judge_in_slices(parts: train.Parts, solution: oracle.Solution) -> Callable[[Any], Any]:
-    verify = certificates.make_verifier(solution)
-
-    @jax.jit
-    def answer(variables, states):
-        return certificates.network_policy(parts, parts.network.fold(variables))(states)
-
-    def judge(variables) -> tuple[Verdict, None]:
-        ask = in_slices(functools.partial(answer, variables))
-        return verify(*ask(solution.decision_states)), None
-
-    return judge
-
-
-def _every(parts: train.Parts, solution: oracle.Solution) -> int:
-    """Iterations between two verdicts, so that these take a fixed share of the evaluations."""
-    selfplay = parts.selfplay
-    evaluations = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
-    return math.ceil(len(solution.decisions) / (_SHARE * evaluations))
 
 
 def examine(

@@ -10,14 +10,8 @@ import numpy as np
 
 from azjax import drawing
 from azjax.game import ENCODINGS, Game, Positions, Symmetries, observation_planes
-from azjax.games.in_a_row import (
-    begin,
-    bound_positions,
-    check_size,
-    find_lines,
-    set_stone,
-)
-from azjax.games.square import Stones, make_state_type
+from azjax.games.in_a_row import begin, check_size, find_lines, set_stone
+from azjax.games.square import Stones, bound_positions, make_state_type
 
 _SIZE = 6, 7, 4
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")

@@ -15,7 +15,7 @@ import numpy as np
 from azjax import drawing
 from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
 from azjax.games import hexagons
-from azjax.games.square import cell_names, column_name
+from azjax.games.square import bound_positions, cell_names, diagonals, on_cells, render_board
 
 _USUAL, _LARGEST = 11, 19
 
@@ -37,14 +37,8 @@ class State(NamedTuple):
 
     def draw(self, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
         """Draws the position on hexagons; what belongs to the swap is not shown."""
-        cells = len(self.board)
-        return hexagons.board(
-            np.asarray(self.board),
-            values=None if values is None else np.asarray(values)[:cells],
-            labels=None if labels is None else list(labels)[:cells],
-            last=None if last is None or last >= cells else last,
-            size=size,
-        )
+        look = on_cells(len(self.board), values, labels, last)
+        return hexagons.board(np.asarray(self.board), size=size, **look)
 
     def _repr_html_(self) -> str | None:
         return drawing.draw_states(State.draw, self, np.ndim(self.player))
@@ -97,14 +91,15 @@ def _make(n: int, swap: bool) -> Game:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
-    half_turn = np.stack([np.arange(cells), np.arange(cells)[::-1]]).astype(np.int32)[: 1 + (n > 1)]
+    half_turn = diagonals(n)[: 2 if n > 1 else 1]
     swapping = np.full((len(half_turn), 1), cells, np.int32)
     return Game(
         name=("hex_swap" if swap else "hex") + (f":{n}" if n != _USUAL else ""),
         num_actions=cells + swap,
         board_shape=(n, n),
         max_plies=cells + swap,
-        most_positions=_bound_positions(cells) * (1 + swap),
+        most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
+        * (1 + swap),
         encodings=ENCODINGS,
         init=start,
         step=step,
@@ -112,7 +107,7 @@ def _make(n: int, swap: bool) -> Game:
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        render=lambda state: _render(np.asarray(state.board).reshape(n, n)),
+        render=lambda state: render_board(state.board, (n, n), slant=1),
         symmetries=Symmetries(
             half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
         ),
@@ -137,18 +132,3 @@ def _joins(board: jax.Array, mark: jax.Array, n: int) -> jax.Array:
     top = stones & (jnp.arange(n) == 0)[:, None]
     reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, jnp.any(top)))
     return jnp.any(reached[-1])
-
-
-def _bound_positions(cells: int) -> int:
-    return sum(math.comb(cells, k) * math.comb(k, k // 2) for k in range(cells + 1))
-
-
-def _render(board: np.ndarray) -> str:
-    """Draws the board for a terminal, each row half a cell further to the right."""
-    n = len(board)
-    width = len(str(n))
-    names = [column_name(column) for column in range(n)]
-    lines = [" " * (width + 1) + " ".join(names)]
-    for r, row in enumerate(np.array([".", "X", "O"])[board].tolist()):
-        lines.append(" " * r + f"{r + 1:>{width}} " + " ".join(row))
-    return "\n".join(lines)

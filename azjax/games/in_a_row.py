@@ -1,8 +1,6 @@
 """What games of stones in a row share: the lines that win, and sizes."""
 
 import functools
-import math
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -50,16 +48,6 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
             if row[-1] < rows and 0 <= column[-1] < columns:
                 lines.append(row * columns + column)
     return np.array(lines if length > 1 else lines[: rows * columns])
-
-
-def bound_positions(fillings: Sequence[int]) -> int:
-    """Returns an upper bound of the positions of a game.
-
-    Args:
-      fillings: for each number of stones, the sets of cells that they may stand on. A half of
-        the stones, rounded down, are O's.
-    """
-    return sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:

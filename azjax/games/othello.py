@@ -8,7 +8,14 @@ import numpy as np
 
 from azjax import drawing
 from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
-from azjax.games.square import Stones, cell_names, diagonals, make_state_type, render_board
+from azjax.games.square import (
+    Stones,
+    cell_names,
+    diagonals,
+    make_state_type,
+    on_cells,
+    render_board,
+)
 
 _SIZES = range(4, 17, 2)
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
@@ -20,12 +27,8 @@ def state_type(n: int) -> type[Stones]:
 
     def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
         """Draws the board; what belongs to a pass is not shown."""
-        cells = np.asarray(state.board)
-        values = None if values is None else np.asarray(values)[: n * n]
-        labels = None if labels is None else [*labels][: n * n]
-        last = None if last is None or last == n * n else last
-        look = {"values": values, "labels": labels, "last": last, "size": size}
-        return drawing.board(cells, (n, n), **look)
+        look = on_cells(n * n, values, labels, last)
+        return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
 
     return make_state_type(draw)
 
@@ -123,6 +126,6 @@ def _start(n: int) -> np.ndarray:
 
 def _symmetries(n: int) -> Symmetries:
     """Those that leave the first four discs as they are: both diagonals, and half a turn."""
-    cells = diagonals(n, n)
+    cells = diagonals(n)
     passing = np.full((len(cells), 1), n * n, np.int32)
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))

@@ -1,7 +1,8 @@
 """What games of stones on a square grid share: the state, and how cells are called and drawn."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -53,18 +54,45 @@ def column_name(column: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def render_board(board: np.ndarray, shape: tuple[int, int]) -> str:
-    """Draws a board of stones for a terminal, with its coordinates."""
+def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> str:
+    """Draws a board of stones for a terminal, with its coordinates.
+
+    Args:
+      board: `[rows * columns]`, row by row.
+      shape: rows and columns.
+      slant: characters by which each row stands further to the right than the one above.
+    """
     names = [column_name(column) for column in range(shape[1])]
     marks = np.array([".", "X", "O"])[np.asarray(board).reshape(shape)]
     width = len(str(shape[0]))
-    rows = [f"{r + 1:>{width}} " + " ".join(row) for r, row in enumerate(marks.tolist())]
+    rows = [
+        " " * (slant * r) + f"{r + 1:>{width}} " + " ".join(row)
+        for r, row in enumerate(marks.tolist())
+    ]
     return "\n".join([" " * (width + 1) + " ".join(names), *rows])
 
 
-def diagonals(rows: int, columns: int) -> np.ndarray:
-    """Returns `int32 [G, cells]`: the identity, half a turn, and of a square both diagonals."""
-    grid = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
-    images = [grid, grid[::-1, ::-1]]
-    images += [grid.T, grid[::-1, ::-1].T] if rows == columns else []
-    return np.stack([image.ravel() for image in images])
+def on_cells(cells: int, values=None, labels=None, last=None) -> dict[str, Any]:
+    """Leaves out what belongs to an action after those of the cells, such as a pass."""
+    return {
+        "values": None if values is None else np.asarray(values)[:cells],
+        "labels": None if labels is None else list(labels)[:cells],
+        "last": None if last is None or last >= cells else last,
+    }
+
+
+def diagonals(n: int) -> np.ndarray:
+    """Returns `int32 [4, n * n]`: the identity, half a turn, and both diagonals of a square."""
+    grid = np.arange(n * n, dtype=np.int32).reshape(n, n)
+    turned = grid[::-1, ::-1]
+    return np.stack([image.ravel() for image in (grid, turned, grid.T, turned.T)])
+
+
+def bound_positions(fillings: Sequence[int]) -> int:
+    """Returns an upper bound of the positions of a game.
+
+    Args:
+      fillings: for each number of stones, the sets of cells that they may stand on. A half of
+        the stones, rounded down, are O's.
+    """
+    return sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
