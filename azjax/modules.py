@@ -5,6 +5,7 @@ products that are fastest for the board (see `convolution.py`).
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -30,9 +31,7 @@ class MLP(nn.Module):
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        in_half = self.dtype == jnp.bfloat16 and jax.default_backend() == "cpu"
-        product = _dot_general if in_half else None
-        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=product)
+        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=_dot_general)
         x = planes.reshape(len(planes), -1)
         for width in self.hidden:
             x = nn.relu(dense(width)(x))
@@ -43,8 +42,14 @@ class MLP(nn.Module):
         return logits, jnp.tanh(value)
 
 
+def product_for(dtype) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """Returns the product of matrices that is fastest to learn with, in arithmetic of a type."""
+    in_half = dtype == jnp.bfloat16 and jax.default_backend() == "cpu"
+    return _product_in_half if in_half else jnp.matmul
+
+
 @jax.custom_vjp
-def _product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+def _product_in_half(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """`x @ kernel`, with gradients that CPUs compute in bfloat16, too.
 
     XLA's library for CPUs has no product in bfloat16 whose left factor is transposed, so XLA
@@ -63,13 +68,13 @@ def _product_backward(factors, gradient):
     return gradient @ kernel.T, (turned @ gradient)[: x.shape[1]]
 
 
-_product.defvjp(_product_forward, _product_backward)
+_product_in_half.defvjp(_product_forward, _product_backward)
 
 
 def _dot_general(x, kernel, dimensions, precision=None, preferred_element_type=None):
     """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
     del dimensions, precision, preferred_element_type
-    return _product(x, kernel)
+    return product_for(x.dtype)(x, kernel)
 
 
 class Tower(nn.Module):

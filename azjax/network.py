@@ -7,6 +7,7 @@ once, into the arrays that inference needs.
 
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -14,12 +15,14 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from azjax import equivariant
 from azjax.convolution import choose_form
-from azjax.game import Game, describe
+from azjax.game import Game, Symmetries, describe
 from azjax.modules import MLP, Folded, Tower, Variables, fold_tower, infer_tower
 from azjax.settings import check_range, check_types
 
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
+DType = Literal["float32", "bfloat16", "auto"]
 WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
 
 
@@ -39,9 +42,9 @@ class TowerConfig:
     """Residual blocks. AlphaZero: 19."""
     value_hidden: int = 64
     """Width of the value head's hidden layer. AlphaZero: 256."""
-    evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
+    evaluation_dtype: DType = "float32"
     """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
-    and faster where the hardware has it."""
+    and faster where the hardware has it; `auto`: there."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -63,11 +66,14 @@ class MLPConfig:
     """Widths of the shared layers."""
     head_hidden: int = 64
     """Width of the hidden layer in each head."""
-    evaluation_dtype: Literal["float32", "bfloat16"] = "float32"
+    evaluation_dtype: DType = "float32"
     """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
-    hardware has it."""
-    learning_dtype: Literal["float32", "bfloat16"] = "float32"
+    hardware has it; `auto`: there."""
+    learning_dtype: DType = "float32"
     """Arithmetic of the layers in learning; parameters and losses are in float32."""
+    symmetric: bool = False
+    """Share weights among the game's symmetries, so that the images of a position get those of
+    its outputs. Learns from fewer games, and evaluates with a half or a quarter of the products."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -94,6 +100,7 @@ class Network(NamedTuple):
         `params` as they are after it, averaged over the mesh axis of that name if there is one.
       fold: `variables -> folded`, the inference form.
       infer: `(folded, planes) -> outputs`, equal to `apply`.
+      symmetric: whether the outputs for an image of a position are the images of its outputs.
     """
 
     encoding: str
@@ -102,6 +109,7 @@ class Network(NamedTuple):
     train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]]
     fold: Callable[[Variables], Folded]
     infer: Callable[[Folded, jax.Array], Outputs]
+    symmetric: bool = False
 
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
@@ -134,26 +142,60 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     """Builds the tower or the MLP for a game.
 
     Raises:
-      ValueError: if the game has no such encoding.
+      ValueError: if the game has no such encoding, or no symmetries that the network can share.
     """
-    dtype = jnp.dtype(config.evaluation_dtype)
+    dtype = _choose_dtype(config.evaluation_dtype)
     if isinstance(config, TowerConfig):
         form = choose_form(game.board_shape, dtype)
-        sizes = (config.channels, config.blocks, config.value_hidden, game.num_actions)
+        sizes: Any = (config.channels, config.blocks, config.value_hidden, game.num_actions)
         module = learned = Tower(*sizes, form)
         arrange: Any = functools.partial(fold_tower, form, game.board_shape)
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
-        module = MLP(config.hidden, config.head_hidden, game.num_actions)
-        arrange, infer = dict, module.clone(dtype=dtype).apply
-        learned = module.clone(dtype=jnp.dtype(config.learning_dtype))
+        sizes = config.hidden, config.head_hidden, game.num_actions
+        if config.symmetric:
+            group = equivariant.make_group(_shareable(config, game))
+            module = equivariant.EquivariantMLP(*sizes, group)
+            arrange = functools.partial(equivariant.arrange, group)
+            infer = functools.partial(equivariant.infer, group)
+        else:
+            module = MLP(*sizes)
+            arrange, infer = dict, module.clone(dtype=dtype).apply
+        learned = module.clone(dtype=_choose_dtype(config.learning_dtype))
 
     @jax.jit
     def fold(variables):
         return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
 
     network = _wrap(game, module, config.encoding, learned)
-    return network._replace(fold=fold, infer=infer)
+    symmetric = isinstance(config, MLPConfig) and config.symmetric
+    return network._replace(fold=fold, infer=infer, symmetric=symmetric)
+
+
+def _shareable(config: MLPConfig, game: Game) -> Symmetries:
+    """The symmetries of the game, if there are any and widths are multiples of their number."""
+    if game.symmetries is None:
+        raise ValueError(
+            f"network.symmetric is on, but {game.name} has no symmetries: leave it out"
+        )
+    widths = (*config.hidden, config.head_hidden)
+    if any(width % game.num_symmetries for width in widths):
+        raise ValueError(
+            f"the {game.num_symmetries} symmetries of {game.name} share layers evenly: make "
+            f"network.hidden and network.head_hidden, now {config.hidden} and "
+            f"{config.head_hidden}, multiples of {game.num_symmetries}"
+        )
+    return game.symmetries
+
+
+def _choose_dtype(name: DType) -> jnp.dtype:
+    """For `auto`, the type with the fastest products: on CPUs, float32 unless they have AMX."""
+    if name != "auto":
+        return jnp.dtype(name)
+    about = pathlib.Path("/proc/cpuinfo")
+    if jax.default_backend() == "cpu" and not (about.exists() and "amx_bf16" in about.read_text()):
+        return jnp.dtype("float32")
+    return jnp.dtype("bfloat16")
 
 
 def _wrap(

@@ -401,15 +401,22 @@ MUTATIONS = [
     Mutation(
         "network: evaluation_dtype without effect",
         "azjax/network.py",
-        "dtype = jnp.dtype(config.evaluation_dtype)",
+        "dtype = _choose_dtype(config.evaluation_dtype)",
         'dtype = jnp.dtype("float32")',
         "tests/core/test_network.py",
     ),
     Mutation(
         "network: learning_dtype without effect",
         "azjax/network.py",
-        "dtype=jnp.dtype(config.learning_dtype)",
+        "dtype=_choose_dtype(config.learning_dtype)",
         'dtype=jnp.dtype("float32")',
+        "tests/core/test_network.py",
+    ),
+    Mutation(
+        "network: symmetries are taken the wrong way round",
+        "azjax/equivariant.py",
+        "actions=np.argsort(symmetries.actions[order], axis=1)",
+        "actions=symmetries.actions[order]",
         "tests/core/test_network.py",
     ),
     Mutation(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from azjax import equivariant
 from azjax.convolution import FORMS
 from azjax.files import replacing
 from azjax.modules import MLP, infer_tower
@@ -104,6 +105,9 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     if isinstance(module := getattr(infer, "__self__", None), MLP):
         params = params["params"]
         about = {"kind": "mlp", "shared": [f"Dense_{i}" for i in range(len(module.hidden))]}
+    elif getattr(infer, "func", None) is equivariant.infer:
+        params = equivariant.as_mlp(infer.args[0], params)
+        about = {"kind": "mlp", "shared": [name for name in params if name.startswith("Dense_")]}
     elif getattr(infer, "func", None) is infer_tower and infer.args[0] is FORMS["xla"]:
         about = {"kind": "tower", "blocks": infer.args[1]}
     else:

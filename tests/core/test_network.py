@@ -14,7 +14,7 @@ from flax.traverse_util import flatten_dict
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from azjax import convolution, games
+from azjax import convolution, equivariant, games
 from azjax import network as networks
 from azjax.evaluators import network_evaluator
 from azjax.game import init_batch
@@ -27,6 +27,7 @@ FORMS = ("dense", "xla", "fourier")
 KINDS = {
     "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "batch": TINY,
+    "symmetric": MLPConfig(hidden=(16, 8), head_hidden=8, symmetric=True),
 }
 
 
@@ -139,6 +140,61 @@ def test_learning_in_bfloat16_is_less_exact_and_all_else_is_not(tic_tac_toe):
     assert 1e-5 < max(errors) < 0.05
     answers = (network.apply(variables, planes) for network in (exact, coarse))
     np.testing.assert_array_equal(*map(jnp.column_stack, answers))
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four:4x5", "othello:4", "mnk:3x4x3"])
+def test_an_image_of_a_position_gets_the_images_of_its_outputs(name):
+    """Of 8 symmetries, not all of which commute, of 2, and of 4 with and without diagonals."""
+    game = games.make(name)
+    network = make_network(KINDS["symmetric"], game)
+    planes = random_planes(game, "relative")
+    symmetries = game.symmetries
+    images = planes.reshape(8, -1, planes.shape[-1])[:, symmetries.cells]
+
+    @jax.jit
+    def answer(variables, planes):
+        return network.apply(variables, planes)
+
+    variables = random_variables(network)
+    logits, values = answer(variables, planes)
+    assert logits.std(axis=0).min() > 1e-3 and values.std() > 1e-3
+    for g, actions in enumerate(symmetries.actions):
+        image_logits, image_values = answer(variables, images[:, g].reshape(planes.shape))
+        np.testing.assert_allclose(image_logits, logits[:, actions], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(image_values, values, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks"), [("tic_tac_toe", 4), ("connect_four", 2), ("othello:4", 4)]
+)
+def test_symmetries_save_products_and_the_whole_perceptron_computes_the_same(name, blocks):
+    game = games.make(name)
+    config = KINDS["symmetric"]
+    network = make_network(config, game)
+    variables, planes = random_variables(network), random_planes(game, "relative")
+    folded = network.fold(variables)
+    assert folded["Dense_1"]["kernel"].shape == (blocks, 16 // blocks, 8 // blocks)
+    whole = make_network(dataclasses.replace(config, symmetric=False), game)
+    group = equivariant.make_group(game.symmetries)
+    found = whole.apply({"params": equivariant.as_mlp(group, folded)}, planes)
+    for mine, other in zip(found, network.apply(variables, planes), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_that_symmetries_cannot_share_are_refused(tic_tac_toe):
+    config = MLPConfig(hidden=(20,), head_hidden=8, symmetric=True)
+    with pytest.raises(ValueError, match=r"8 symmetries of .* \(20,\) and 8, multiples"):
+        make_network(config, tic_tac_toe)
+    with pytest.raises(ValueError, match="tic_tac_toe has no symmetries: leave it out"):
+        make_network(config, tic_tac_toe._replace(symmetries=None))
+
+
+@pytest.mark.parametrize(("flags", "dtype"), [("avx512f", "float32"), ("amx_bf16", "bfloat16")])
+def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, flags, dtype):
+    monkeypatch.setattr(networks.pathlib.Path, "read_text", lambda path: f"flags: sse {flags}")
+    network = make_network(MLPConfig(evaluation_dtype="auto"), tic_tac_toe)
+    folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(folded)} == {jnp.dtype(dtype)}
 
 
 @pytest.mark.parametrize(
