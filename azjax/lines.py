@@ -1,9 +1,9 @@
 """Every game that a player can be led into: its own moves against all replies, ply by ply.
 
 Nothing is asked but the rules: a game that is lost is a proof that the player can be beaten, and
-where none is lost it cannot be. Positions reached in several ways are followed once. The
-positions of one ply are spread over files of a folder, so that memory is bounded and an
-interrupted walk goes on where it was:
+where none is lost it cannot be. Positions reached in several ways are followed once, and so are
+images of each other, if the player treats them alike. The positions of one ply are spread over
+files of a folder, so that memory is bounded and an interrupted walk goes on where it was:
 
 | file                 | content                                                           |
 | -------------------- | ----------------------------------------------------------------- |
@@ -97,6 +97,7 @@ def follow(
     folder: pathlib.Path,
     most: int | None = None,
     part_size: int = _PART,
+    symmetric: bool = False,
 ) -> Iterator[Found]:
     """Follows a player through all games; goes on where an earlier call was interrupted.
 
@@ -108,11 +109,17 @@ def follow(
       most: positions of one ply that are followed. Where there are more, games are drawn at
         random in proportion to their number, and what they lead to is an unbiased estimate.
       part_size: positions that are in memory at a time, and stand in one file.
+      symmetric: follow one of the positions that are images of each other, and take the player
+        to make the image of its move in the others, as one that respects the symmetries does.
+        Decisions and moves are counted up to symmetry then, and games all the same.
 
     Yields:
       What was found, after every part; at the end that of all games.
     """
-    _begin(game, folder)
+    inverses = np.arange(game.num_actions)[None]
+    if symmetric and game.symmetries is not None:
+        inverses = np.argsort(game.symmetries.actions, axis=1)
+    _begin(game, folder, len(inverses))
     ends, lost, sampled = NOTHING, None, False
     for ply in itertools.count():
         layer = _layer(folder, ply)
@@ -122,7 +129,9 @@ def follow(
         for number, part in enumerate(parts):
             here = layer / f"ends-{number:06d}.npz"
             if not here.exists():
-                children, found = _expand(game, act, seat, np.array(part), int(bounds[number]))
+                children, found = _expand(
+                    game, act, seat, inverses, np.array(part), int(bounds[number])
+                )
                 _save(layer / f"children-{number:06d}.npy", children)
                 _save(here, **found)
             with np.load(here) as file:
@@ -179,15 +188,15 @@ def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) ->
         np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
-def _begin(game: Game, folder: pathlib.Path) -> None:
-    """Writes the start, once."""
+def _begin(game: Game, folder: pathlib.Path, images: int) -> None:
+    """Writes the start, once; each position with so many images, itself first."""
     if _layer(folder, 0).exists():
         return
     state = packing.pack(jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init()))
-    fields: list[Any] = [("hash", np.uint64), ("state", np.uint8, state.shape[1:])]
+    fields: list[Any] = [("hash", np.uint64), ("images", np.uint8, (images, state.shape[1]))]
     fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
     start = np.zeros(1, [*fields, ("action", np.int32)])
-    start["state"] = state
+    start["images"] = state
     start["games"] = 1
     folder.mkdir(parents=True, exist_ok=True)
     _write_ply(_layer(folder, 0), [start])
@@ -212,23 +221,25 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 
 
 def _expand(
-    game: Game, act: Act, seat: int, rows: np.ndarray, offset: int
+    game: Game, act: Act, seat: int, inverses: np.ndarray, rows: np.ndarray, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Plays the player's move, or every reply, in some positions.
+    """Plays the player's move, or every reply, in some positions, and its images in theirs.
 
     Returns:
       The positions after them, and what is known of the games that end.
     """
-    states = packing.unpack(game, rows["state"])
+    states = packing.unpack(game, rows["images"][:, 0])
     player, legal = packing.in_batches(_look(game), (states,), _BATCH)
     own = player == seat
     if own.any():
         chosen = act(jax.tree.map(lambda leaf: leaf[own], states))
         legal[own] = np.arange(game.num_actions) == np.asarray(chosen)[:, None]
     parents, actions = np.nonzero(legal)
-    before = jax.tree.map(lambda leaf: leaf[parents], states)
-    moves = before, actions.astype(np.int32)
+    before = rows["images"][parents]
+    transformed = inverses[:, actions].T.ravel().astype(np.int32)
+    moves = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), moves, _BATCH)
+    rewards, over = rewards[:: len(inverses)], over[:: len(inverses)]
     columns = (1 - rewards * np.where(own[parents], 1, -1)).astype(int)[over]  # Of `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros_like(NOTHING.games)
@@ -236,7 +247,7 @@ def _expand(
     lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
     decided, counts = own.sum(), np.bincount(columns, minlength=3)
     children = rows[parents[~over]]
-    children["state"] = packing.pack(after)[~over]
+    children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     found = {"decisions": decided, "moves": counts, "games": games, "lost": lost}
     return _merge(children), found
@@ -257,8 +268,14 @@ def _step(game: Game) -> Callable:
 
 
 def _merge(rows: np.ndarray) -> np.ndarray:
-    """Makes equal positions of a sample one, with the games of all, sorted by their hashes."""
-    keys = np.concatenate([rows["state"], rows["group"][:, None]], axis=1)
+    """Makes equal positions of a sample one, with the games of all, sorted by their hashes.
+
+    Of images of each other, the one that stands for all has the smallest hash.
+    """
+    images = rows["images"]
+    hashed = packing.hashes(images.reshape(-1, images.shape[2])).reshape(images.shape[:2])
+    keys = images[np.arange(len(images)), hashed.argmin(axis=1)]
+    keys = np.concatenate([keys, rows["group"][:, None]], axis=1)
     order, first, hashes = packing.group_equal(keys)
     merged = rows[order[first]]
     merged["hash"] = hashes

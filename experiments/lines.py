@@ -94,7 +94,8 @@ def prove(
         asked += len(actions)
         return actions
 
-    found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most))
+    symmetric = player.parts.network.symmetric
+    found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most, symmetric=symmetric))
     if as_json:
         print(json.dumps(_content(player, seat, simulations, found), indent=2))
     else:
@@ -130,6 +131,7 @@ def _content(player: Player, seat: str, simulations: int, found: lines.Found) ->
         "seat": seat,
         "simulations": simulations,
         "sampled": found.sampled,
+        "up_to_symmetry": player.parts.network.symmetric,
         "decisions": ends.decisions,
         "ends": dict(zip(("won", "drawn", "lost"), ends.moves.tolist(), strict=True)),
         "games": dict(zip(("won", "drawn", "lost"), games.tolist(), strict=True)),
@@ -151,7 +153,8 @@ def _show(player: Player, seat: str, simulations: int, found: lines.Found) -> No
         of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
         rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)
-    print(f"{ends.decisions:,} positions decided, {found.ply + 1} plies")
+    images = ", images of each other counted once" if player.parts.network.symmetric else ""
+    print(f"{ends.decisions:,} positions decided{images}, {found.ply + 1} plies")
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
         print(

@@ -6,6 +6,7 @@ import pytest
 
 import misere_pile
 from azjax import lines
+from azjax.oracle import symmetry_classes
 from azjax.verify import count_losing_lines
 
 
@@ -46,6 +47,30 @@ def test_all_games_are_counted(tic_tac_toe, solution, player, seat, part_size, t
     assert not found.ends.games[1:].any() and not found.sampled
     share = found.ends.games[0, 2] / found.ends.games[0].sum()
     assert found.ends.share(2) == (share, share, share)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_images_of_each_other_are_followed_once(tic_tac_toe, solution, seat, tmp_path):
+    """By a player that likes images of each other as well."""
+    classes = symmetry_classes(tic_tac_toe, solution)
+    worth = np.random.default_rng(1).random(classes.max() + 1)[classes]
+    actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
+    rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
+
+    def act(states):
+        return actions[[rows[board.tobytes()] for board in states.board]]
+
+    every = walk(tic_tac_toe, act, seat, tmp_path / "every")
+    found = walk(tic_tac_toe, act, seat, tmp_path / "one", symmetric=True, part_size=50)
+    assert found.ends.games.tolist() == every.ends.games.tolist()
+    assert found.ends.games[0].tolist() == count(solution, actions, seat).tolist()
+    assert found.ends.decisions < every.ends.decisions / 2
+    for game in [*lines.lost_games(tmp_path / "one")]:
+        row = 0
+        for action in game:
+            assert solution.legal[row, action]
+            row = solution.children[row, action]
+        assert solution.over[row] and len(game) % 2 == seat
 
 
 def test_a_lost_game_is_the_player_s_own(tic_tac_toe, solution, player, tmp_path):
