@@ -120,15 +120,16 @@ def _joins(board: jax.Array, mark: jax.Array, n: int) -> jax.Array:
     """Whether the stones of a mark join its two sides: they spread from one until nothing new."""
     stones = (board == mark).reshape(n, n)
     stones = jnp.where(mark == 1, stones, stones.T)  # Now from top to bottom.
+    bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
+    rows = jnp.sum(stones * bits, axis=1, dtype=jnp.uint32)  # Each a word: all its cells at once.
 
     def spread(carry):
         reached, _ = carry
-        around = jnp.pad(reached, 1)
-        near = around[1:-1, :-2] | around[1:-1, 2:] | around[:-2, 1:-1] | around[2:, 1:-1]
-        near = near | around[:-2, 2:] | around[2:, :-2]
-        more = (reached | near) & stones
+        above, below = jnp.pad(reached[:-1], (1, 0)), jnp.pad(reached[1:], (0, 1))
+        near = reached << 1 | reached >> 1 | above | above >> 1 | below | below << 1
+        more = (reached | near) & rows
         return more, jnp.any(more != reached)
 
-    top = stones & (jnp.arange(n) == 0)[:, None]
-    reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, jnp.any(top)))
-    return jnp.any(reached[-1])
+    top = jnp.where(jnp.arange(n) == 0, rows, 0)
+    reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, top[0] != 0))
+    return reached[-1] != 0
