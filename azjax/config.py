@@ -39,7 +39,8 @@ class Config:
 
     game: str = "tic_tac_toe"
     """Which game: tic_tac_toe, connect_four, mnk, othello, hex, hex_swap or breakthrough, of any
-    size, such as connect_four:4x5 or hex:6; or your own: FILE.py:FUNCTION."""
+    size, such as connect_four:4x5 or hex:6; one of pgx's, such as pgx:chess; or your own:
+    FILE.py:FUNCTION."""
     seed: int = 0
     """Seed of every random draw."""
     network: NetworkConfig = dataclasses.field(default_factory=MLPConfig)
@@ -57,7 +58,7 @@ class Config:
 def is_own(game: str) -> bool:
     """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
     place, colon, _ = game.partition(":")
-    return bool(colon) and not games.has_sizes(place)
+    return bool(colon) and not games.has_variants(place)
 
 
 def make_parts(config: Config, game: Game | None = None, network: Network | None = None) -> Parts:

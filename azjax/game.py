@@ -94,8 +94,8 @@ class Game(NamedTuple):
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
-      observe: `(state, encoding) -> bool [H, W, C]`, the network's input; every encoding
-        has as many planes as it likes. See `observation_planes` for two of them.
+      observe: `(state, encoding) -> bool [H, W, C]`, or `float32`, the network's input; every
+        encoding has as many planes as it likes. See `observation_planes` for two of them.
       render: `state -> str`, a drawing for a terminal; runs on the host.
       symmetries: the `Symmetries` of the board; None for the identity alone.
       draw: `(state, values=None, labels=None, last=None, size=120) -> drawing.Drawing`, a

@@ -62,7 +62,7 @@ class Transition(NamedTuple):
     """One searched move. Stacked by `unroll` to `[T, B, ...]`.
 
     Attributes:
-      planes: `bool [H, W, C]`, the observation before the move.
+      planes: `bool` or `float32 [H, W, C]`, the observation before the move.
       legal: `bool [A]`.
       action_weights: `float32 [A]`, the search's policy.
       root_value: `float32 []`, the search's value, for the player to move.

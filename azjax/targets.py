@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     """One position to learn from.
 
     Attributes:
-      planes: `bool [H, W, C]`.
+      planes: `bool` or `float32 [H, W, C]`.
       legal: `bool [A]`.
       policy: `float32 [A]`, the target policy; sums to 1.
       value: `float32 []`, the target value in [-1, 1], for the player to move.

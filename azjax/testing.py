@@ -72,9 +72,9 @@ def _check_types(game: Game) -> None:
         _require(game, said == wanted, f"{name} is {wanted}, not {said}")
     for encoding in game.encodings:
         planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
-        is_right = planes.dtype == bool and planes.shape[:-1] == game.board_shape
+        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == game.board_shape
         height, width = game.board_shape
-        wanted = f"bool[{height}, {width}, C], not {describe(planes)}"
+        wanted = f"bool or float32[{height}, {width}, C], not {describe(planes)}"
         _require(game, is_right, f"observe in the encoding {encoding!r} is {wanted}")
 
 
@@ -237,7 +237,7 @@ def _ask(game: Game, state: State, action: jax.Array):
 def _check_on_host(game: Game, inside: Any, state: State, action: jax.Array, place: str) -> None:
     """Checks that a function that is not compiled says the same, and that pictures can be made."""
     outside = _ask(game, state, action)
-    same = jax.tree.map(lambda x, y: bool(np.array_equal(x, y)), inside, outside)
+    same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), inside, outside)
     law = "its functions are pure: what jit compiles returns what they return"
     _require(game, all(jax.tree.leaves(same)), law, place)
     _require(game, isinstance(game.render(state), str), "render returns a string", place)

@@ -1,4 +1,4 @@
-"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("hex:6")`.
+"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`.
 
 Installed packages add theirs by an entry point of the group `azjax.games`, the name of which is
 the game's, and which is a function that returns a `Game`.
@@ -11,7 +11,15 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
 from azjax.game import Game
-from azjax.games import breakthrough, connect_four, hex, mnk, othello, tic_tac_toe
+from azjax.games import (
+    breakthrough,
+    connect_four,
+    from_pgx,
+    hex,
+    mnk,
+    othello,
+    tic_tac_toe,
+)
 
 _REGISTRY: dict[str, Callable[..., Game]] = {
     "tic_tac_toe": tic_tac_toe.make,
@@ -41,9 +49,9 @@ def _installed() -> EntryPoints:
     return importlib.metadata.entry_points(group="azjax.games")
 
 
-def has_sizes(name: str) -> bool:
-    """Whether `NAME:SIZE` is a game of that name."""
-    return name in _SIZES
+def has_variants(name: str) -> bool:
+    """Whether `NAME:SIZE` is a game of that name, or `pgx:NAME` one of pgx's."""
+    return name in _SIZES or name == "pgx"
 
 
 @functools.cache
@@ -52,10 +60,14 @@ def make(name: str) -> Game:
 
     Raises:
       ValueError: if there is none, or not of that size.
+      ImportError: if it is one of pgx's, and this package is not installed.
     """
     base, colon, size = name.partition(":")
-    if base not in available() or (colon and not has_sizes(base)):
-        raise ValueError(f"unknown game {name!r}: use one of {', '.join(available())}")
+    if base == "pgx" and colon:
+        return from_pgx.make(size)
+    if base not in available() or (colon and not has_variants(base)):
+        known = ", ".join([*available(), "pgx:NAME"])
+        raise ValueError(f"unknown game {name!r}: use one of {known}")
     make_one = _REGISTRY.get(base) or _installed()[base].load()
     return make_one(*_read_size(base, size)) if colon else make_one()
 

@@ -112,7 +112,7 @@ def _make(n: int) -> Game:
             state.board, state.player, (n, n), encoding
         ),
         render=lambda state: render_board(state.board, (n, n)),
-        symmetries=_symmetries(n),
+        symmetries=symmetries(n),
         draw=position.draw,
         name_actions=lambda state: (*cell_names(n, n), "pass"),
     )
@@ -124,8 +124,8 @@ def _start(n: int) -> np.ndarray:
     return board.ravel()
 
 
-def _symmetries(n: int) -> Symmetries:
-    """Those that leave the first four discs as they are: both diagonals, and half a turn."""
+def symmetries(n: int) -> Symmetries:
+    """Returns those that leave the first four discs as they are: diagonals and half a turn."""
     cells = diagonals(n)
     passing = np.full((len(cells), 1), n * n, np.int32)
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))

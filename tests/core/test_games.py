@@ -221,8 +221,8 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
     (NIM, {"num_actions": 4}, r"legal_actions is bool\[4\], not bool\[3\]"),
     (
         NIM,
-        {"observe": lambda s, encoding: jnp.zeros((1, 7, 5))},
-        r"observe in the encoding 'unary' is bool\[1, 7, C\], not float32\[1, 7, 5\]",
+        {"observe": lambda s, encoding: jnp.zeros((1, 7, 5), jnp.int8)},
+        r"observe in the encoding 'unary' is bool or float32\[1, 7, C\], not int8\[1, 7, 5\]",
     ),
     (NIM, {"init": lambda: jnp.array([0, 0], jnp.int8)}, "the starting position is not over"),
     (NIM, {"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),

@@ -1,0 +1,172 @@
+"""The games of pgx: they keep the laws of games, and those that are ours, too, play alike."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.games import from_pgx
+from azjax.testing import check_game
+
+TESTED = ["tic_tac_toe", "go_3x3"]
+SLOW = ["connect_four", "othello", "hex"]
+LARGE = ["animal_shogi", "gardner_chess", "go_9x9", "chess", "shogi"]
+
+
+@pytest.mark.parametrize(
+    "name", [*TESTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_every_game_keeps_the_laws(name):
+    check_game(games.make(f"pgx:{name}"), num_games=32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_games_of_many_moves_keep_the_laws_for_one_illegal_move_a_ply(name):
+    """`check_game` tries every action in every position, which takes hours of these."""
+    game, num_games = games.make(f"pgx:{name}"), 32
+    start = jax.tree.map(lambda leaf: jnp.stack([leaf] * num_games), game.init())
+
+    @jax.vmap
+    def look(key, state):
+        legal, over = game.legal_actions(state), game.is_over(state)
+        scores = jax.random.uniform(key, legal.shape)
+        choices = jnp.where(legal, scores, -1), jnp.where(legal, -1, scores)
+        both = jnp.argmax(jnp.stack(choices), axis=1)  # A legal action, and an illegal one.
+        moved, rewards = jax.vmap(game.step, (None, 0))(state, both)
+        after, ignored = (jax.tree.map(lambda leaf, i=i: leaf[i], moved) for i in range(2))
+        same = jax.tree.map(lambda new, old: jnp.all(new == old), ignored, state)
+        unchanged = jnp.all(jnp.stack(jax.tree.leaves(same))) & (rewards[1] == 0)
+        reward = rewards[0]
+        holds = {
+            "a legal action until the end": jnp.any(legal) ^ over,
+            "illegal": unchanged | jnp.all(legal),
+            "rewarded": jnp.isin(reward, jnp.array([-1.0, 0.0, 1.0])),
+            "only at the end": game.is_over(after) | (reward == 0),
+            "in turn": over | (game.player(after) == 1 - game.player(state)),
+        }
+        return after, over, reward, holds
+
+    @jax.jit
+    def play(key):
+        def go_on(carry):
+            return (carry[0] <= game.max_plies) & ~jnp.all(carry[2])
+
+        def move(carry):
+            ply, states, _, rewards, held = carry
+            keys = jax.random.split(jax.random.fold_in(key, ply), num_games)
+            states, over, reward, holds = look(keys, states)
+            held = jax.tree.map(lambda before, now: before & jnp.all(now), held, holds)
+            return ply + 1, states, over, rewards + abs(reward), held
+
+        held = jax.tree.map(lambda _: jnp.bool_(True), jax.eval_shape(look, keys, start)[3])
+        zeros = jnp.zeros(num_games)
+        return jax.lax.while_loop(go_on, move, (0, start, zeros.astype(bool), zeros, held))
+
+    keys = jax.random.split(jax.random.key(0), num_games)
+    ply, _, over, rewards, held = play(jax.random.key(1))
+    assert all(held.values()), held
+    assert over.all() and ply > 10 and rewards.sum() > 0 and rewards.max() == 1
+
+
+def test_all_of_them_are_tested():
+    tested = {name for name in (*TESTED, *SLOW, *LARGE) if not name.startswith("go_")}
+    assert tested | {"go_SIZExSIZE"} == {*from_pgx.NAMES}
+
+
+def play_both(mine, theirs, num_games, seed=0):
+    """Makes the same random moves in two games; yields what either says, ply by ply."""
+
+    def look(game):
+        def see(state):
+            planes = game.observe(state, "relative")
+            return game.legal_actions(state), game.is_over(state), game.player(state), planes
+
+        step = jax.jit(jax.vmap(game.step))
+        return jax.jit(jax.vmap(see)), step, [game.init()] * num_games
+
+    rng, sides, rewards = np.random.default_rng(seed), [look(mine), look(theirs)], [0, 0]
+    states = [jax.tree.map(lambda *leaves: np.stack(leaves), *start) for _, _, start in sides]
+    while True:
+        said = [see(state) for (see, _, _), state in zip(sides, states, strict=True)]
+        yield [jax.tree.map(lambda leaf: leaf[0], state) for state in states], *said, *rewards
+        legal = np.asarray(said[0][0])
+        if not legal.any():
+            return
+        actions = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1).astype(np.int32)
+        moved = [step(state, actions) for (_, step, _), state in zip(sides, states, strict=True)]
+        states, rewards = zip(*moved, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("tic_tac_toe", "tic_tac_toe"),
+        pytest.param("connect_four", "connect_four", marks=pytest.mark.slow),
+        pytest.param("othello", "othello", marks=pytest.mark.slow),
+        pytest.param("hex", "hex_swap", marks=pytest.mark.slow),
+    ],
+)
+def test_games_that_are_ours_too_play_alike(name, twin):
+    plies, both = 0, (games.make(twin), games.make(f"pgx:{name}"))
+    for firsts, mine, theirs, my_reward, their_reward in play_both(*both, num_games=64):
+        for field in range(3):
+            np.testing.assert_array_equal(mine[field], theirs[field])
+        if name != "hex":  # Its observations turn the board.
+            np.testing.assert_array_equal(mine[3], theirs[3])
+        np.testing.assert_array_equal(my_reward, their_reward)
+        pictures = [
+            str(game.draw(state, size=90)) for game, state in zip(both, firsts, strict=True)
+        ]
+        assert pictures[0] == pictures[1]
+        plies += 1
+    assert plies > 8
+
+
+def test_positions_are_written():
+    game = games.make("pgx:tic_tac_toe")
+    state = game.init()
+    for action in (4, 0):
+        state, _ = game.step(state, action)
+    assert game.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "size"), [("chess", 8), ("gardner_chess", 5)])
+def test_moves_of_chess_go_by_their_squares(name, size):
+    """A move empties the square that its name begins with, and ends on the one that follows."""
+    game, rng = games.make(f"pgx:{name}"), np.random.default_rng(0)
+    step, state, seen = jax.jit(game.step), game.init(), 0
+
+    def squares(state):
+        lines = [line.split()[1:] for line in game.render(state).splitlines()[:-1]]
+        return {f"{'abcdefgh'[f]}{size - r}": lines[r][f] for r in range(size) for f in range(size)}
+
+    for ply in range(40):
+        if game.is_over(state):
+            break
+        action = int(rng.choice(np.flatnonzero(game.legal_actions(state))))
+        name, before = game.name_actions(state)[action], squares(state)
+        state, _ = step(state, action)
+        after = squares(state)
+        assert before[name[:2]].isupper() == (ply % 2 == 0)
+        assert after[name[:2]] == "." and after[name[2:4]].isupper() == (ply % 2 == 0)
+        if len(name) == 4:
+            seen += after[name[2:4]] == before[name[:2]]
+    assert seen > 5
+
+
+def test_what_pgx_has_not_is_refused():
+    with pytest.raises(ValueError, match="pgx:backgammon is no game of two players and perfect"):
+        games.make("pgx:backgammon")
+    with pytest.raises(ValueError, match="pgx:go_5x6"):
+        games.make("pgx:go_5x6")
+
+
+def test_pgx_is_imported_only_when_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pgx", None)
+    with pytest.raises(ImportError, match=r"needs the package pgx: pip install 'azjax\[pgx\]'"):
+        from_pgx.make.__wrapped__("tic_tac_toe")
