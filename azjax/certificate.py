@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import azjax
@@ -17,7 +18,7 @@ from azjax.oracle import Solution
 from azjax.rows import in_batches
 from azjax.search import PUCT, Algorithm, Gumbel, make_search
 from azjax.train import Parts
-from azjax.verify import Policy, Verdict, verify
+from azjax.verify import Policy, Verdict, examine
 
 Goal = Literal["perfect", "unbeatable", "never"]
 
@@ -176,15 +177,18 @@ def searches_to_examine(search: Any, num_simulations: int = 32) -> tuple[Algorit
 
 
 def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
-    """Builds `(scores [D, A], values [D]) -> Verdict`, compiled where that is worth the while.
+    """Builds `(scores [D, A], values [D]) -> Verdict`, compiled.
 
-    A solution of many positions is not copied into a program.
+    The solution is an argument of the program, which would hold a copy of it otherwise.
     """
+    needed = ("player", "legal", "children", "rewards", "values", "optimal", "decisions")
+    arrays = {name: jnp.asarray(getattr(solution, name)) for name in needed}
 
-    def judge(scores, values) -> Verdict:
-        return verify(solution, lambda _: (scores, values))
+    @jax.jit
+    def judge(arrays, scores, values) -> Verdict:
+        return examine(solution._replace(**arrays), scores, values)
 
-    return jax.jit(judge) if len(solution.decisions) <= _SLICE else judge
+    return functools.partial(judge, arrays)
 
 
 def make_certifier(
@@ -224,7 +228,7 @@ def make_certifier(
             return network_policy(parts, params)(states)
         return search_policy(parts, search, params)(states)
 
-    def examine(params, search: Algorithm | None) -> Verdict:
+    def judge_one(params, search: Algorithm | None) -> Verdict:
         name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
         one = functools.partial(ask, params, search)
         return judge(
@@ -232,14 +236,14 @@ def make_certifier(
         )
 
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
-        raw = examine(params, None)
+        raw = judge_one(params, None)
         selfplay = parts.selfplay
         return Certificate(
             game=parts.game.name,
             decision_states=int(raw.decision_states),
             blunders=int(raw.blunders),
             searches=tuple(
-                Examined(s.algorithm, s.num_simulations, int(examine(params, s).blunders))
+                Examined(s.algorithm, s.num_simulations, int(judge_one(params, s).blunders))
                 for s in searches
             ),
             losing_lines_first=int(raw.losing_lines[0]),

@@ -5,7 +5,7 @@ Not a sample of games: the whole tree. A policy that passes cannot be beaten.
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,15 +47,20 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
     """Examines a policy in every decision state; pure array code, to be jitted.
 
     Of games with more than thousands of positions, the policy is better asked before, in slices,
-    and its answers examined without `jax.jit`, which would copy the solution into the program.
+    and its answers examined by `certificate.make_verifier`, since a program that closes over the
+    solution holds a copy of it.
 
     Args:
       solution: from `oracle.solve`.
       policy: `states -> (scores [D, A], values [D])`. What it plays is told by `choose`;
         values are for the player to move, in [-1, 1].
     """
-    scores, values = policy(solution.decision_states)
-    legal = solution.legal[solution.decisions]
+    return examine(solution, *policy(solution.decision_states))
+
+
+def examine(solution: Solution, scores: Any, values: Any) -> Verdict:
+    """Examines what a policy answered, `scores [D, A]` and `values [D]`; see `verify`."""
+    legal = jnp.asarray(solution.legal).legal[solution.decisions]
     actions = choose(scores, legal)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]

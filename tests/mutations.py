@@ -48,6 +48,20 @@ MUTATIONS = [
         "tests/core/test_games.py",
     ),
     Mutation(
+        "games: pgx's reward goes to who moves next",
+        "azjax/games/from_pgx.py",
+        "reward = after.rewards[state.current_player]",
+        "reward = after.rewards[after.current_player]",
+        "tests/core/test_pgx.py",
+    ),
+    Mutation(
+        "lines: images make the move of the inverse symmetry",
+        "azjax/lines.py",
+        "inverses = np.argsort(game.symmetries.actions, axis=1)",
+        "inverses = game.symmetries.actions",
+        "tests/core/test_lines.py",
+    ),
+    Mutation(
         "games: half a hash is enough to know a position by",
         "azjax/oracle.py",
         "== second[:, None]",

@@ -68,8 +68,9 @@ def _tower(game: Game, config: TowerConfig, tree: Any) -> tuple[list[Layer], lis
 
 
 def _mlp(game: Game, config: MLPConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    shared = (f"shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
     trunk = [
-        Layer(f"layer {i + 1}", (f"dense, ReLU → {width}",), _count(tree[f"Dense_{i}"]))
+        Layer(f"layer {i + 1}", (f"dense, ReLU → {width}", *shared), _count(tree[f"Dense_{i}"]))
         for i, width in enumerate(config.hidden)
     ]
     hidden = f"dense, ReLU → {config.head_hidden}"

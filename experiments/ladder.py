@@ -1,0 +1,194 @@
+"""Trains networks of several widths on solved games, small to large: how cost grows with size.
+
+    python -m experiments.ladder --out ladder
+
+Every training is a run directory of its own, so an interrupted ladder goes on where it was.
+"""
+
+from experiments import interrupts
+
+if __name__ == "__main__":
+    interrupts.listen()
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azjax import games, runs
+from azjax.drawing import Drawing
+from azjax.metrics import read_records
+from azjax.settings import check_range
+from azjax.viz.chart import line_chart
+from experiments import console
+
+_LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Trains networks of several widths on games whose truth is known, and draws what it costs."""
+
+    out: pathlib.Path = pathlib.Path("ladder")
+    """Folder for the trainings, the pictures and ladder.json; it is made."""
+    games: tuple[str, ...] = _LADDER
+    """Which games; each must have few enough positions to be solved."""
+    widths: tuple[int, ...] = (64, 128, 256)
+    """Units in each of the four layers of the networks."""
+    moves: int = 4_000_000
+    """Moves of self-play in each training, unless its network is perfect before."""
+    goal: float = 1.0
+    """Percent of the positions with a blunder, at which trainings are compared."""
+    smoke: bool = False
+    """Shrink everything, to see the whole program work in a minute."""
+
+    def __post_init__(self):
+        check_range("--", self, "moves", 1)
+        check_range("--", self, "goal", 0)
+        for name in self.games:
+            if not games.make(name).enumerable:
+                raise ValueError(f"{name} cannot be solved: use smaller games in --games")
+        if not self.games or not self.widths:
+            raise ValueError("a ladder needs a game and a width: name some in --games and --widths")
+
+
+class Rung(NamedTuple):
+    """One training.
+
+    Attributes:
+      game: its name.
+      width: of the network's layers.
+      decisions: positions in which somebody is to move.
+      moves: of self-play, at which the network was examined.
+      errors: percent of the decisions that were blunders then.
+      seconds: of the whole training.
+    """
+
+    game: str
+    width: int
+    decisions: int
+    moves: list[int]
+    errors: list[float]
+    seconds: float
+
+    def cost(self, goal: float) -> float | None:
+        """Returns the moves after which so few percent were blunders; None: never."""
+        return next((m for m, e in zip(self.moves, self.errors, strict=True) if e <= goal), None)
+
+
+def run(options: Options) -> int:
+    """Trains every rung, prints a table and draws the curves; always returns 0."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    rungs = []
+    for game in options.games:
+        for width in options.widths:
+            run_dir = options.out / f"{game.replace(':', '-')}-{width}"
+            _train(options, game, width, run_dir)
+            rungs.append(_read(game, width, run_dir))
+    content = {"goal": options.goal, "slopes": find_slopes(rungs, options.goal)}
+    content["rungs"] = [rung._asdict() for rung in rungs]
+    (options.out / "ladder.json").write_text(json.dumps(content, indent=2) + "\n")
+    _show(options, rungs)
+    for game in options.games:
+        _draw(options.out, game, [rung for rung in rungs if rung.game == game])
+    return 0
+
+
+def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> None:
+    """Lets `experiments.train` make a rung, or the rest of it."""
+    if (run_dir / "certificate.json").exists():
+        return
+    print(f"\n{game}, 4 layers of {width}")
+    command = [sys.executable, "-m", "experiments.train", "--run-dir", str(run_dir)]
+    if run_dir.exists():
+        command.append("--resume")
+    else:
+        # Random openings reach to the last plies, and the layers share the game's symmetries.
+        plies = max(games.make(game).max_plies - 2, 1)
+        command += ["--game", game, "--preset", "connect_four", "--until", "perfect"]
+        command += ["--selfplay.opening-plies", str(plies), "--no-report"]
+        command += ["--network.hidden", *[str(width)] * 4]
+        command += ["--max-iterations", str(_iterations(options))]
+        command += ["--smoke"] if options.smoke else []
+    status = subprocess.run(command).returncode
+    if not (run_dir / "certificate.json").exists():
+        raise RuntimeError(f"the training in {run_dir} ended with status {status}: see above")
+
+
+def _iterations(options: Options) -> int:
+    return 2 if options.smoke else -(-options.moves // (1024 * 16))
+
+
+def _read(game: str, width: int, run_dir: pathlib.Path) -> Rung:
+    """Reads how a training went."""
+    certificate = json.loads((run_dir / "certificate.json").read_text())
+    selfplay = runs.read_config(run_dir).selfplay
+    examined = [r for r in read_records(run_dir / "metrics.jsonl") if r["blunders"] is not None]
+    decisions = certificate["decision_states"]
+    each = selfplay.games * selfplay.unroll_length
+    moves = [each * record["iteration"] for record in examined]
+    errors = [100 * record["blunders"] / decisions for record in examined]
+    if not moves or moves[-1] < certificate["moves"]:
+        moves.append(certificate["moves"])
+        errors.append(100 * certificate["blunders"] / decisions)
+    return Rung(game, width, decisions, moves, errors, certificate["seconds"])
+
+
+def find_slopes(rungs: Sequence[Rung], goal: float) -> dict[str, float]:
+    """Fits, for each width, how moves to the goal grow with positions: `moves ~ positions^slope`.
+
+    Widths that reached the goal in fewer than two games are left out.
+    """
+    slopes = {}
+    for width in dict.fromkeys(rung.width for rung in rungs):
+        reached = [(rung.decisions, rung.cost(goal)) for rung in rungs if rung.width == width]
+        places = [(np.log(size), np.log(cost)) for size, cost in reached if cost is not None]
+        if len(places) > 1:
+            slopes[str(width)] = float(np.polyfit(*zip(*places, strict=True), 1)[0])
+    return slopes
+
+
+def _show(options: Options, rungs: Sequence[Rung]) -> None:
+    rows = []
+    for rung in rungs:
+        cost = rung.cost(options.goal)
+        reached = "never" if cost is None else f"{cost:,}"
+        end = f"{rung.errors[-1]:.3g}"
+        size = f"{rung.decisions:,}"
+        rows.append(
+            (rung.game, str(rung.width), size, f"{rung.moves[-1]:,}", end, reached)
+            + (f"{rung.seconds:.0f}",)
+        )
+    goal = f"moves to {options.goal:g}%"
+    titles = ("game", "width", "decisions", "moves", "blunders, %", goal, "seconds")
+    print()
+    console.print_table(titles, rows)
+    for width, slope in find_slopes(rungs, options.goal).items():
+        print(
+            f"width {width}: moves to {options.goal:g}% grow as positions to the power {slope:.2f}"
+        )
+
+
+def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
+    """Draws errors against moves, a line for each width."""
+    xs = sorted({moves for rung in rungs for moves in rung.moves})
+    series = {
+        f"{rung.width}": [dict(zip(rung.moves, rung.errors, strict=True)).get(x) for x in xs]
+        for rung in rungs
+    }
+    title = f"{game}: positions with a blunder, %"
+    chart = line_chart(title, xs, series, log=True, log_x=True, unit="%", x_label="moves")
+    path = out / f"{game.replace(':', '-')}.svg"
+    Drawing(chart).save(path)
+    print(f"picture: {path}")
+
+
+main = console.make_main(run, Options, "experiments.ladder", "call it again to go on")
+
+if __name__ == "__main__":
+    sys.exit(main())
