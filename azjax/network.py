@@ -147,19 +147,19 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     dtype = _choose_dtype(config.evaluation_dtype)
     if isinstance(config, TowerConfig):
         form = choose_form(game.board_shape, dtype)
-        sizes: Any = (config.channels, config.blocks, config.value_hidden, game.num_actions)
-        module = learned = Tower(*sizes, form)
+        widths = config.channels, config.blocks, config.value_hidden
+        module = learned = Tower(*widths, game.num_actions, form)
         arrange: Any = functools.partial(fold_tower, form, game.board_shape)
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
-        sizes = config.hidden, config.head_hidden, game.num_actions
+        widths = config.hidden, config.head_hidden
         if config.symmetric:
             group = equivariant.make_group(_shareable(config, game))
-            module = equivariant.EquivariantMLP(*sizes, group)
+            module = equivariant.EquivariantMLP(*widths, game.num_actions, group)
             arrange = functools.partial(equivariant.arrange, group)
             infer = functools.partial(equivariant.infer, group)
         else:
-            module = MLP(*sizes)
+            module = MLP(*widths, game.num_actions)
             arrange, infer = dict, module.clone(dtype=dtype).apply
         learned = module.clone(dtype=_choose_dtype(config.learning_dtype))
 

@@ -60,7 +60,7 @@ def verify(solution: Solution, policy: Policy) -> Verdict:
 
 def examine(solution: Solution, scores: Any, values: Any) -> Verdict:
     """Examines what a policy answered, `scores [D, A]` and `values [D]`; see `verify`."""
-    legal = jnp.asarray(solution.legal).legal[solution.decisions]
+    legal = solution.legal[solution.decisions]
     actions = choose(scores, legal)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
     is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]

@@ -147,9 +147,9 @@ def find_slopes(rungs: Sequence[Rung], goal: float) -> dict[str, float]:
     slopes = {}
     for width in dict.fromkeys(rung.width for rung in rungs):
         reached = [(rung.decisions, rung.cost(goal)) for rung in rungs if rung.width == width]
-        places = [(np.log(size), np.log(cost)) for size, cost in reached if cost is not None]
+        places = np.log([(size, cost) for size, cost in reached if cost is not None])
         if len(places) > 1:
-            slopes[str(width)] = float(np.polyfit(*zip(*places, strict=True), 1)[0])
+            slopes[str(width)] = float(np.polyfit(places[:, 0], places[:, 1], deg=1)[0])
     return slopes
 
 

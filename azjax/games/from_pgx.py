@@ -125,7 +125,8 @@ def _environment(name: str, size: int) -> Any:
         from pgx import go
     except ImportError as error:
         raise ImportError(f"pgx:{name} needs the package pgx: pip install 'azjax[pgx]'") from error
-    return go.Go(size=size) if size else pgx.make(name)
+    known: Any = name
+    return go.Go(size=size) if size else pgx.make(known)
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
