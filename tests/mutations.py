@@ -129,8 +129,8 @@ MUTATIONS = [
     Mutation(
         "certificate: both proofs by PUCT",
         "azjax/certificate.py",
-        "int(examine(params, s).blunders)",
-        "int(examine(params, searches[0]).blunders)",
+        "int(judge_one(params, s).blunders)",
+        "int(judge_one(params, searches[0]).blunders)",
         "tests/core/test_certificate.py",
     ),
     Mutation(

@@ -11,7 +11,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["settings", "files", "drawing", "game", "hashing", "testing", "games", "rows"],
-    *["oracle", "verify", "ratings", "lines", "convolution", "modules", "network", "evaluators"],
+    *["oracle", "verify", "ratings", "lines", "convolution", "modules"],
+    *["equivariant", "network", "evaluators"],
     *["search", "agents", "openings"],
     *["arena", "judge", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
