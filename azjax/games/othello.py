@@ -50,47 +50,58 @@ def make(n: int = 8) -> Game:
 def _make(n: int) -> Game:
     cells = n * n
     position = state_type(n)
+    bits = (1 << np.arange(n)).astype(np.uint32)
+    whole = np.uint32(2**n - 1)  # A row.
+    right = np.array([[max(c, 0)] for _, c in _DIRECTIONS], np.uint32)
+    left = np.array([[max(-c, 0)] for _, c in _DIRECTIONS], np.uint32)
 
-    def shift(planes: jax.Array) -> jax.Array:
-        """Moves what is in `bool [8, n, n]` by one cell, each plane in its direction."""
-        wide = jnp.pad(planes, ((0, 0), (1, 1), (1, 1)))
-        return jnp.stack(
-            [
-                wide[d, 1 - down : n + 1 - down, 1 - right : n + 1 - right]
-                for d, (down, right) in enumerate(_DIRECTIONS)
-            ]
-        )
+    def words(cells: jax.Array) -> jax.Array:
+        """The rows of `bool [n * n]` as `uint32 [n]`, the first column in the lowest bit."""
+        return jnp.sum(cells.reshape(n, n) * bits, axis=1, dtype=jnp.uint32)
+
+    def unpack(rows: jax.Array) -> jax.Array:
+        """The cells `bool [n * n]` of words."""
+        return (rows[:, None] & bits != 0).ravel()
+
+    def shift(rows: jax.Array) -> jax.Array:
+        """Moves the discs in words `[8, n]` by one cell, each board in its direction."""
+        up, level, down = rows[:3], rows[3:5], rows[5:]
+        up = jnp.pad(up[:, 1:], ((0, 0), (0, 1)))
+        down = jnp.pad(down[:, :-1], ((0, 0), (1, 0)))
+        moved = jnp.concatenate([up, level, down])
+        return (moved << right >> left) & whole
 
     def run(start: jax.Array, other: jax.Array) -> jax.Array:
-        """The opponent's discs, without a gap, behind each start `bool [n, n]`: `[8, n, n]`."""
-        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n, n))) & other
+        """The opponent's discs, without a gap, behind each start `[n]`: `[8, n]`."""
+        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other
         for _ in range(n - 3):
             found = found | (shift(found) & other)
         return found
 
-    def moves(board: jax.Array, mark: jax.Array) -> jax.Array:
-        """The cells, `bool [cells]`, where a player of that mark may set a disc."""
-        grid = board.reshape(n, n)
-        behind = shift(run(grid == mark, grid == -mark))
-        return ((grid == 0) & jnp.any(behind, axis=0)).ravel()
+    def moves(own: jax.Array, other: jax.Array) -> jax.Array:
+        """Where the player of those discs may set one, all of them words `[n]`."""
+        return _union(shift(run(own, other))) & ~(own | other)
 
-    def turn(board: jax.Array, mark: jax.Array, action: jax.Array) -> jax.Array:
-        """The cells, `bool [cells]`, whose discs a new one turns."""
-        grid = board.reshape(n, n)
-        found = run((jnp.arange(cells) == action).reshape(n, n), grid == -mark)
-        is_held = jnp.any(shift(found) & (grid == mark), axis=(1, 2), keepdims=True)
-        return jnp.any(found & is_held, axis=0).ravel()
+    def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
+        """Those of the opponent's discs that a new one turns, all of them words `[n]`."""
+        found = run(placed, other)
+        is_held = jnp.any(shift(found) & own, axis=1, keepdims=True)
+        return _union(jnp.where(is_held, found, 0))
 
     def legal_actions(state: Stones) -> jax.Array:
-        found = moves(state.board, 1 - 2 * state.player)
+        mark = 1 - 2 * state.player
+        found = unpack(moves(words(state.board == mark), words(state.board == -mark)))
         return jnp.append(found, ~jnp.any(found)) & ~state.over
 
     def step(state: Stones, action: jax.Array) -> tuple[Stones, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action <= cells)
         mark = 1 - 2 * state.player
-        is_set = jnp.arange(cells) == action
-        board = jnp.where(turn(state.board, mark, action) | is_set, mark, state.board)
-        player, over = 1 - state.player, ~jnp.any(moves(board, -mark) | moves(board, mark))
+        own, other = words(state.board == mark), words(state.board == -mark)
+        placed = words(jnp.arange(cells) == action)
+        turned = turn(placed, own, other)
+        board = jnp.where(unpack(turned | placed), mark, state.board)
+        own, other = own | turned | placed, other & ~turned
+        player, over = 1 - state.player, ~jnp.any(moves(own, other) | moves(other, own))
         moved = state._replace(board=board, player=player, over=over)
         after = where(is_legal, moved, state)
         ahead = jnp.sign(jnp.sum(board, dtype=jnp.int32) * mark).astype(jnp.float32)
@@ -116,6 +127,11 @@ def _make(n: int) -> Game:
         draw=position.draw,
         name_actions=lambda state: (*cell_names(n, n), "pass"),
     )
+
+
+def _union(rows: jax.Array) -> jax.Array:
+    """All that is in words `[8, n]`, as `[n]`."""
+    return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
 
 
 def _start(n: int) -> np.ndarray:
