@@ -14,6 +14,7 @@ from azjax.search import Search, SearchResult
 from azjax.settings import check_range, check_types
 
 _CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
+_RESTARTS = 8  # Of a group of games, a part as large as this starts anew together.
 _MOST_PLIES = 1_000_000
 
 
@@ -183,6 +184,23 @@ def _unroll_group(config, game, encoding, search, note, params, group) -> tuple[
         )
         over = jax.vmap(game.is_over)(step.state)
         moved = Games(step.state, games.ply + 1)
-        return where(over, start_games(config, game, key[:, 1]), moved), transition
+        return _restart(config, game, key[:, 1], over, moved), transition
 
     return jax.lax.scan(move, group[1], jnp.swapaxes(keys, 0, 1))
+
+
+def _restart(config, game, keys, over, games) -> Games:
+    """Starts those games anew that are over, a few together until all of them are."""
+    together = -(-len(keys) // _RESTARTS)
+    total = jnp.sum(over, dtype=jnp.int32)
+    finished = jnp.pad(jnp.argsort(~over), (0, together))  # Where they are, and then the others.
+
+    def restart(carry):
+        games, begun = carry
+        which = jax.lax.dynamic_slice(finished, (begun,), (together,))
+        fresh = start_games(config, game, keys[which])
+        which = jnp.where(begun + jnp.arange(together) < total, which, len(keys))
+        games = jax.tree.map(lambda a, b: a.at[which].set(b, mode="drop"), games, fresh)
+        return games, begun + together
+
+    return jax.lax.while_loop(lambda carry: carry[1] < total, restart, (games, jnp.int32(0)))[0]
