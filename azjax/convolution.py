@@ -1,9 +1,12 @@
 """Convolutions with 3x3 kernels on small boards, in several forms of the same arithmetic.
 
 Library convolutions are made for large pictures. On a board of 3 by 3 a 3x3 kernel costs 81
-products of channels by channels as one dense matrix, and 28 as a product of spectra.
+products of channels by channels as one dense matrix, and 28 as a product of spectra. On one of 8
+by 8 it costs 576 cell by cell, and 144 in Winograd's form.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,6 +31,8 @@ class Form(NamedTuple):
       from_layout: brings what is in the layout back to `[B, H, W, C]`.
       position_axes: the axes of one position in the layout: its rows, columns and channels.
       per_channel: shapes one number a channel, `[C]`, to be added to what is in the layout.
+      restore: `(Kernel, board_shape) -> kernel [k, k, I, O]`, back from what `arrange` made; None
+        where that is not needed.
     """
 
     arrange: Callable[[jax.Array, tuple[int, int]], Kernel]
@@ -36,16 +41,21 @@ class Form(NamedTuple):
     from_layout: Callable[[jax.Array], jax.Array] = lambda x: x
     position_axes: tuple[int, int, int] = (-3, -2, -1)
     per_channel: Callable[[jax.Array], jax.Array] = lambda x: x
+    restore: Callable[[Kernel, tuple[int, int]], jax.Array] | None = None
 
 
 def choose_form(board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
     """Returns the fastest form measured for a board.
 
-    Spectra add numbers up before they are multiplied, so they are for float32 alone.
+    Some add numbers up before they are multiplied, so they are for float32 alone.
     """
-    if board_shape == (3, 3) and dtype == jnp.float32 and jax.default_backend() == "cpu":
-        return FORMS["fourier"]
-    return FORMS["dense" if board_shape[0] * board_shape[1] <= _DENSE_CELLS else "xla"]
+    is_small = math.prod(board_shape) <= _DENSE_CELLS
+    if dtype == jnp.float32 and jax.default_backend() == "cpu":
+        if board_shape == (3, 3):
+            return FORMS["fourier"]
+        if not is_small:
+            return FORMS["winograd"]
+    return FORMS["dense" if is_small else "xla"]
 
 
 def _arrange_plain(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
@@ -164,6 +174,84 @@ def _apply_spectrum(x: jax.Array, kernel: Kernel) -> jax.Array:
     return jnp.broadcast_to(kernel, (*x.shape[:2], *kernel.shape)) @ x
 
 
+# Winograd (1980), for networks Lavin and Gray (2016): boards fall into tiles of up to 6 by 6. Along
+# a line, m outputs of 3 taps are the coefficients of a product of polynomials, read backwards,
+# which m + 2 points determine, the last one infinity.
+_LONGEST_TILE = 6
+_POINTS = (0, 1, -1, 2, -2, 0.5, -0.5)
+
+
+class _Line(NamedTuple):
+    """Matrices for lines of `n` cells in `t` tiles, which `s` numbers stand for; all float32.
+
+    Attributes:
+      cells: `[s, n]`, for what is convolved.
+      taps: `[s, 3]`, for the kernel.
+      back: `[n, s]`, for the product of both.
+    """
+
+    cells: np.ndarray
+    taps: np.ndarray
+    back: np.ndarray
+
+
+@functools.cache
+def _line(length: int) -> _Line:
+    """The matrices for lines of a length, in as few tiles as possible, all of one size."""
+    tiles = -(-length // _LONGEST_TILE)
+    size = -(-length // tiles)
+    places = size + 2
+
+    def evaluate(terms):
+        finite = np.vander(_POINTS[: places - 1], terms, increasing=True)
+        return np.vstack([finite, np.arange(terms) == terms - 1])
+
+    inward = np.linalg.inv(evaluate(places)).T  # By transposition of the polynomials' product.
+    largest = abs(inward).max(axis=1, keepdims=True)
+    # Tiles overlap by two cells, of which the first and the last lie beyond the board.
+    cells = np.zeros((tiles, places, tiles * size + 2))
+    back = np.zeros((tiles * size, tiles, places))
+    for tile in range(tiles):
+        first = tile * size
+        cells[tile, :, first : first + places] = inward / largest
+        back[first : first + size, tile] = evaluate(size).T
+    return _Line(
+        cells.reshape(tiles * places, -1)[:, 1 : length + 1].astype(np.float32),
+        np.tile(evaluate(3) * largest, (tiles, 1)).astype(np.float32),
+        back.reshape(tiles * size, -1)[:length].astype(np.float32),
+    )
+
+
+def _arrange_winograd(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
+    """A kernel of 3x3 as one matrix `[I, O]` for each pair of numbers, and one of 1x1 as one."""
+    if kernel.shape[0] == 1:
+        return kernel.reshape(kernel.shape[2:])
+    rows, columns = (_line(length).taps for length in board_shape)
+    return jnp.einsum("ra,cb,abio->rcio", rows, columns, kernel)
+
+
+def _apply_winograd(x: jax.Array, kernel: Kernel) -> jax.Array:
+    """Convolves boards `[H, W, B, I]`: matrix products and nothing else; `[H, W, B, O]`."""
+    if kernel.ndim == 2:
+        return x @ kernel
+    height, width, batch, inputs = x.shape
+    outputs = kernel.shape[-1]
+    rows, columns = _line(height), _line(width)
+    x = (rows.cells @ x.reshape(height, -1)).reshape(-1, width, batch * inputs)
+    x = (columns.cells @ x).reshape(*kernel.shape[:2], batch, inputs)
+    x = (x @ kernel).reshape(len(kernel), -1, batch * outputs)
+    x = (columns.back @ x).reshape(len(kernel), -1)
+    return (rows.back @ x).reshape(height, width, batch, outputs)
+
+
+def _restore_winograd(kernel: Kernel, board_shape: tuple[int, int]) -> jax.Array:
+    """The kernel that was arranged, but for rounding."""
+    if kernel.ndim == 2:
+        return kernel[None, None]
+    rows, columns = (np.linalg.pinv(_line(length).taps) for length in board_shape)
+    return jnp.einsum("ar,bc,rcio->abio", rows, columns, kernel)
+
+
 FORMS = {
     "fourier": Form(
         _arrange_spectrum,
@@ -174,5 +262,17 @@ FORMS = {
         per_channel=lambda x: x[:, None],
     ),
     "dense": Form(_arrange_dense, _apply_dense),
-    "xla": Form(_arrange_plain, _apply_plain),
+    "winograd": Form(
+        _arrange_winograd,
+        _apply_winograd,
+        to_layout=lambda x: jnp.moveaxis(x, 0, 2),  # [H, W, B, C]
+        from_layout=lambda x: jnp.moveaxis(x, 2, 0),
+        position_axes=(-4, -3, -1),
+        restore=_restore_winograd,
+    ),
+    "xla": Form(
+        _arrange_plain,
+        _apply_plain,
+        restore=lambda kernel, _: kernel if kernel.ndim == 4 else kernel[None, None],
+    ),
 }

@@ -16,7 +16,7 @@ from azjax.convolution import Form
 
 Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
-_DENSE = ("policy", "value_hidden", "value")  # The tower's layers after its convolutions.
+DENSE = ("policy", "value_hidden", "value")  # The tower's layers after its convolutions.
 
 
 class MLP(nn.Module):
@@ -91,7 +91,7 @@ class Tower(nn.Module):
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         heads = {"policy_conv": 2, "value_conv": 1}
-        widths = dict(zip(_DENSE, (self.num_actions, self.value_hidden, 1), strict=True))
+        widths = dict(zip(DENSE, (self.num_actions, self.value_hidden, 1), strict=True))
 
         def layer(name, x):
             features, size = heads.get(name, self.channels), 1 if name in heads else 3
@@ -149,7 +149,7 @@ def fold_tower(form: Form, board_shape: tuple[int, int], variables: Variables) -
         return {"kernel": kernel, "bias": norm["bias"] - stats["mean"] * scale}
 
     names = (name for name in params if not name.endswith("_norm"))
-    return {name: params[name] if name in _DENSE else fold(name) for name in names}
+    return {name: params[name] if name in DENSE else fold(name) for name in names}
 
 
 def infer_tower(

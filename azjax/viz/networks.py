@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from azjax import equivariant
-from azjax.convolution import FORMS
+from azjax.convolution import Form
 from azjax.files import replacing
-from azjax.modules import MLP, infer_tower
+from azjax.modules import DENSE, MLP, infer_tower
 from azjax.oracle import Solution
 from azjax.player import Player
 from azjax.viz.atlas import DAMAGE
@@ -108,11 +108,12 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     elif getattr(infer, "func", None) is equivariant.infer:
         params = equivariant.as_mlp(infer.args[0], params)
         about = {"kind": "mlp", "shared": [name for name in params if name.startswith("Dense_")]}
-    elif getattr(infer, "func", None) is infer_tower and infer.args[0] is FORMS["xla"]:
+    elif getattr(infer, "func", None) is infer_tower and infer.args[0].restore:
+        params = _restore(infer.args[0], player.game.board_shape, params)
         about = {"kind": "tower", "blocks": infer.args[1]}
     else:
         raise ValueError(
-            "a page computes perceptrons and towers whose convolutions are XLA's own, and this "
+            "a page computes perceptrons, and towers for boards of more than 16 cells, and this "
             "network is another: train one of these"
         )
     size = width or jax.tree.leaves(params)[0].dtype.itemsize
@@ -122,6 +123,15 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     }
     about |= {"iteration": player.iteration, "encoding": network.encoding}
     return about | {"width": size, "layers": layers}
+
+
+def _restore(form: Form, board_shape: tuple[int, int], params: Any) -> dict[str, Any]:
+    """A folded tower with its convolutions' kernels as they were before they were arranged."""
+    restored: Any = form.restore
+    return {
+        name: layer if name in DENSE else layer | {"kernel": restored(layer["kernel"], board_shape)}
+        for name, layer in params.items()
+    }
 
 
 def _pack_floats(weights: Any, width: int) -> str:

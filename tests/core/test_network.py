@@ -23,7 +23,7 @@ from azjax.network import MLPConfig, TowerConfig, from_module, make_network
 from azjax.targets import Sample
 
 TINY = TowerConfig(channels=4, blocks=1, value_hidden=8)
-FORMS = ("dense", "xla", "fourier")
+FORMS = ("dense", "xla", "winograd", "fourier")
 KINDS = {
     "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "batch": TINY,
@@ -75,7 +75,7 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     """Evaluation mode and inference form, in every form of convolution, from one set of weights."""
     game = games.make(name)
     config = dataclasses.replace(KINDS[kind], encoding=encoding)
-    forms = FORMS if game.board_shape == (3, 3) else FORMS[:2]
+    forms = FORMS if game.board_shape == (3, 3) else FORMS[:3]
     forms = forms if config.kind == "tower" else FORMS[:1]
     networks = [make_in_form(form, config, game) for form in forms]
 
@@ -92,8 +92,8 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     assert logits.std(axis=0).min() > 1e-3 and values.std() > 1e-3  # The planes matter.
     assert (abs(values) <= 1).all()
     for other_logits, other_values in evaluated + inferred:
-        np.testing.assert_allclose(other_logits, logits, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(other_values, values, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(other_logits, logits, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(other_values, values, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,8 @@ def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, fla
         ((3, 3), "float32", "fourier"),
         ((3, 3), "bfloat16", "dense"),
         ((4, 4), "float32", "dense"),
-        ((6, 7), "float32", "xla"),
+        ((6, 7), "float32", "winograd"),
+        ((6, 7), "bfloat16", "xla"),
     ],
 )
 def test_the_form_is_chosen_by_the_size_of_the_board(shape, dtype, form):
@@ -410,6 +411,24 @@ def test_spectra_are_exact_where_the_numbers_are():
         return form.from_layout(y)
 
     np.testing.assert_array_equal(convolve("fourier"), convolve("dense"))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 5), (6, 7), (8, 8), (9, 13), (19, 19)])
+def test_tiles_of_every_size_convolve_and_give_their_kernel_back(shape):
+    """Against XLA's own form, with boards of one tile and of several."""
+    rng = np.random.default_rng(0)
+    kernel = jnp.asarray(rng.normal(size=(3, 3, 4, 5)), jnp.float32)
+    planes = jnp.asarray(rng.normal(size=(3, *shape, 4)), jnp.float32)
+    form, plain = convolution.FORMS["winograd"], convolution.FORMS["xla"]
+    arranged = form.arrange(kernel, shape)
+    found = form.from_layout(form.apply(form.to_layout(planes), arranged))
+    expected = plain.apply(planes, plain.arrange(kernel, shape))
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+    assert form.restore and plain.restore
+    np.testing.assert_allclose(form.restore(arranged, shape), kernel, atol=1e-5)
+    one = kernel[:1, :1]
+    np.testing.assert_array_equal(form.restore(form.arrange(one, shape), shape), one)
+    np.testing.assert_array_equal(plain.restore(plain.arrange(one, shape), shape), one)
 
 
 # --- A module of one's own ---------------------------------------------------------------
