@@ -47,6 +47,12 @@ def _speed(options: Options) -> list[dict]:
     return time_speed(options)
 
 
+def _large(options: Options) -> list[dict]:
+    from experiments.benchmark.large import time_large  # It needs pgx, too.
+
+    return time_large(options)
+
+
 _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "speed": _speed,
     "batch": time_batches,
@@ -58,6 +64,7 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "explorer": lambda options: time_explorer(),
     "products": time_products,
     "solve": time_solve,
+    "large": _large,
 }
 
 

@@ -3,11 +3,15 @@
 import dataclasses
 import importlib.util
 import pathlib
+from typing import Literal
 
 from azjax import games, presets
 from azjax.network import DEEPEST, WIDEST
 from azjax.settings import MOST, MOST_SIMULATIONS, check_range
 
+Large = Literal[
+    "animal_shogi", "chess", "gardner_chess", "go_9x9", "go_19x19", "hex", "othello", "shogi"
+]
 _DEFAULT = presets.get("default")
 
 
@@ -36,6 +40,8 @@ class Options:
     """Time matrix products alone: what the machine can do, beside which times are read."""
     solve: bool = False
     """Solve the games of --solve-games, which takes minutes."""
+    large: bool = False
+    """Time iterations of --large-games against the textbook's (needs pgx); takes minutes."""
     games: int = 1024
     """Games in parallel, over all devices."""
     simulations: int = 32
@@ -57,6 +63,8 @@ class Options:
     """With --time-to-perfect: give up on a seed after this many iterations."""
     solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
     """With --solve: names of games that can be enumerated."""
+    large_games: tuple[Large, ...] = ("othello", "go_9x9")
+    """With --large: games of pgx."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
     """Where the results go as JSON."""
 
@@ -73,8 +81,9 @@ class Options:
         for name in self.solve_games:
             if not games.make(name).enumerable:
                 raise ValueError(f"--solve-games has {name}, which is too large to be enumerated")
-        if "speed" in self.measures and importlib.util.find_spec("pgx") is None:
-            raise ValueError("--speed needs pgx: pip install 'azjax[benchmark]'")
+        needs = [name for name in ("speed", "large") if name in self.measures]
+        if needs and importlib.util.find_spec("pgx") is None:
+            raise ValueError(f"--{needs[0]} needs pgx: pip install 'azjax[benchmark]'")
 
     @property
     def sizes(self) -> str:
@@ -89,7 +98,7 @@ class Options:
 
     def shared(self) -> list[int]:
         """Numbers of what is dealt out to all devices alike, which have to divide them."""
-        found = [self.games] if "speed" in self.measures else []
+        found = [self.games] if "speed" in self.measures or self.large else []
         found += self.batch_sizes if self.batch else ()
         if self.first_iteration or self.many_seeds or self.verification:
             found.append(_DEFAULT.replay.shards)

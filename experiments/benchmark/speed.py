@@ -8,6 +8,7 @@ use them all.
 
 import jax
 import jax.numpy as jnp
+import pgx
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -22,6 +23,7 @@ from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
 _PLIES = 8
+_ENV = pgx.make("tic_tac_toe")
 
 
 def time_speed(options: Options) -> list[dict]:
@@ -54,11 +56,12 @@ def _time_search(options: Options, game: Game, mesh: Mesh) -> dict:
     )
     program = train.compiled(jax.jit(ours), keys, states)
     baseline = textbook.make_search(
+        _ENV,
         "puct",
         lambda _, planes: (jnp.zeros((len(planes), 9)), jnp.zeros(len(planes))),
         options.simulations,
     )
-    their_states = jax.jit(textbook.init_games, static_argnums=1)(key, options.games)
+    their_states = jax.jit(lambda: textbook.init_games(_ENV, key, options.games))()
     theirs = jax.jit(lambda states: baseline(None, key, states).action)
     seconds = median_seconds(
         options.repeats,
@@ -76,10 +79,10 @@ def _time_selfplay(options: Options, parts: train.Parts, mesh: Mesh) -> list[dic
     play = train.compiled(train.make_play(parts, mesh), state)
     held = [train.make_state(parts, key, mesh)]  # It is donated.
     iterate = train.compiled(train.make_iteration(parts, mesh), held[0])
-    init, evaluate = textbook.make_network(options.channels, options.blocks)
-    variables, states = jax.jit(init)(key), textbook.init_games(key, options.games)
-    search = textbook.make_search("gumbel", evaluate, options.simulations)
-    theirs = jax.jit(textbook.make_selfplay(search, _PLIES))
+    init, network = textbook.make_network(_ENV, options.channels, options.blocks)
+    variables, states = jax.jit(init)(key), textbook.init_games(_ENV, key, options.games)
+    search = textbook.make_search(_ENV, "gumbel", network.apply, options.simulations)
+    theirs = jax.jit(textbook.make_selfplay(_ENV, search, _PLIES))
     seconds = median_seconds(
         options.repeats,
         azjax=lambda: play(state),

@@ -10,6 +10,7 @@ import sys
 
 import jax
 import numpy as np
+import pgx
 import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
@@ -23,6 +24,7 @@ from experiments.benchmark import iterations, measuring, products, textbook, tra
 from experiments.benchmark.options import Options
 
 COUNT = jax.device_count()
+ENV = pgx.make("tic_tac_toe")
 SMALL = Options(games=8, simulations=4, channels=4, blocks=1, repeats=1)
 FLAGS = ["--games=8", "--simulations=4", "--channels=4", "--blocks=1", "--repeats=1"]
 NAMES = {  # Of the baseline's layers, in the order of their making, and ours.
@@ -39,7 +41,7 @@ def test_both_networks_compute_the_same(tic_tac_toe):
     config = TowerConfig(channels=4, blocks=1)
     network = make_network(config, tic_tac_toe)
     variables = jax.jit(network.init)(jax.random.key(0))
-    init, evaluate = textbook.make_network(4, 1)
+    init, baseline = textbook.make_network(ENV, 4, 1)
     theirs = flatten_dict(jax.jit(init)(jax.random.key(1)))
     ours = flatten_dict(variables)
     dense = {}
@@ -53,7 +55,7 @@ def test_both_networks_compute_the_same(tic_tac_toe):
         else:
             dense[path] = ours[(path[0], name, *path[2:])]
     planes = jax.random.bernoulli(jax.random.key(2), 0.4, (16, 3, 3, 2))
-    logits, values = jax.jit(evaluate)(unflatten_dict(dense), planes)
+    logits, values = jax.jit(baseline.apply)(unflatten_dict(dense), planes)
     folded = jax.jit(network.fold)(variables)
     expected_logits, expected_values = jax.jit(network.infer)(folded, planes)
     np.testing.assert_allclose(logits, expected_logits, atol=1e-5)
@@ -66,11 +68,11 @@ def test_both_networks_compute_the_same(tic_tac_toe):
 @pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
 @pytest.mark.slow
 def test_the_baseline_plays_whole_games(algorithm):
-    init, evaluate = textbook.make_network(4, 1)
-    search = textbook.make_search(algorithm, evaluate, 4)
-    play = jax.jit(textbook.make_selfplay(search, 12))
+    init, network = textbook.make_network(ENV, 4, 1)
+    search = textbook.make_search(ENV, algorithm, network.apply, 4)
+    play = jax.jit(textbook.make_selfplay(ENV, search, 12))
     variables = jax.jit(init)(jax.random.key(0))
-    _, moves = play(variables, jax.random.key(1), textbook.init_games(jax.random.key(2), 8))
+    _, moves = play(variables, jax.random.key(1), textbook.init_games(ENV, jax.random.key(2), 8))
     ends = np.asarray(moves.terminated)
     assert ends.sum() >= 8 and set(np.unique(moves.reward)) <= {0.0, 1.0}
     assert (np.asarray(moves.reward)[~ends] == 0).all()
