@@ -236,12 +236,12 @@ def _apply_winograd(x: jax.Array, kernel: Kernel) -> jax.Array:
         return x @ kernel
     height, width, batch, inputs = x.shape
     outputs = kernel.shape[-1]
-    rows, columns = _line(height), _line(width)
-    x = (rows.cells @ x.reshape(height, -1)).reshape(-1, width, batch * inputs)
-    x = (columns.cells @ x).reshape(*kernel.shape[:2], batch, inputs)
-    x = (x @ kernel).reshape(len(kernel), -1, batch * outputs)
-    x = (columns.back @ x).reshape(len(kernel), -1)
-    return (rows.back @ x).reshape(height, width, batch, outputs)
+    rows, columns = (jax.tree.map(jnp.asarray, _line(length)) for length in (height, width))
+    spread = (rows.cells @ x.reshape(height, -1)).reshape(-1, width, batch * inputs)
+    spread = (columns.cells @ spread).reshape(*kernel.shape[:2], batch, inputs)
+    product = (spread @ kernel).reshape(len(kernel), -1, batch * outputs)
+    product = (columns.back @ product).reshape(len(kernel), -1)
+    return (rows.back @ product).reshape(height, width, batch, outputs)
 
 
 def _restore_winograd(kernel: Kernel, board_shape: tuple[int, int]) -> jax.Array:

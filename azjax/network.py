@@ -72,8 +72,8 @@ class MLPConfig:
     learning_dtype: DType = "float32"
     """Arithmetic of the layers in learning; parameters and losses are in float32."""
     symmetric: bool = False
-    """Share weights among the game's symmetries, so that the images of a position get those of
-    its outputs. Learns from fewer games, and evaluates with a half or a quarter of the products."""
+    """Share weights among the symmetries that the game has, so that the images of a position get
+    those of its outputs. Learns from fewer games, with a half or a quarter of the products."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -142,9 +142,10 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     """Builds the tower or the MLP for a game.
 
     Raises:
-      ValueError: if the game has no such encoding, or no symmetries that the network can share.
+      ValueError: if the game has no such encoding, or its symmetries do not divide the widths.
     """
     dtype = _choose_dtype(config.evaluation_dtype)
+    symmetric = isinstance(config, MLPConfig) and config.symmetric and game.num_symmetries > 1
     if isinstance(config, TowerConfig):
         form = choose_form(game.board_shape, dtype)
         widths = config.channels, config.blocks, config.value_hidden
@@ -153,7 +154,7 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
         infer = functools.partial(infer_tower, form, config.blocks)
     else:
         widths = config.hidden, config.head_hidden
-        if config.symmetric:
+        if symmetric:
             group = equivariant.make_group(_shareable(config, game))
             module = equivariant.EquivariantMLP(*widths, game.num_actions, group)
             arrange = functools.partial(equivariant.arrange, group)
@@ -168,18 +169,13 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
         return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
 
     network = _wrap(game, module, config.encoding, learned)
-    symmetric = isinstance(config, MLPConfig) and config.symmetric
     return network._replace(fold=fold, infer=infer, symmetric=symmetric)
 
 
 def _shareable(config: MLPConfig, game: Game) -> Symmetries:
-    """The symmetries of the game, if there are any and widths are multiples of their number."""
-    if game.symmetries is None:
-        raise ValueError(
-            f"network.symmetric is on, but {game.name} has no symmetries: leave it out"
-        )
+    """The symmetries of a game that has some, if widths are multiples of their number."""
     widths = (*config.hidden, config.head_hidden)
-    if any(width % game.num_symmetries for width in widths):
+    if game.symmetries is None or any(width % game.num_symmetries for width in widths):
         raise ValueError(
             f"the {game.num_symmetries} symmetries of {game.name} share layers evenly: make "
             f"network.hidden and network.head_hidden, now {config.hidden} and "

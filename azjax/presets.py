@@ -1,7 +1,8 @@
-"""Named configurations: `default`, `paper`, `mlp`, and `connect_four` for the game of that name."""
+"""Named configurations: `default`, `paper`, `mlp`, `connect_four`, and `large` for other boards."""
 
 import dataclasses
 
+from azjax import games
 from azjax.config import Config
 from azjax.learner import LearnerConfig
 from azjax.network import MLPConfig, TowerConfig
@@ -10,6 +11,13 @@ from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig
 from azjax.targets import TargetConfig
 
+_TINY = ("mnk:3x3x3", "pgx:tic_tac_toe")  # The same game by other names.
+_LARGE_NETWORK = MLPConfig(
+    hidden=(512, 512, 512, 512),
+    evaluation_dtype="auto",
+    learning_dtype="auto",
+    symmetric=True,
+)
 PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
     "default": Config(),
@@ -62,16 +70,21 @@ PRESETS = {
     # was tried stands in the guide, under performance.
     "connect_four": Config(
         game="connect_four",
-        network=MLPConfig(
-            hidden=(512, 512, 512, 512),
-            evaluation_dtype="auto",
-            learning_dtype="auto",
-            symmetric=True,
-        ),
+        network=_LARGE_NETWORK,
         search=Gumbel(num_simulations=16, value_scale=0.5),
         selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_plies=32),
         targets=TargetConfig(outcome_weight=0.5),
         replay=ReplayConfig(capacity=393_216),
+        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
+    ),
+    # The same for a game that nobody has measured yet, with a window of half that: what the first
+    # iterations say is soon wrong.
+    "large": Config(
+        network=_LARGE_NETWORK,
+        search=Gumbel(num_simulations=16, value_scale=0.5),
+        selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_plies=16),
+        targets=TargetConfig(outcome_weight=0.5),
+        replay=ReplayConfig(capacity=196_608),
         learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
     ),
 }
@@ -96,8 +109,10 @@ def get(name: str) -> Config:
 
 def name_for(game: str) -> str:
     """Returns the name of the preset that a game is trained with, unless another is chosen."""
-    base, _, _ = game.partition(":")  # Of any size.
-    return base if base in PRESETS else "default"
+    base = game.partition(":")[0]  # Of any size.
+    if base in PRESETS:
+        return base
+    return "large" if games.has_variants(base) and game not in _TINY else "default"
 
 
 def smoke(config: Config) -> Config:

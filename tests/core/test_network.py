@@ -185,8 +185,13 @@ def test_layers_that_symmetries_cannot_share_are_refused(tic_tac_toe):
     config = MLPConfig(hidden=(20,), head_hidden=8, symmetric=True)
     with pytest.raises(ValueError, match=r"8 symmetries of .* \(20,\) and 8, multiples"):
         make_network(config, tic_tac_toe)
-    with pytest.raises(ValueError, match="tic_tac_toe has no symmetries: leave it out"):
-        make_network(config, tic_tac_toe._replace(symmetries=None))
+
+
+def test_a_game_without_symmetries_has_none_to_share(tic_tac_toe):
+    game = tic_tac_toe._replace(symmetries=None)
+    asked = make_network(MLPConfig(hidden=(20,), head_hidden=8, symmetric=True), game)
+    plain = make_network(MLPConfig(hidden=(20,), head_hidden=8), game)
+    assert not asked.symmetric and shapes(asked) == shapes(plain)
 
 
 @pytest.mark.parametrize(("flags", "dtype"), [("avx512f", "float32"), ("amx_bf16", "bfloat16")])
