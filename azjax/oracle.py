@@ -62,17 +62,34 @@ class Solution(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)
 
 
+def most_bytes(game: Game) -> int:
+    """Bytes that a solution takes at most, known before the game is solved.
+
+    Raises:
+      ValueError: if the game has too many positions, or nobody knows how many.
+    """
+    most, actions = _check_enumerable(game), game.num_actions
+    state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
+    # Children, rewards, worth; legal, optimal. Player, over, value, decision.
+    return most * (state + actions * (3 * 4 + 2) + 1 + 1 + 4 + 4)
+
+
+def _check_enumerable(game: Game) -> int:
+    if game.most_positions is None or not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
+            "use a game such as tic_tac_toe"
+        )
+    return game.most_positions
+
+
 def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
     Raises:
       ValueError: if the game has too many positions, or nobody knows how many.
     """
-    if not game.enumerable:
-        raise ValueError(
-            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
-            "use a game such as tic_tac_toe"
-        )
+    _check_enumerable(game)
     layers, children, rewards, discounts, legal = _enumerate(game)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]

@@ -19,9 +19,11 @@ from rich.table import Table
 from rich.text import Text
 from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
 
-from azjax import checkpoint, processes
+from azjax import checkpoint, oracle, processes
 from azjax.certificate import Certificate, describe
 from azjax.drawing import check_folder
+from azjax.footprint import describe_bytes
+from azjax.game import Game
 from experiments import interrupts
 
 # What programs raise for what is no defect of theirs; the message is the sentence to say.
@@ -32,6 +34,13 @@ _MISTAKES += (processes.OtherProcessError, FloatingPointError)
 def note(sentence: str) -> None:
     """Prints one sentence beside the program's output."""
     print(sentence, file=sys.stderr, flush=True)
+
+
+def announce_solving(game: Game) -> None:
+    """Says what it takes to solve a game, unless that is next to nothing."""
+    if not game.is_small:
+        needed = describe_bytes(oracle.most_bytes(game))
+        note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
 def run(program: Callable[[], int], interrupted: str) -> int:

@@ -79,6 +79,8 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         console.busy("compiling…") if launch.is_first() else contextlib.nullcontext(),
         ThreadPoolExecutor() as pool,  # XLA compiles outside Python's lock.
     ):
+        if parts.game.enumerable and launch.is_first():
+            console.announce_solving(parts.game)
         compiled, proof = _compile(parts, mesh, pool)
         state, seconds = _find_state(options, run_dir, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()

@@ -87,6 +87,7 @@ def examine(options: Options) -> int:
 
 def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
+    console.announce_solving(player.game)
     solution = oracle.solve(player.game)
     searches = [
         search

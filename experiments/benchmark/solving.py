@@ -6,6 +6,7 @@ import jax
 from rich.progress import track
 
 from azjax import games, oracle
+from experiments import console
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
 
@@ -17,7 +18,8 @@ def time_solve(options: Options) -> list[dict]:
     rows = []
     for name in track(options.solve_games, "games", transient=True):
         start = time.perf_counter()
-        solution = oracle.solve(games.make(name))
+        console.announce_solving(game := games.make(name))
+        solution = oracle.solve(game)
         seconds = time.perf_counter() - start
         row = {"game": name, "for the first player": _RESULTS[int(solution.values[0])]}
         row |= {"positions": solution.num_states, "s": seconds}

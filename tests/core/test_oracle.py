@@ -145,3 +145,17 @@ def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_to
 
 def test_arrays_stay_on_the_host(solution):
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(solution))
+
+
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", pytest.param("connect_four:4x4", marks=pytest.mark.slow)]
+)
+def test_the_memory_of_a_solution_is_said_beforehand(name):
+    """For as many positions as there may be; each takes what it turns out to take."""
+    game = games.make(name)
+    solution = oracle.solve(game)
+    taken = sum(leaf.nbytes for leaf in jax.tree.leaves(solution)) - solution.layers.nbytes
+    over = 4 * (solution.num_states - len(solution.decisions))  # Nothing is decided there.
+    found, rest = divmod(taken + over, solution.num_states)
+    assert game.most_positions is not None and game.most_positions >= solution.num_states
+    assert (found * game.most_positions, rest) == (oracle.most_bytes(game), 0)
