@@ -43,7 +43,7 @@ MUTATIONS = [
     Mutation(
         "games: discs are turned that no other disc holds",
         "azjax/games/othello.py",
-        "found & is_held",
+        "jnp.where(is_held, found, 0)",
         "found",
         "tests/core/test_games.py",
     ),
@@ -271,6 +271,13 @@ MUTATIONS = [
         "tests/core/test_selfplay.py::test_what_is_recorded_is_what_the_search_found",
     ),
     Mutation(
+        "self-play: one game too many starts anew",
+        "azjax/selfplay.py",
+        "jnp.arange(together) < total",
+        "jnp.arange(together) <= total",
+        "tests/core/test_selfplay.py",
+    ),
+    Mutation(
         "arena: both seats play with one key",
         "azjax/arena.py",
         "key_seat = jax.random.fold_in(key, seat)",
@@ -288,8 +295,8 @@ MUTATIONS = [
     Mutation(
         "keys: restarts reuse the search's",
         "azjax/selfplay.py",
-        "start_games(config, game, key[:, 1])",
-        "start_games(config, game, key[:, 0])",
+        "_restart(config, game, key[:, 1], over, moved)",
+        "_restart(config, game, key[:, 0], over, moved)",
         "tests/core/test_keys.py",
     ),
     Mutation(

@@ -123,6 +123,18 @@ def test_restarts_are_openings_in_play(single_moves, solution):
     assert lengths == set(range(9))
 
 
+def test_only_games_that_are_over_start_anew(single_moves):
+    """Several begin together, in batches that they do not fill."""
+    counts = set()
+    for before, moves, after in single_moves:
+        goes_on = moves.discount[0] != 0
+        np.testing.assert_array_equal(after.ply[goes_on], before.ply[goes_on] + 1)
+        kept = (before.states.board == after.states.board)[goes_on].sum(axis=1)
+        np.testing.assert_array_equal(kept, 8)
+        counts.add(int((~goes_on).sum()))
+    assert max(counts) > 64 and any(count % 32 for count in counts)
+
+
 def test_the_search_sees_games_in_play_at_the_temperature_of_their_ply(single_moves):
     for before, moves, _ in single_moves:
         expected = np.where(before.ply < 3, np.float32(0.7), 0)
