@@ -33,12 +33,15 @@ def test_training_uses_every_key_once(ledger):
     mesh = train.make_mesh(jax.devices()[:1])
     state = train.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh)
     iterate = train.compiled(train.make_iteration(make_parts(CONFIG), mesh), state, often=False)
+    restarts = 0
     for _ in range(2):
-        state, _ = iterate(state)
+        state, metrics = iterate(state)
+        restarts += int(metrics.games)
     assert ledger.misused() == {}
     counts = ledger.counts()
     moves, batches = 2 * 4 * 3, 2 * 2 * 2  # Two iterations of games and plies, shards and steps.
-    assert counts["uniform"] >= 4 + moves  # Every game's opening, and every restart's.
+    assert restarts > 0
+    assert counts["uniform"] == 4 + restarts  # Every game's opening, and every restart's.
     assert counts["loggamma"] == counts["categorical"] == moves
     assert counts["bits"] == batches  # The symmetries.
     assert counts["randint"] >= batches  # What is learned from.
