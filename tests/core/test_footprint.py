@@ -81,7 +81,9 @@ def test_the_footprint_is_what_xla_says_of_the_program(config, largest):
     needs, before = footprint(parts, mesh, compiled), footprint(parts, mesh)
     used = compiled.memory_analysis()
     total = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
-    assert needs.total == sum(needs[:5]) == total + used.temp_size_in_bytes
+    total += used.temp_size_in_bytes
+    assert needs.total == sum(needs[:5]) == max(total, before.total)
+    assert needs.total < 1.01 * total  # What lasts is not all in memory at once.
     assert max(needs[:5]) == getattr(needs, largest)
     assert before == needs._replace(work=0)
 

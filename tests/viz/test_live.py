@@ -11,9 +11,10 @@ import pytest
 
 from azjax import games, presets
 from azjax.config import make_parts
+from azjax.convolution import FORMS
 from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import random_action
-from azjax.modules import MLP
+from azjax.modules import MLP, infer_tower
 from azjax.network import TowerConfig, from_module
 from azjax.openings import random_openings
 from azjax.player import Player
@@ -77,13 +78,17 @@ def small(tic_tac_toe, solution):
     return Bench(tic_tac_toe, parts, params, solution.decision_states, data)
 
 
+def large_parts(kind, dtype):
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
+    network = TowerConfig("tower", "absolute", 6, 1) if kind == "tower" else config.network
+    network = dataclasses.replace(network, evaluation_dtype=dtype)
+    return make_parts(dataclasses.replace(config, network=network))
+
+
 @pytest.fixture(scope="module", params=["mlp", "tower"])
 def large(request):
     """Connect Four, positions early and late in the game."""
-    config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    if request.param == "tower":
-        config = dataclasses.replace(config, network=TowerConfig("tower", "absolute", 6, 1))
-    parts = make_parts(config)
+    parts = large_parts(request.param, "float32")
     players = make_players(parts)
     openings = [random_openings(parts.game, jax.random.key(n), 20, n) for n in (1, 7, 15, 24)]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *openings)
@@ -218,12 +223,18 @@ def test_searches_of_a_large_game_are_those_of_the_package(module, large, algori
 def test_the_page_computes_what_the_networks_of_a_large_game_say(
     module, large, dtype, width, error
 ):
-    params = jax.tree.map(lambda leaf: leaf[0].astype(dtype), large.params)
-    packed = networks.pack_weights(Player(large.parts, params), width)
+    kind = "tower" if "stem" in large.params else "mlp"
+    player = make_players(large_parts(kind, dtype))[0]
+    packed = networks.pack_weights(player, width)
     assert packed["width"] == (width or {"float32": 4, "bfloat16": 2}[dtype])
-    exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
+    exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), player.params)
+    infer = large.parts.network.infer
+    if (kind, dtype) == ("tower", "bfloat16"):  # Whose convolutions have another form.
+        infer = functools.partial(infer_tower, FORMS["xla"], 1)
+    encoding = large.parts.network.encoding
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
-    logits, values = Player(large.parts, exact).evaluate(large.states)
+    observed = jax.vmap(lambda state: large.game.observe(state, encoding))(large.states)
+    logits, values = jax.jit(infer)(exact, observed)
     found = module.evaluate(
         """([name, data, boards]) => {
           const game = azjax.gameNamed(name);
