@@ -12,11 +12,25 @@ from azjax.selfplay import SelfPlayConfig
 from azjax.targets import TargetConfig
 
 _TINY = ("mnk:3x3x3", "pgx:tic_tac_toe")  # The same game by other names.
-_LARGE_NETWORK = MLPConfig(
-    hidden=(512, 512, 512, 512),
-    evaluation_dtype="auto",
-    learning_dtype="auto",
-    symmetric=True,
+# A perceptron evaluates ten times as many positions a second on two CPU cores as a tower of
+# 64 channels, and up to twice as many again with weights shared between mirror images. Random
+# openings reach into the endgame, of which good players leave much unseen; the search's value
+# in the target evens out luck; and with twice as many games a search of 16 simulations teaches
+# more than one of 32. The buffer holds 24 iterations, and the rate falls over 470. What else
+# was tried stands in the guide, under performance.
+_CONNECT_FOUR = Config(
+    game="connect_four",
+    network=MLPConfig(
+        hidden=(512, 512, 512, 512),
+        evaluation_dtype="auto",
+        learning_dtype="auto",
+        symmetric=True,
+    ),
+    search=Gumbel(num_simulations=16, value_scale=0.5),
+    selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_plies=32),
+    targets=TargetConfig(outcome_weight=0.5),
+    replay=ReplayConfig(capacity=393_216),
+    learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
 )
 PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
@@ -62,30 +76,14 @@ PRESETS = {
             ema_decay=0.0,
         ),
     ),
-    # A perceptron evaluates ten times as many positions a second on two CPU cores as a tower of
-    # 64 channels, and up to twice as many again with weights shared between mirror images. Random
-    # openings reach into the endgame, of which good players leave much unseen; the search's value
-    # in the target evens out luck; and with twice as many games a search of 16 simulations teaches
-    # more than one of 32. The buffer holds 24 iterations, and the rate falls over 470. What else
-    # was tried stands in the guide, under performance.
-    "connect_four": Config(
-        game="connect_four",
-        network=_LARGE_NETWORK,
-        search=Gumbel(num_simulations=16, value_scale=0.5),
-        selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_plies=32),
-        targets=TargetConfig(outcome_weight=0.5),
-        replay=ReplayConfig(capacity=393_216),
-        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
-    ),
+    "connect_four": _CONNECT_FOUR,
     # The same for a game that nobody has measured yet, with a window of half that: what the first
     # iterations say is soon wrong.
-    "large": Config(
-        network=_LARGE_NETWORK,
-        search=Gumbel(num_simulations=16, value_scale=0.5),
-        selfplay=SelfPlayConfig(games=1024, unroll_length=16, opening_plies=16),
-        targets=TargetConfig(outcome_weight=0.5),
+    "large": dataclasses.replace(
+        _CONNECT_FOUR,
+        game=Config().game,
+        selfplay=dataclasses.replace(_CONNECT_FOUR.selfplay, opening_plies=16),
         replay=ReplayConfig(capacity=196_608),
-        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
     ),
 }
 

@@ -84,8 +84,10 @@ def _walk(parts: train.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
 
 def _textbook_iteration(options: Options, name: Large, batch: int) -> Callable[[], Any]:
     env = pgx.make(name)
-    _, network = textbook.make_network(env, options.channels, options.blocks)
+    init, network = textbook.make_network(env, options.channels, options.blocks)
     search = textbook.make_search(env, "gumbel", network.apply, options.simulations)
-    init, iterate = textbook.make_iteration(env, network, search, _PLIES, batch)
-    training = jax.jit(init, static_argnums=1)(jax.random.key(0), options.games)
+    start, iterate = textbook.make_iteration(env, network, search, _PLIES, batch)
+    key = jax.random.key(0)
+    games = jax.jit(lambda: textbook.init_games(env, key, options.games))()
+    training = start(jax.jit(init)(key), games)
     return lambda: iterate(training, jax.random.key(1))

@@ -118,16 +118,14 @@ def make_selfplay(env: Any, search, plies: int):
 
 
 def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
-    """Builds `init(key, games) -> Training` and `iterate(Training, key) -> Training`.
+    """Builds `start(variables, games) -> Training` and `iterate(Training, key) -> Training`.
 
     Self-play is one program and an optimiser step another.
     """
     play, optimizer = jax.jit(make_selfplay(env, search, plies)), optax.adam(1e-3)
 
-    def init(key, games):
-        observation = jnp.zeros((1, *env.observation_shape))
-        variables = network.init(key, observation)
-        return Training(variables, optimizer.init(variables["params"]), init_games(env, key, games))
+    def start(variables, games):
+        return Training(variables, optimizer.init(variables["params"]), games)
 
     def loss(params, statistics, sample):
         observation, weights, target, is_known = sample
@@ -173,4 +171,4 @@ def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
             variables, state = learn(variables, state, jax.tree.map(lambda x: x[step], samples))
         return Training(variables, state, games)
 
-    return init, iterate
+    return start, iterate
