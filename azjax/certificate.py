@@ -49,8 +49,8 @@ class Certificate:
       decision_states: positions examined.
       blunders: positions where the raw network's move throws away value.
       searches: the same for the network with each search that was examined.
-      losing_lines_first: complete games lost by the raw network moving first, over every
-        reply of the opponent.
+      losing_lines_first: complete games lost by the raw network moving first that need not have
+        been, over every reply of the opponent.
       losing_lines_second: the same moving second.
       value_sign_errors: won or lost positions whose value has the wrong sign.
       iterations: training iterations made.
@@ -77,7 +77,7 @@ class Certificate:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether the raw network loses no line from either seat."""
+        """Whether the raw network loses no line, from either seat, that it need not lose."""
         return self.losing_lines_first + self.losing_lines_second == 0
 
     @property

@@ -22,7 +22,7 @@ from azjax.train import Parts, abstract_state
 _LESS = {  # What makes each part smaller.
     "network": "a smaller network",
     "optimizer": "a smaller network",
-    "buffer": "a smaller replay.capacity, or fewer selfplay.games",
+    "buffer": "a smaller replay.capacity or selfplay.archive, or fewer selfplay.games",
     "tree": "fewer search.num_simulations, or fewer selfplay.games_at_once",
     "work": "fewer selfplay.games, selfplay.games_at_once, selfplay.unroll_length, "
     "selfplay.opening_plies, learner.steps, a smaller learner.batch_size or network",
@@ -35,7 +35,7 @@ class Footprint(NamedTuple):
     Attributes:
       network: parameters and statistics, and their average.
       optimizer: its state.
-      buffer: replayed positions, and the games in flight.
+      buffer: replayed positions, the games in flight, and the archive.
       tree: the search trees of the games that are played together.
       work: everything else: activations, gradients, copies.
       limit: what the device has.
@@ -63,7 +63,7 @@ def footprint(parts: Parts, mesh: Mesh, *programs: Any) -> Footprint:
     learner = state.learner
     network = _bytes_of((learner.variables, learner.ema_params))
     optimizer = _bytes_of((learner.opt_state, learner.step))
-    buffer = _bytes_of((state.replay, state.games)) // mesh.size
+    buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
     tree = together * tree_bytes(parts.search, parts.game)
     lasting = Footprint(network, optimizer, buffer, tree, 0, device_memory(mesh))

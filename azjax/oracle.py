@@ -171,8 +171,8 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
     Positions that are not in the solution get the number of some other one.
 
     Raises:
-      ValueError: if two positions cannot be told apart by their hashes, or states hold other than
-        whole numbers.
+      ValueError: if two positions cannot be told apart by their hashes, or states hold what
+        cannot be looked up, see `hashing.contents`.
     """
     flat = np.asarray(hashing.contents(solution.states, axes=1))
     different, _ = distinct(solution.states)  # One may stand at two plies.

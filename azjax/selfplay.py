@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game, State, batch_keys, check_batch, play, where
+from azjax.archive import Archive, draw
+from azjax.game import Game, State, batch_keys, check_batch, play, random_action, where
 from azjax.search import Search, SearchResult
-from azjax.settings import check_range, check_types
+from azjax.settings import MOST, check_range, check_types
 
 _CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
 _RESTARTS = 8  # Of a group of games, a part as large as this starts anew together.
@@ -33,6 +34,10 @@ class SelfPlayConfig:
     """Share of games that start with random moves. AlphaZero: 0."""
     opening_plies: int = 8
     """Largest number of random opening moves; each number from 0 is equally likely."""
+    archive: int = 0
+    """Places for positions met, from which games may begin, see `azjax.archive`. AlphaZero: 0."""
+    archive_share: float = 0.5
+    """Share of the games with an opening that begin from the archive instead."""
     temperature: float = 1.0
     """PUCT: moves are drawn from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: int = 30
@@ -44,7 +49,8 @@ class SelfPlayConfig:
         check_range("selfplay", self, "unroll_length", 1, _MOST_PLIES)
         check_range("selfplay", self, "opening_plies", 0, _MOST_PLIES)
         check_range("selfplay", self, "games_at_once temperature_plies temperature", 0)
-        check_range("selfplay", self, "opening_share", 0, 1)
+        check_range("selfplay", self, "archive", 0, MOST)
+        check_range("selfplay", self, "opening_share archive_share", 0, 1)
 
 
 class Games(NamedTuple):
@@ -71,6 +77,8 @@ class Transition(NamedTuple):
       reward: `float32 []`, to the player who moved.
       discount: `float32 []`, see `game.Step`; 0 where the game ended with this move.
       extra: what `note` of `unroll` kept of the search; nothing by default.
+      met: `Games [2, ...]`, what goes into the archive, if there is one: the game before the move,
+        and the same after a random move, which nobody may ever make otherwise.
     """
 
     planes: jax.Array
@@ -81,6 +89,7 @@ class Transition(NamedTuple):
     reward: jax.Array
     discount: jax.Array
     extra: Any = ()
+    met: Any = ()
 
 
 def note_nothing(result: SearchResult) -> Any:
@@ -89,14 +98,22 @@ def note_nothing(result: SearchResult) -> Any:
     return ()
 
 
-def start_games(config: SelfPlayConfig, game: Game, keys: jax.Array) -> Games:
-    """Starts one game for each of `keys [B]`, random openings included."""
+def start_games(
+    config: SelfPlayConfig, game: Game, keys: jax.Array, archive: Archive | None = None
+) -> Games:
+    """Starts one game for each of `keys [B]`, random openings included.
+
+    The entries of the archive, if there is one, are `Games`.
+    """
     keys = batch_keys(keys)
-    return jax.vmap(lambda key: _start(config, game, key))(keys)
+    return jax.vmap(lambda key: _start(config, game, archive, key))(keys)
 
 
-def _start(config: SelfPlayConfig, game: Game, key: jax.Array) -> Games:
-    """Starts one game: a random number of random moves, none of which ends it."""
+def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
+    """Starts one game from the archive, or with random moves, none of which ends it."""
+    key_archive = key
+    if archive is not None:
+        key, key_archive = jax.random.split(key)
     uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,))
     wanted = jnp.floor(uniform[0] * (config.opening_plies + 1))
     wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
@@ -110,7 +127,12 @@ def _start(config: SelfPlayConfig, game: Game, key: jax.Array) -> Games:
 
     scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
     state, moved = jax.lax.scan(move, game.init(), (jnp.arange(config.opening_plies), scores))
-    return Games(state, jnp.sum(moved, dtype=jnp.int32))
+    started = Games(state, jnp.sum(moved, dtype=jnp.int32))
+    if archive is None:
+        return started
+    kept, found = draw(archive, jax.random.uniform(key_archive))
+    found &= uniform[1] < config.opening_share * config.archive_share
+    return where(found, kept, started)
 
 
 def unroll(
@@ -122,6 +144,7 @@ def unroll(
     keys: jax.Array,
     games: Games,
     note: Callable[[SearchResult], Any] = note_nothing,
+    archive: Archive | None = None,
 ) -> tuple[Games, Transition]:
     """Plays `config.unroll_length` moves in every game; finished games restart in place.
 
@@ -137,13 +160,16 @@ def unroll(
         unless the search's evaluator is random.
       games: the games in flight.
       note: `SearchResult -> extra`, what else to keep of each search; leaves `[B, ...]`.
+      archive: of `Games`, which other ones may begin from; None for none.
 
     Returns:
       The games in flight afterwards, and the moves, `[T, B, ...]`.
     """
     keys = batch_keys(keys, check_batch(game, games.states))
     size = group_size(config, len(keys))
-    play_group = functools.partial(_unroll_group, config, game, encoding, search, note, params)
+    play_group = functools.partial(
+        _unroll_group, config, game, encoding, search, note, archive, params
+    )
     if size == len(keys):
         return play_group((keys, games))
     groups = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), (keys, games))
@@ -164,9 +190,12 @@ def group_size(config: SelfPlayConfig, games: int) -> int:
     return size if 4 * size >= limit else games
 
 
-def _unroll_group(config, game, encoding, search, note, params, group) -> tuple[Games, Transition]:
+def _unroll_group(
+    config, game, encoding, search, note, archive, params, group
+) -> tuple[Games, Transition]:
     """`unroll` for games that are played together, `(keys, games)`."""
-    keys = jax.vmap(lambda key: jax.random.split(key, (config.unroll_length, 2)))(group[0])
+    purposes = 2 if archive is None else 3
+    keys = jax.vmap(lambda key: jax.random.split(key, (config.unroll_length, purposes)))(group[0])
 
     def move(games, key):
         temperature = jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
@@ -181,15 +210,27 @@ def _unroll_group(config, game, encoding, search, note, params, group) -> tuple[
             reward=step.reward,
             discount=step.discount,
             extra=note(result),
+            met=() if archive is None else _meet(game, key[:, 2], games),
         )
         over = jax.vmap(game.is_over)(step.state)
         moved = Games(step.state, games.ply + 1)
-        return _restart(config, game, key[:, 1], over, moved), transition
+        return _restart(config, game, archive, key[:, 1], over, moved), transition
 
     return jax.lax.scan(move, group[1], jnp.swapaxes(keys, 0, 1))
 
 
-def _restart(config, game, keys, over, games) -> Games:
+def _meet(game, keys, games) -> Games:
+    """Returns games `[B, 2, ...]`: as they are, and after a random move if they go on then."""
+
+    def wander(key, one):
+        state = game.step(one.states, random_action(game, key, one.states))[0]
+        moved = where(game.is_over(state), one, Games(state, one.ply + 1))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), one, moved)
+
+    return jax.vmap(wander)(keys, games)
+
+
+def _restart(config, game, archive, keys, over, games) -> Games:
     """Starts those games anew that are over, a few together until all of them are."""
     together = -(-len(keys) // _RESTARTS)
     total = jnp.sum(over, dtype=jnp.int32)
@@ -198,7 +239,7 @@ def _restart(config, game, keys, over, games) -> Games:
     def restart(carry):
         games, begun = carry
         which = jax.lax.dynamic_slice(finished, (begun,), (together,))
-        fresh = start_games(config, game, keys[which])
+        fresh = start_games(config, game, keys[which], archive)
         which = jnp.where(begun + jnp.arange(together) < total, which, len(keys))
         games = jax.tree.map(lambda a, b: a.at[which].set(b, mode="drop"), games, fresh)
         return games, begun + together

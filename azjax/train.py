@@ -17,8 +17,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from azjax import archive as archives
+from azjax import hashing
+from azjax.archive import Archive
 from azjax.evaluators import Evaluator, network_evaluator
-from azjax.game import Game, init_batch
+from azjax.game import Game, init_batch, state_shapes
 from azjax.learner import Learner, LearnerState, Losses
 from azjax.network import Network
 from azjax.replay import Replay, ReplayState
@@ -65,6 +68,7 @@ class TrainState:
       learner: parameters, their average, the optimiser's state.
       replay: the buffer; leaves `[shards, ...]`.
       games: the games in flight; leaves `[B, ...]`.
+      archive: of positions that games begin from, or None.
       key: the run's key; iteration `i` uses `fold_in(key, i)` and nothing else.
       iteration: `int32 []`, iterations made.
     """
@@ -72,6 +76,7 @@ class TrainState:
     learner: LearnerState
     replay: ReplayState
     games: Games
+    archive: Archive | None
     key: jax.Array
     iteration: jax.Array
 
@@ -115,6 +120,8 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
                 f"{name} is {value}, which the {shards} shards of the buffer do not divide: "
                 f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
             )
+    if parts.selfplay.archive:
+        jax.eval_shape(hashing.contents, state_shapes(parts.game))
     needed = games * parts.selfplay.unroll_length
     if needed > MOST:
         raise ValueError(
@@ -131,10 +138,13 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
     """Returns the state before the first iteration; the key is for all that the run draws."""
     key_network, key_games, key_run = jax.random.split(key, 3)
     game_keys = jax.random.split(key_games, parts.selfplay.games)
+    games = start_games(parts.selfplay, parts.game, game_keys)
+    places, first = parts.selfplay.archive, jax.tree.map(lambda leaf: leaf[0], games)
     return TrainState(
         learner=parts.learner.init(parts.network.init(key_network)),
         replay=parts.replay.init(example(parts), parts.replay.shards),
-        games=start_games(parts.selfplay, parts.game, game_keys),
+        games=games,
+        archive=archives.make_archive(first, places) if places else None,
         key=key_run,
         iteration=jnp.zeros((), jnp.int32),
     )
@@ -195,7 +205,8 @@ def iteration(
         games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
         moves=jnp.float32(parts.selfplay.games * parts.selfplay.unroll_length),
     )
-    return TrainState(learner, replay, games, state.key, state.iteration + 1), metrics
+    archive = _remember(state.archive, transitions.met, axis_name)
+    return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
 
 
 def _play(parts: Parts, key, state: TrainState, axis_name) -> tuple[Games, Transition]:
@@ -204,7 +215,17 @@ def _play(parts: Parts, key, state: TrainState, axis_name) -> tuple[Games, Trans
     keys = _local_keys(key, state.games.ply.shape[0], axis_name)
     search, encoding = make_search(parts.search, parts.game, parts.evaluate), parts.network.encoding
     rules = parts.selfplay, parts.game, encoding, search
-    return unroll(*rules, folded, keys, state.games, parts.targets.note)
+    return unroll(*rules, folded, keys, state.games, parts.targets.note, state.archive)
+
+
+def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:
+    """Puts games `[T, B, 2, ...]` of all devices into the archive, of which each has a copy."""
+    if archive is None:
+        return None
+    if axis_name is not None:
+        games = jax.lax.all_gather(games, axis_name, axis=1, tiled=True)
+    games = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), games)
+    return archives.add(archive, games.states, games)
 
 
 def _local_keys(key, count: int, axis_name: str | None):
@@ -316,7 +337,7 @@ def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
 
 def state_specs() -> TrainState:
     """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
-    specs: Any = (P(), P(AXIS), P(AXIS), P(), P())
+    specs: Any = (P(), P(AXIS), P(AXIS), P(), P(), P())
     return TrainState(*specs)
 
 

@@ -25,8 +25,8 @@ class Verdict(NamedTuple):
     Attributes:
       decision_states: states examined, `D`.
       blunders: decision states where the chosen action throws away value.
-      losing_lines: `int32 [2]`, complete games that are lost when player 0 (first entry)
-        or player 1 (second entry) follows the policy and the opponent plays anything.
+      losing_lines: `int32 [2]`, complete games that are lost, and need not have been, when player 0
+        (first entry) or player 1 (second entry) follows the policy and the opponent plays anything.
       value_sign_errors: decided (won or lost) decision states where the value estimate is
         zero or NaN or has the wrong sign.
       value_error: `float32 []`, mean absolute error of the value estimate.
@@ -100,6 +100,9 @@ def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Arra
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     """Counts the games lost by a deterministic player, over every reply of the opponent.
 
+    A game counts if there was a position in it that perfect play would not have lost: from the
+    start, or since a mistake of the opponent. Some games are lost from one seat, whoever plays.
+
     Returns:
       `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Ten million
       stand for as many or more.
@@ -111,11 +114,15 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     followed = jnp.where(seats[:, None, :], chosen[..., None], solution.legal[..., None])
     sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
     lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
-    lines = jnp.zeros((solution.num_states, 2), jnp.int32)
+    in_vain = jnp.where(seats, 1, -1) * solution.values[:, None] < 0  # [S, 2]: lost already?
+    lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
     bounds = [int(bound) for bound in solution.layers]
     for start, end in reversed(list(itertools.pairwise(bounds))):
         rows = slice(start, end)
-        below = lost_here[rows] + lines[solution.children[rows]] * solution.legal[rows, :, None]
-        total = jnp.sum(followed[rows] * below, axis=1)
-        lines = lines.at[rows].set(jnp.minimum(total, _MOST_LINES))
-    return lines[0]
+        children, legal = solution.children[rows], solution.legal[rows, :, None]
+        total = jnp.sum(followed[rows] * (lost_here[rows] + lost[children] * legal), axis=1)
+        lost = lost.at[rows].set(jnp.minimum(total, _MOST_LINES))
+        later = jnp.sum(followed[rows] * needless[children] * legal, axis=1)
+        later = jnp.where(in_vain[rows], jnp.minimum(later, _MOST_LINES), lost[rows])
+        needless = needless.at[rows].set(later)
+    return needless[0]

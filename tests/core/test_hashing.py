@@ -39,13 +39,20 @@ def test_digests_are_those_of_always():
     assert digests.tolist() == [[676580436, 1920438226], [362268476, 1498999816]]
 
 
-def test_numbers_with_a_point_are_refused():
+def test_numbers_that_differ_behind_the_point_differ():
+    states = jnp.array([[0.25, 7], [0.5, 7], [0.25, 7]], jnp.float32)
+    first, second, third = hashing.contents(states, axes=1).tolist()
+    assert first == third != second
+    assert second == np.array([0.5, 7], np.float32).view(np.uint32).tolist()
+
+
+def test_numbers_of_other_lengths_are_refused():
     """Else positions that differ behind the point would be the same."""
     game = NIM._replace(
-        init=lambda: jnp.array([7, 0], jnp.float32),
+        init=lambda: jnp.array([7, 0], jnp.float16),
         player=lambda state: (state[1] % 2).astype(jnp.int8),
     )
-    with pytest.raises(ValueError, match="a state with a leaf of float32 cannot be looked up: use"):
+    with pytest.raises(ValueError, match="a state with a leaf of float16 cannot be looked up: use"):
         hashing.contents(init_batch(game, 2), axes=1)
     with pytest.raises(ValueError, match="use whole numbers, such as int8"):
-        oracle.make_index(NIM, oracle.solve(NIM)._replace(states=np.zeros((3, 2), np.float32)))
+        oracle.make_index(NIM, oracle.solve(NIM)._replace(states=np.zeros((3, 2), np.float16)))

@@ -267,8 +267,8 @@ def test_shapes_and_types(record):
         reward=((), np.float32),
         discount=((), np.float32),
     )
-    assert record.moves[0].extra == expected.extra == ()
-    for leaf, (shape, dtype) in zip(record.moves[0][:-1], expected[:-1], strict=True):
+    assert record.moves[0][-2:] == expected[-2:] == ((), ())  # `extra` and `met`.
+    for leaf, (shape, dtype) in zip(record.moves[0][:-2], expected[:-2], strict=True):
         assert (leaf.shape, leaf.dtype) == ((PLIES, BATCH, *shape), dtype)
 
 
@@ -326,6 +326,8 @@ def test_games_differ_from_each_other(record):
         ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),
         ({"temperature_plies": -1}, "selfplay.temperature_plies is -1: use 0 or more"),
         ({"opening_share": 1.5}, "selfplay.opening_share is 1.5: use 0 to 1"),
+        ({"archive_share": -0.5}, "selfplay.archive_share is -0.5: use 0 to 1"),
+        ({"archive": -1}, "selfplay.archive is -1: use 0 or more"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):

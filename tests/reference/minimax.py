@@ -53,14 +53,18 @@ def count_games(rules, position):
     return tuple(totals)
 
 
-def losing_lines(rules, position, seat, policy):
-    """Games lost by a player who follows `{position: action}`, whatever the other does."""
+def losing_lines(rules, position, seat, policy, in_vain=True):
+    """Games lost by a player who follows `{position: action}`, whatever the other does.
+
+    Those do not count in which every position was lost already, so far `in_vain`.
+    """
     lost = 0
     mine = position.player == seat
+    in_vain = in_vain and value(rules, position) * (1 if mine else -1) < 0
     for action in [policy[position]] if mine else rules.legal(position):
         after, reward = rules.play(position, action)
         if after.over:
-            lost += (reward if mine else -reward) < 0
+            lost += not in_vain and (reward if mine else -reward) < 0
         else:
-            lost += losing_lines(rules, after, seat, policy)
+            lost += losing_lines(rules, after, seat, policy, in_vain)
     return lost

@@ -1,0 +1,80 @@
+"""An archive of positions met in self-play, from which games may begin.
+
+Random openings reach most positions of a game rarely, and some as good as never. A game that
+begins from one of those met before, each as likely as any other, sees them all alike: the archive
+of Go-Exploit (Trudeau and Bowling 2023, "Targeted Search Control in AlphaZero").
+
+The archive is a table by hashes: a position has one place, where it is kept once however often it
+is met, until another one with the same place is met.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax import hashing
+from azjax.game import State
+
+
+class Archive(NamedTuple):
+    """The table. `K` is the number of its places.
+
+    Attributes:
+      entries: what is kept at each place; every leaf is `[K, ...]`.
+      full: `bool [K]`, where something is.
+      filled: `int32 [K]`, those places, `count` of them, in the order in which they were filled.
+      count: `int32 []`.
+    """
+
+    entries: Any
+    full: jax.Array
+    filled: jax.Array
+    count: jax.Array
+
+
+def make_archive(example: Any, places: int) -> Archive:
+    """Returns an empty archive of so many places for entries such as the example, one of them."""
+    entries = jax.tree.map(lambda x: jnp.broadcast_to(x, (places, *jnp.shape(x))), example)
+    nowhere = jnp.zeros(places, jnp.int32)
+    return Archive(entries, jnp.zeros(places, bool), nowhere, jnp.int32(0))
+
+
+def add(archive: Archive, states: State, entries: Any) -> Archive:
+    """Puts entries `[N, ...]` at the places of their states `[N, ...]`; the last of them stay.
+
+    Raises:
+      ValueError: if a leaf of the states cannot be looked up, see `hashing.contents`.
+    """
+    size = len(archive.full)
+    places = hashing.buckets(states, size)
+    # To scatter the entries themselves could mix those that share a place.
+    last = jnp.full(size, -1).at[places].max(jnp.arange(len(places)))
+    met = last >= 0
+
+    def put(old, new):
+        return jnp.where(met.reshape(-1, *[1] * (new.ndim - 1)), new[last], old)
+
+    begun = met & ~archive.full
+    order = jnp.where(begun, archive.count + jnp.cumsum(begun) - 1, size)
+    return Archive(
+        entries=jax.tree.map(put, archive.entries, entries),
+        full=archive.full | met,
+        filled=archive.filled.at[order].set(jnp.arange(size, dtype=jnp.int32), mode="drop"),
+        count=archive.count + jnp.sum(begun, dtype=jnp.int32),
+    )
+
+
+def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
+    """Draws one entry, each as likely as any other.
+
+    Args:
+      archive: the table.
+      uniform: `float32 []`, in [0, 1).
+
+    Returns:
+      The entry, and whether there is any, `bool []`.
+    """
+    chosen = jnp.floor(uniform * archive.count).astype(jnp.int32)
+    place = archive.filled[jnp.minimum(chosen, archive.count - 1)]
+    return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.count > 0
