@@ -23,14 +23,14 @@ class Archive(NamedTuple):
     Attributes:
       entries: what is kept at each place; every leaf is `[K, ...]`.
       full: `bool [K]`, where something is.
-      filled: `int32 [K]`, those places, `count` of them, in the order in which they were filled.
-      count: `int32 []`.
+      filled: `int32 [K]`, those places, `used` of them, in the order in which they were filled.
+      used: `int32 []`.
     """
 
     entries: Any
     full: jax.Array
     filled: jax.Array
-    count: jax.Array
+    used: jax.Array
 
 
 def make_archive(example: Any, places: int) -> Archive:
@@ -56,12 +56,12 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
         return jnp.where(met.reshape(-1, *[1] * (new.ndim - 1)), new[last], old)
 
     begun = met & ~archive.full
-    order = jnp.where(begun, archive.count + jnp.cumsum(begun) - 1, size)
+    order = jnp.where(begun, archive.used + jnp.cumsum(begun) - 1, size)
     return Archive(
         entries=jax.tree.map(put, archive.entries, entries),
         full=archive.full | met,
         filled=archive.filled.at[order].set(jnp.arange(size, dtype=jnp.int32), mode="drop"),
-        count=archive.count + jnp.sum(begun, dtype=jnp.int32),
+        used=archive.used + jnp.sum(begun, dtype=jnp.int32),
     )
 
 
@@ -75,6 +75,6 @@ def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
     Returns:
       The entry, and whether there is any, `bool []`.
     """
-    chosen = jnp.floor(uniform * archive.count).astype(jnp.int32)
-    place = archive.filled[jnp.minimum(chosen, archive.count - 1)]
-    return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.count > 0
+    chosen = jnp.floor(uniform * archive.used).astype(jnp.int32)
+    place = archive.filled[jnp.minimum(chosen, archive.used - 1)]
+    return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.used > 0

@@ -1,4 +1,4 @@
-"""Named configurations: `default`, `paper`, `mlp`, `connect_four`, and `large` for other boards."""
+"""Named configurations; which of them a game is trained with unless another is chosen."""
 
 import dataclasses
 
@@ -77,8 +77,26 @@ PRESETS = {
         ),
     ),
     "connect_four": _CONNECT_FOUR,
-    # The same for a game that nobody has measured yet, with a window of half that: what the first
-    # iterations say is soon wrong.
+    # For games that can be solved and are not tiny. Each iteration begins games all over an archive
+    # of the positions met, so that none of them is left out, and plays no more than four moves of
+    # each: what lies behind, other games see.
+    "enumerable": dataclasses.replace(
+        _CONNECT_FOUR,
+        game=Config().game,
+        network=dataclasses.replace(_CONNECT_FOUR.network, hidden=(256, 256, 256, 256)),
+        selfplay=SelfPlayConfig(
+            games=4096,
+            unroll_length=4,
+            carry_over=False,
+            opening_plies=16,
+            archive=2**20,
+            archive_share=0.8,
+        ),
+        replay=ReplayConfig(capacity=131_072),
+        learner=dataclasses.replace(_CONNECT_FOUR.learner, decay_steps=10_000),
+    ),
+    # Connect Four's for a game that nobody has measured yet, with a window of half that: what the
+    # first iterations say is soon wrong.
     "large": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
@@ -108,9 +126,13 @@ def get(name: str) -> Config:
 def name_for(game: str) -> str:
     """Returns the name of the preset that a game is trained with, unless another is chosen."""
     base = game.partition(":")[0]  # Of any size.
-    if base in PRESETS:
-        return base
-    return "large" if games.has_variants(base) and game not in _TINY else "default"
+    if game in _TINY or not games.has_variants(base) and base not in PRESETS:
+        return "default"
+    if base != "pgx":  # Whose games take long to make.
+        made = games.make(game)
+        if made.enumerable:
+            return "default" if made.is_small else "enumerable"
+    return base if base in PRESETS else "large"
 
 
 def smoke(config: Config) -> Config:
@@ -119,7 +141,9 @@ def smoke(config: Config) -> Config:
         config,
         network=dataclasses.replace(config.network, **_SMALL.get(config.network.kind, {})),
         search=dataclasses.replace(config.search, num_simulations=4),
-        selfplay=dataclasses.replace(config.selfplay, games=16, unroll_length=4),
+        selfplay=dataclasses.replace(
+            config.selfplay, games=16, unroll_length=4, archive=min(config.selfplay.archive, 1024)
+        ),
         replay=dataclasses.replace(config.replay, capacity=1024, shards=8),
         learner=dataclasses.replace(config.learner, batch_size=32, steps=2),
     )

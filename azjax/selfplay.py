@@ -29,7 +29,10 @@ class SelfPlayConfig:
     """Games that a device plays together, the others wait their turn: less memory, and data
     that stay in the cache. 0: 256 on CPUs, all elsewhere."""
     unroll_length: int = 8
-    """Moves that every game makes in one iteration; games go on in the next one."""
+    """Moves that every game makes in one iteration."""
+    carry_over: bool = True
+    """Whether games that are not over go on in the next iteration, or all games begin anew in each.
+    Then the search's value stands for the rest of the games that are cut off."""
     opening_share: float = 0.9
     """Share of games that start with random moves. AlphaZero: 0."""
     opening_plies: int = 8
@@ -72,7 +75,7 @@ class Transition(NamedTuple):
       planes: `bool` or `float32 [H, W, C]`, the observation before the move.
       legal: `bool [A]`.
       action_weights: `float32 [A]`, the search's policy.
-      root_value: `float32 []`, the search's value, for the player to move.
+      root_value: `float32 []`, what that policy is worth by the search, for the player to move.
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
       discount: `float32 []`, see `game.Step`; 0 where the game ended with this move.
@@ -205,7 +208,7 @@ def _unroll_group(
             planes=jax.vmap(lambda s: game.observe(s, encoding))(games.states),
             legal=jax.vmap(game.legal_actions)(games.states),
             action_weights=result.action_weights,
-            root_value=result.value,
+            root_value=result.policy_value,
             action=result.action,
             reward=step.reward,
             discount=step.discount,

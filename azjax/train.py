@@ -211,11 +211,14 @@ def iteration(
 
 def _play(parts: Parts, key, state: TrainState, axis_name) -> tuple[Games, Transition]:
     """Self-play by the averaged network, in its inference form."""
-    folded = parts.network.fold(state.learner.ema_params)
-    keys = _local_keys(key, state.games.ply.shape[0], axis_name)
+    folded, games = parts.network.fold(state.learner.ema_params), state.games
+    keys = _local_keys(key, games.ply.shape[0], axis_name)
+    if not parts.selfplay.carry_over:
+        keys, first_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+        games = start_games(parts.selfplay, parts.game, first_keys, state.archive)
     search, encoding = make_search(parts.search, parts.game, parts.evaluate), parts.network.encoding
     rules = parts.selfplay, parts.game, encoding, search
-    return unroll(*rules, folded, keys, state.games, parts.targets.note, state.archive)
+    return unroll(*rules, folded, keys, games, parts.targets.note, state.archive)
 
 
 def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:

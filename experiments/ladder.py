@@ -108,10 +108,7 @@ def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> No
     if run_dir.exists():
         command.append("--resume")
     else:
-        # Random openings reach to the last plies, and the layers share the game's symmetries.
-        plies = max(games.make(game).max_plies - 2, 1)
-        command += ["--game", game, "--preset", "connect_four", "--until", "perfect"]
-        command += ["--selfplay.opening-plies", str(plies), "--no-report"]
+        command += ["--game", game, "--preset", "enumerable", "--until", "perfect", "--no-report"]
         command += ["--network.hidden", *[str(width)] * 4]
         command += ["--max-iterations", str(_iterations(options))]
         command += ["--smoke"] if options.smoke else []

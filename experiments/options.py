@@ -19,11 +19,12 @@ from experiments import console, launch, own
 class Plan:
     """What a run started from and how long it goes on; its `plan.json`."""
 
-    preset: Literal["default", "paper", "mlp", "connect_four", "large"] = "default"
+    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
     """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
-    AlphaZero's tower, PUCT and noise; mlp: a small perceptron with deep searches; connect_four
-    and large: wide ones, for that game and for all others that are not tiny. Left out: the one
-    that suits the game, and default for one of your own."""
+    AlphaZero's tower, PUCT and noise; mlp: a small perceptron with deep searches; enumerable:
+    for games that can be solved, whose positions it seeks out; connect_four and large: wide
+    perceptrons, for that game and for all others. Left out: the one that suits the game, and
+    default for one of your own."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"

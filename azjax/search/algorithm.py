@@ -111,6 +111,19 @@ class SearchResult(NamedTuple):
     tree: Tree
     prior: jax.Array | None = None
 
+    @property
+    def policy_value(self) -> jax.Array:
+        """`float32 [B]`, what `action_weights` is worth: the mean of `q_values` by it.
+
+        The root's own value is a mean over all visits, among them those to actions that the search
+        then rejects: where one action wins and the others lose, it says that much is lost.
+        Actions without a visit are left out; where all are, it is the root's.
+        """
+        weights = jnp.where(self.visit_counts > 0, self.action_weights, 0.0)
+        total = jnp.sum(weights, axis=-1)
+        mean = jnp.sum(weights * self.q_values, axis=-1) / jnp.where(total > 0, total, 1.0)
+        return jnp.where(total > 0, mean, self.value)
+
     def _repr_html_(self) -> str | None:
         """Shows the first positions, with the policy as a heat map; None while tracing."""
         states = getattr(self.tree, "embeddings", None)

@@ -1,5 +1,6 @@
 """The archive: what was met is kept once, drawn evenly, and games begin from it."""
 
+import dataclasses
 import functools
 
 import jax
@@ -62,7 +63,7 @@ def alone(entries, places=PLACES):
 def test_each_position_is_drawn_alike_however_often_it_was_met(several):
     rows = alone(several)
     archive = fill(several, np.repeat(rows, 3), rows, rows[:7], rows[:1])
-    assert archive.count == len(rows) == archive.full.sum()
+    assert archive.used == len(rows) == archive.full.sum()
     drawn, found = draw_many(archive, 10 * len(rows))
     assert found.all()
     assert sorted(boards(drawn.states)) == sorted(10 * boards(take(several, rows).states))
@@ -78,7 +79,7 @@ def test_of_those_that_share_a_place_the_last_one_stays(several, batches):
     archive = fill(several, *batches, places=1)
     drawn, found = draw_many(archive, 4)
     assert found.all()
-    assert archive.count == 1
+    assert archive.used == 1
     assert set(boards(drawn.states)) == {boards(several.states)[5]}
 
 
@@ -200,11 +201,27 @@ def test_it_does_not_depend_on_the_number_of_devices(trained):
 def test_it_comes_to_hold_nearly_every_position(trained, solution):
     """Of those in play, but for the few that share a place with another."""
     archive, _ = trained[0][-1]
-    kept = set(boards(take(archive.entries.states, archive.filled[: archive.count])))
+    kept = set(boards(take(archive.entries.states, archive.filled[: archive.used])))
     states = solution.decision_states
     assert kept <= set(boards(states))
     places = np.asarray(hashing.buckets(states, PLACES))
     assert len(kept) > 0.9 * len(np.unique(places))
+
+
+def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
+    selfplay = dataclasses.replace(CONFIG.selfplay, carry_over=False, unroll_length=2)
+    parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay))
+    mesh = train.make_mesh(jax.devices()[:1])
+    state = train.make_state(parts, jax.random.key(0), mesh)
+    play_on = train.make_play(parts, mesh)
+    first = play_on(state)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        first,
+        play_on(dataclasses.replace(state, games=first[0])),
+    )
+    later = play_on(dataclasses.replace(state, iteration=state.iteration + 1))
+    assert (np.asarray(later[1].met.ply[0]) != np.asarray(first[1].met.ply[0])).mean() > 0.5
 
 
 def test_a_game_of_pgx_can_be_kept():

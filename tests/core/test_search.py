@@ -146,6 +146,24 @@ def test_visits_and_values_add_up(some_states, config):
 
 
 @BOTH
+def test_the_policy_is_worth_what_its_actions_are(some_states, config):
+    """By two visits no more than two actions are known, the others count neither way."""
+    config = dataclasses.replace(config, num_simulations=2)
+    result = run(config, bench("tic_tac_toe").random_table(), some_states)
+    for row in range(BATCH):
+        visited = np.flatnonzero(result.visit_counts[row])
+        weights, q_values = result.action_weights[row, visited], result.q_values[row, visited]
+        expected = (weights * q_values).sum() / weights.sum()
+        np.testing.assert_allclose(result.policy_value[row], expected, atol=1e-6)
+
+
+def test_a_policy_without_a_visit_is_worth_what_the_root_is(some_states):
+    found = run(Gumbel(), bench("tic_tac_toe").random_table(), some_states)
+    blind = found._replace(visit_counts=np.zeros_like(found.visit_counts))
+    np.testing.assert_array_equal(blind.policy_value, found.value)
+
+
+@BOTH
 @pytest.mark.parametrize("explore", [False, True])
 def test_weights_are_a_distribution_over_the_legal_actions(some_states, config, explore):
     result = run(config, bench("tic_tac_toe").random_table(), some_states, add_noise=explore)

@@ -89,7 +89,7 @@ def random_search(game):
         share = legal / jnp.sum(legal, axis=1, keepdims=True)
         action = jax.vmap(functools.partial(random_action, game))(keys, states)
         value = jnp.where(jax.vmap(game.is_over)(states), jnp.nan, temperature)
-        return SearchResult(action, share, legal.astype(jnp.int32), share, value, None)
+        return SearchResult(action, share, jnp.zeros_like(legal, jnp.int32), share, value, None)
 
     return search
 
@@ -161,12 +161,12 @@ def test_what_is_recorded_is_what_the_search_found(algorithm):
     first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
     find = jax.jit(functools.partial(search, temperature=0.8, add_noise=True))
     found = find(table, first, games.states)
-    np.testing.assert_allclose(moves.root_value[0], found.value, atol=1e-6)
+    np.testing.assert_allclose(moves.root_value[0], found.policy_value, atol=1e-6)
     np.testing.assert_allclose(moves.action_weights[0], found.action_weights, atol=1e-6)
     np.testing.assert_array_equal(moves.action[0], found.action)
     chosen = np.asarray(found.q_values)[np.arange(64), found.action]
-    for other in (chosen, found.tree.raw_values[:, 0], found.q_values.max(axis=1)):
-        assert (abs(other - found.value) > 1e-3).mean() > 0.9
+    for other in (found.value, chosen, found.tree.raw_values[:, 0], found.q_values.max(axis=1)):
+        assert (abs(other - found.policy_value) > 1e-3).mean() > 0.7
 
 
 @functools.cache

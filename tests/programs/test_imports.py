@@ -14,11 +14,11 @@ ORDER = [
     *["oracle", "verify", "ratings", "lines", "convolution", "modules"],
     *["equivariant", "network", "evaluators"],
     *["search", "agents", "openings"],
-    *["arena", "judge", "selfplay", "targets", "replay", "learner", "train", "config"],
+    *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],
 ]
-LEARNING = ["selfplay", "targets", "replay", "learner", "train"]
+LEARNING = ["archive", "selfplay", "targets", "replay", "learner", "train"]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}
 
