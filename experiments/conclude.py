@@ -77,7 +77,8 @@ def _write_report(session: Session, state: train.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
     solution = session.proof and session.proof.solution
     try:
-        path = report.write_report(session.run_dir, _make_player(session, state), solution)
+        with console.busy("writing the report…"):  # Which plays matches where nothing is known.
+            path = report.write_report(session.run_dir, _make_player(session, state), solution)
     except (OSError, ValueError) as error:
         console.note(f"the report was not written: {error}")
     else:

@@ -44,7 +44,7 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = own.open_run(options.typed)
-    seen = _portraits(run_dir, player) if player.game.is_small else None
+    seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
         about.about(run_dir, player, seen and film.film(*seen)),
         *(
@@ -206,9 +206,10 @@ def _atlas(
 ) -> page.Section:
     """The whole game over the iterations."""
     solution = solve(player.game)
+    which = "Every position" if places.total == len(places.ply) else "A sample of the positions"
     return page.Section(
         "All positions, over the training",
-        "Every position of the game up to symmetry, ply by ply from top to bottom.",
+        f"{which} of the game up to symmetry, ply by ply from top to bottom.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
     )

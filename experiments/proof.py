@@ -23,13 +23,13 @@ class Proof(NamedTuple):
     Attributes:
       solution: of the game.
       judge: `variables -> (Verdict, Seen)` of the raw network, compiled for one device;
-        see `train.one_copy`. Nothing is kept of a game that is not small: None.
+        see `train.one_copy`.
       certify: from `certificate.make_certifier`.
       every: iterations between two verdicts.
     """
 
     solution: oracle.Solution
-    judge: Callable[[Any], tuple[Verdict, "Seen | None"]]
+    judge: Callable[[Any], tuple[Verdict, "Seen"]]
     certify: Callable[[Any, int, float, int], certificates.Certificate]
     every: int = 1
 
@@ -39,13 +39,14 @@ class Seen(NamedTuple):
 
     Attributes:
       portrait: see `atlas.make_portrait`.
-      logits: `float32 [D, A]`, its answers to the positions with a decision.
-      values: `float32 [D]`.
+      logits: `float32 [D, A]`, its answers to the positions with a decision; None in games that
+        are not small.
+      values: `float32 [D]`, likewise.
     """
 
     portrait: atlas.Portrait
-    logits: jax.Array
-    values: jax.Array
+    logits: jax.Array | None = None
+    values: jax.Array | None = None
 
 
 def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
@@ -56,16 +57,22 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
       mesh: the run's devices; the network is verified on the first of this process's.
     """
     solution = oracle.solve(parts.game)
+    places = atlas.make_atlas(parts.game, solution)
     if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
         ask, verdict_on = make_asker(parts), certificates.make_verifier(solution)
+
+        def examine_slices(variables) -> tuple[Verdict, Seen]:
+            answers = ask(variables, solution.decision_states)
+            verdict = verdict_on(*answers)
+            return verdict, Seen(atlas.make_portrait(places, solution, verdict, *answers))
+
         return Proof(
             solution=solution,
-            judge=lambda variables: (verdict_on(*ask(variables, solution.decision_states)), None),
+            judge=examine_slices,
             certify=certificates.make_certifier(parts, solution, searches=()),
             every=iterations_between(parts, len(solution.decisions), _SHARE),
         )
     certify = certificates.make_certifier(parts, solution)
-    places = atlas.make_atlas(parts.game, solution)
 
     def judge(variables) -> tuple[Verdict, Seen]:
         policy = certificates.network_policy(parts, parts.network.fold(variables))
@@ -99,9 +106,10 @@ def save_seen(
     if proof is None or seen is None or not launch.is_first():
         return
     portrait, logits, values = jax.device_get(seen)
-    answers = networks.make_answers(proof.solution, logits, values)
     try:
         atlas.save_portrait(run_dir, iteration, portrait)
-        networks.save_answers(run_dir, iteration, answers)
+        if logits is not None:
+            answers = networks.make_answers(proof.solution, logits, values)
+            networks.save_answers(run_dir, iteration, answers)
     except OSError as error:
         console.note(f"the portrait of iteration {iteration} was not written: {error.strerror}")

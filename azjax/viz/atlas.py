@@ -1,5 +1,7 @@
 """The whole game in one picture: every position up to symmetry, and what a network does there.
 
+Where they are too many it is a sample of them, of each ply as many as there is room for.
+
 An atlas says where each class of equal positions stands; a portrait says how one network
 plays in all of them. Training leaves one small portrait an iteration in its run directory.
 """
@@ -24,6 +26,7 @@ from azjax.viz.positions import true_values
 
 Array = jax.Array | np.ndarray
 
+_MOST = 2400  # Dots.
 _WIDTH = 34  # Dots in a line, at most.
 _GAP = 1  # Empty lines between the blocks of two plies.
 _SCALES = {"policy": 255, "value": 100, "value_error": 100}  # Steps that a unit is stored in.
@@ -39,7 +42,7 @@ DAMAGE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.erro
 
 
 class Atlas(NamedTuple):
-    """The `C` classes of positions equal up to symmetry, in the order in which they stand.
+    """`C` classes of positions equal up to symmetry, in the order in which they stand.
 
     From top to bottom by ply; inside a ply from left to right by what perfect play brings the
     player to move: won, drawn, lost, and at last finished games. NumPy arrays.
@@ -47,8 +50,9 @@ class Atlas(NamedTuple):
     Attributes:
       representatives: `int32 [C]`, one state of each class, as a row of the solution.
       ply: `int32 [C]`, moves made so far.
-      classes: `int32 [S]`, the class of every state.
+      classes: `int32 [S]`, the class of every state; `C` for those that are not shown.
       members: `int32 [C]`, how many decision states the class has; 0 where the game is over.
+      total: how many classes the game has, all of them or more than are shown.
       x, y: `float32 [C]`, the place of its dot; neighbours are 1 apart, and y grows downwards.
     """
 
@@ -56,6 +60,7 @@ class Atlas(NamedTuple):
     ply: np.ndarray
     classes: np.ndarray
     members: np.ndarray
+    total: int
     x: np.ndarray
     y: np.ndarray
 
@@ -78,25 +83,41 @@ class Portrait(NamedTuple):
     value_error: Array
 
 
-def make_atlas(game: Game, solution: Solution) -> Atlas:
-    """Sorts the positions of a solved game into classes and gives every class its place."""
+def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
+    """Sorts the positions of a solved game into classes and gives each of them its place.
+
+    Of more classes than `most` it takes a sample: of each ply equally many, or all.
+    """
     found = symmetry_classes(game, solution)
     _, first = np.unique(found, return_index=True)
     ply = np.searchsorted(solution.layers, first, side="right") - 1
+    shown = _sample(ply, most)
     order = np.lexsort((first, -solution.values[first], solution.over[first], ply))
-    rank = np.empty(len(order), np.int32)
+    order = order[shown[order]]
+    rank = np.full(len(first), len(order), np.int32)
     rank[order] = np.arange(len(order))
     classes = rank[found]
-    members = np.bincount(classes[solution.decisions], minlength=len(order))
-    x, y = _places(np.bincount(ply))
+    members = np.bincount(classes[solution.decisions], minlength=len(order))[: len(order)]
+    x, y = _places(np.bincount(ply[order]))
     return Atlas(
         representatives=first[order].astype(np.int32),
         ply=ply[order].astype(np.int32),
         classes=classes,
         members=members.astype(np.int32),
+        total=len(first),
         x=x,
         y=y,
     )
+
+
+def _sample(ply: np.ndarray, most: int) -> np.ndarray:
+    """Chooses at most `most` classes, of each ply equally many or all: `bool [all of them]`."""
+    sizes = np.bincount(ply)
+    room = max(n for n in range(1, most + 1) if n == 1 or np.minimum(sizes, n).sum() <= most)
+    drawn = np.lexsort((np.random.default_rng(0).random(len(ply)), ply))
+    nth = np.empty(len(ply), int)  # Of those of its ply, in an order by lot.
+    nth[drawn] = np.arange(len(ply)) - (np.cumsum(sizes) - sizes)[ply[drawn]]
+    return nth < room
 
 
 def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +136,7 @@ def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def make_portrait(
     atlas: Atlas, solution: Solution, verdict: Verdict, logits: jax.Array, values: jax.Array
 ) -> Portrait:
-    """Sums up what a network does in every decision state; pure, to be jitted.
+    """Sums up what a network does in every decision state shown; pure, to be jitted.
 
     Args:
       atlas: from `make_atlas`.
@@ -127,15 +148,15 @@ def make_portrait(
     decisions, goes_on = solution.decisions, np.flatnonzero(atlas.members)
     rows = np.searchsorted(decisions, atlas.representatives[goes_on])  # Of those in `[D]`.
     classes, size = atlas.classes[decisions], len(atlas.members)
-    policy = jax.nn.softmax(logits, where=solution.legal[decisions])
+    policy = jax.nn.softmax(logits[rows], where=solution.legal[decisions[rows]])
     error = jnp.abs(values - solution.values[decisions])
     zeros = jnp.zeros(size, jnp.float32)
     return Portrait(
-        policy=jnp.zeros((size, logits.shape[1])).at[goes_on].set(policy[rows]),
+        policy=jnp.zeros((size, logits.shape[1])).at[goes_on].set(policy),
         value=zeros.at[goes_on].set(values[rows]),
         action=jnp.full(size, -1, jnp.int32).at[goes_on].set(verdict.actions[rows]),
-        blunders=jnp.zeros(size, jnp.int32).at[classes].add(verdict.is_blunder),
-        value_error=zeros.at[classes].add(error) / np.maximum(atlas.members, 1),
+        blunders=jnp.zeros(size, jnp.int32).at[classes].add(verdict.is_blunder, mode="drop"),
+        value_error=zeros.at[classes].add(error, mode="drop") / np.maximum(atlas.members, 1),
     )
 
 
@@ -263,7 +284,8 @@ def atlas_data(
     legal = solution.legal[rows].astype(int)
     return {
         **_looks(game, solution, rows),
-        "decisions": len(solution.decisions),
+        "decisions": int(atlas.members.sum()),
+        "total": atlas.total,
         "x2": pack(atlas.x * 2, "<u2"),
         "y": pack(atlas.y, "<u2"),
         "ply": pack(atlas.ply, "u1"),

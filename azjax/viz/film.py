@@ -58,7 +58,7 @@ def film(
         frame.set("style", _turn(i, len(frames)))
     first, last = (int(portraits.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
     label = (
-        f"all {len(atlas.ply):,} positions up to symmetry, over {len(frames)} iterations: "
+        f"{_of_all(atlas)} positions up to symmetry, over {len(frames)} iterations: "
         f"{first:,} blunders at the start, {last:,} at the end"
     )
     picture = canvas(
@@ -75,6 +75,11 @@ def film(
     picture.element.set("class", "az-film")
     picture.element.set("style", "width: 100%; max-width: 760px; min-width: 600px; height: auto")
     return picture
+
+
+def _of_all(atlas: Atlas) -> str:
+    shown, total = len(atlas.ply), atlas.total
+    return f"all {total:,}" if shown == total else f"{shown:,} of {total:,}"
 
 
 def _animation(count: int) -> str:
@@ -142,7 +147,7 @@ def _words(atlas: Atlas, height: float) -> list:
     x, quiet = _LEFT + 35 * _PITCH, {"class": "az-film-quiet", "font-size": 13}
     said = [
         f"of {int(atlas.members.sum()):,} positions with a choice,",
-        f"{len(atlas.ply):,} dots up to symmetry,",
+        f"{_of_all(atlas)} up to symmetry,",
         "by the number of moves made",
     ]
     parts = [node("text", quiet | {"x": x, "y": 216 + 19 * i}, t) for i, t in enumerate(said)]

@@ -165,6 +165,11 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> 
         "player to move wins at the left, draws in the middle, loses at the right, and finished "
         "games come last."
     )
+    if data["total"] > len(places.ply):
+        intro += (
+            f" The game has {data['total']:,} of them, and {len(places.ply):,} are shown, drawn by "
+            "lot, of each ply equally many."
+        )
     return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
 
 

@@ -1,6 +1,7 @@
 """When a training examines its network, and that a larger game is examined as a small one is."""
 
 import dataclasses
+import functools
 import types
 
 import jax
@@ -24,8 +25,11 @@ def proofs():
 
 def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
     state = train.make_state(PARTS, jax.random.key(0), train.make_mesh())
-    (verdict, seen), (other, nothing) = (examine(p, state, resumed=True) for p in proofs)
-    assert seen is not None and nothing is None
+    (verdict, seen), (other, less) = (examine(p, state, resumed=True) for p in proofs)
+    assert seen.logits is not None and less.logits is less.values is None
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, atol=1e-5), seen.portrait, less.portrait
+    )
     assert verdict.blunders > 0
     for mine, theirs in zip(verdict, other, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)

@@ -91,6 +91,22 @@ def test_every_dot_has_a_place_of_its_own(solution, atlas):
         assert (np.diff(atlas.x[atlas.ply == ply]) >= 0).all()
 
 
+@pytest.mark.parametrize("most", [1, 60, 300, 764])
+def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas, portray, noise, most):
+    """Of each ply equally many, or all; what is shown is what the whole atlas says."""
+    sample = atlases.make_atlas(tic_tac_toe, solution, most)
+    assert sample.total == atlas.total == len(atlas.ply) == 765
+    sizes, whole = np.bincount(sample.ply), np.bincount(atlas.ply)
+    assert len(sample.ply) <= max(most, 10) and sizes.min() > 0
+    assert set(sizes[sizes < whole]) == {sizes.max()}
+    shown = [int(np.flatnonzero(atlas.representatives == r)[0]) for r in sample.representatives]
+    assert shown == sorted(shown)
+    verdict, whole_portrait = portray(*noise)
+    portrait = atlases.make_portrait(sample, solution, verdict, *noise)
+    for mine, theirs in zip(portrait, whole_portrait, strict=True):
+        np.testing.assert_allclose(mine, np.asarray(theirs)[shown], atol=1e-6)
+
+
 def test_another_game_has_an_atlas():
     game = make_pile()
     solution = oracle.solve(game)

@@ -213,6 +213,7 @@ function atlasRead(data) {
     texts: data.texts,
     shape: data.shape,
     decisions: data.decisions,
+    isSample: data.total > members.length,
     x: Array.from(numbers(data.x2, Uint16Array), (twice) => twice / 2),
     y: numbers(data.y, Uint16Array),
     ply: numbers(data.ply, Uint8Array),
@@ -238,7 +239,7 @@ function atlasFind({ classes, symmetries }, board) {
 
 function atlasCounts(data, frame) {
   const classes = frame.wrong.reduce((count, wrong) => count + (wrong > 0), 0);
-  const positions = data.decisions.toLocaleString("en");
+  const positions = (data.isSample ? "a sample of " : "") + data.decisions.toLocaleString("en");
   const start = `Iteration ${frame.iteration}: `;
   if (frame.blunders === 0) return `${start}no blunder in ${positions} positions, ${data.members.length} classes`;
   const noun = frame.blunders === 1 ? "blunder" : "blunders";
