@@ -172,14 +172,15 @@ def _show(options: Options, rungs: Sequence[Rung]) -> None:
 
 
 def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
-    """Draws errors against moves, a line for each width."""
+    """Draws blunders against moves, a line for each width."""
     xs = sorted({moves for rung in rungs for moves in rung.moves})
-    series = {
-        f"{rung.width}": [dict(zip(rung.moves, rung.errors, strict=True)).get(x) for x in xs]
-        for rung in rungs
-    }
-    title = f"{game}: positions with a blunder, %"
-    chart = line_chart(title, xs, series, log=True, log_x=True, unit="%", x_label="moves")
+    series = {}
+    for rung in rungs:
+        blunders = [round(error * rung.decisions / 100) for error in rung.errors]
+        found = dict(zip(rung.moves, blunders, strict=True))
+        series[str(rung.width)] = [found.get(x) for x in xs]
+    title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
+    chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
     path = out / f"{game.replace(':', '-')}.svg"
     Drawing(chart).save(path)
     print(f"picture: {path}")

@@ -625,8 +625,8 @@ MUTATIONS = [
     Mutation(
         "viz: the picture judges the average member once",
         "azjax/viz/atlas.py",
-        "zeros.at[classes].add(error) / np.maximum(atlas.members, 1)",
-        "zeros.at[classes].add(error)",
+        'add(error, mode="drop") / np.maximum(atlas.members, 1)',
+        'add(error, mode="drop")',
         "tests/viz/test_atlas.py",
     ),
     Mutation(

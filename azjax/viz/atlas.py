@@ -275,7 +275,7 @@ def atlas_data(
             "blunders": int(portraits.blunders[k].sum()),
             "policy": pack(small["policy"][k], "u1"),
             "value": pack(small["value"][k], "i1"),
-            "action": pack(small["action"][k], "i1"),
+            "action": pack(small["action"][k], "<i2"),
             "wrong": pack(small["blunders"][k], "<u2"),
             "error": pack(small["value_error"][k], "u1"),
         }

@@ -38,7 +38,7 @@ def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, capfd):
     ]
     assert all(r["decisions"] == 4520 and len(r["moves"]) == 2 for r in content["rungs"])
     assert all(0 < error < 100 for r in content["rungs"] for error in r["errors"])
-    assert "positions with a blunder" in (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
+    assert "blunders in 4,520 positions" in (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
     assert "iteration    2" in capfd.readouterr().out
     assert ladder.main(arguments) == 0  # All is trained already.
     assert "iteration" not in capfd.readouterr().out

@@ -278,7 +278,7 @@ def test_data_for_the_page(tic_tac_toe, solution, atlas, portrait):
     last = data["frames"][-1]
     assert last["iteration"] == 59 and last["blunders"] == portrait.blunders.sum()
     np.testing.assert_array_equal(decode(last["wrong"], "<u2"), portrait.blunders)
-    np.testing.assert_array_equal(decode(last["action"], "i1"), portrait.action)
+    np.testing.assert_array_equal(decode(last["action"], "<i2"), portrait.action)
 
 
 def test_finished_games_have_their_outcome(tic_tac_toe, solution, atlas, portrait):

@@ -224,7 +224,7 @@ function atlasRead(data) {
       blunders: frame.blunders,
       policy: numbers(frame.policy, Uint8Array),
       value: numbers(frame.value, Int8Array),
-      action: numbers(frame.action, Int8Array),
+      action: numbers(frame.action, Int16Array),
       wrong: numbers(frame.wrong, Uint16Array),
       error: numbers(frame.error, Uint8Array),
     })),
@@ -313,7 +313,7 @@ function atlasNumbers(data, frame, index, moves, policy) {
   const same = members === 1 ? "1 position" : `${members} positions`;
   return [
     ["after", `${data.ply[index]} ${data.ply[index] === 1 ? "move" : "moves"}, ${"XO"[data.player[index]]} to move`],
-    ["network plays", `cell ${action} (${percent(policy[action])}): ${verdict}`],
+    ["network plays", `move ${action} (${percent(policy[action])}): ${verdict}`],
     ["network's value", signed(frame.value[index] / 100)],
     ["perfect play", `${ATLAS_RESULTS[data.truth[index]]} (${signed(data.truth[index], 0)})`],
     ["same up to symmetry", `${same}, blunders in ${wrong}`],
