@@ -181,6 +181,7 @@ def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
         series[str(rung.width)] = [found.get(x) for x in xs]
     title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
     chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
+    chart.set("style", f"{chart.get('style')}; background: white; color: black")  # On dark pages.
     path = out / f"{game.replace(':', '-')}.svg"
     Drawing(chart).save(path)
     print(f"picture: {path}")
