@@ -40,8 +40,8 @@ class Options:
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0. Left out: perfect, where the game can be enumerated."""
     simulations: tuple[int, ...] = ()
-    """Simulations of the searches. Left out: 32, and for labelled positions 32 and 600; of the
-    player that --lines follows, 0: its network alone."""
+    """Simulations of the searches beside the network alone, which 0 is. Left out: 32, and for
+    labelled positions 32 and 600; of the player that --lines follows, 0."""
     lines: Literal["first", "second"] | None = None
     """Follow the player's moves in this seat against every reply instead, in any game."""
     most: int | None = None
@@ -53,8 +53,7 @@ class Options:
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
-        least = 1 if self.lines is None else 0
-        check_range("--", self, "simulations", least, MOST_SIMULATIONS)
+        check_range("--", self, "simulations", 0, MOST_SIMULATIONS)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines follows one player: give --simulations a single number")
         if self.lines is None and self.most is not None:
@@ -92,6 +91,7 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
     searches = [
         search
         for number in options.simulations or _PROVED
+        if number
         for search in certificates.searches_to_examine(player.parts.search, number)
     ]
     seed = runs.read_config(run_dir).seed
@@ -119,7 +119,7 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
 
 def _judge(options: Options, player: Player, positions: Positions) -> None:
     """Prints how often the player errs in labelled positions, alone and with its search."""
-    numbers = 0, *(options.simulations or _JUDGED)
+    numbers = dict.fromkeys((0, *(options.simulations or _JUDGED)))
     found = {number: judging.examine(player, positions, number) for number in numbers}
     tallies = {number: tally for number, (tally, _) in found.items()}
     if options.json:
