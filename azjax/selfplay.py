@@ -175,7 +175,8 @@ def unroll(
     )
     if size == len(keys):
         return play_group((keys, games))
-    groups = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), (keys, games))
+    shape = len(keys) // size, size  # Not -1: some games have leaves without elements.
+    groups = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (keys, games))
     games, transitions = jax.lax.map(play_group, groups)
     games = jax.tree.map(jnp.concatenate, games)
     return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)

@@ -227,7 +227,7 @@ def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Arc
         return None
     if axis_name is not None:
         games = jax.lax.all_gather(games, axis_name, axis=1, tiled=True)
-    games = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), games)
+    games = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), games)
     return archives.add(archive, games.states, games)
 
 
@@ -254,7 +254,7 @@ def _learn(parts: Parts, key, learner: LearnerState, replay: ReplayState, axis_n
     def step(learner, keys):
         samples = parts.replay.sample(replay, keys[:, 0])
         samples = jax.vmap(parts.targets.augment)(keys[:, 1], samples)
-        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples)
+        batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), samples)
         return parts.learner.update(learner, batch, axis_name)
 
     return jax.lax.scan(step, learner, jnp.swapaxes(keys, 0, 1))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import games, hashing, train
+from azjax import hashing, train
 from azjax.archive import add, draw, make_archive
 from azjax.config import Config, make_parts
 from azjax.evaluators import uniform_evaluator
@@ -224,7 +224,12 @@ def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
     assert (np.asarray(later[1].met.ply[0]) != np.asarray(first[1].met.ply[0])).mean() > 0.5
 
 
-def test_a_game_of_pgx_can_be_kept():
+def test_games_of_pgx_are_played_in_groups_and_kept():
+    """Their states have a leaf without elements."""
     pytest.importorskip("pgx")
-    game = games.make("pgx:tic_tac_toe")
-    train.check_parts(make_parts(Config(game=game.name, selfplay=SelfPlayConfig(archive=8))))
+    selfplay = dataclasses.replace(CONFIG.selfplay, games=16, games_at_once=8, unroll_length=4)
+    parts = make_parts(dataclasses.replace(CONFIG, game="pgx:tic_tac_toe", selfplay=selfplay))
+    state = train.init(parts, jax.random.key(0))
+    assert any(leaf.size == 0 for leaf in jax.tree.leaves(state.games.states))
+    after, _ = jax.jit(functools.partial(train.iteration, parts))(state)
+    assert 16 < after.archive.used <= 2 * 16 * 4
