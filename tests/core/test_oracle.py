@@ -148,7 +148,9 @@ def test_arrays_stay_on_the_host(solution):
 
 
 @pytest.mark.parametrize(
-    "name", ["tic_tac_toe", pytest.param("connect_four:4x4", marks=pytest.mark.slow)]
+    "name",
+    ["tic_tac_toe"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("connect_four:4x4", "othello:4")],
 )
 def test_the_memory_of_a_solution_is_said_beforehand(name):
     """For as many positions as there may be; each takes what it turns out to take."""
