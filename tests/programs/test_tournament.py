@@ -14,6 +14,12 @@ from run_directories import make_run
 CONFIG = presets.smoke(presets.get("default"))
 
 
+@pytest.fixture(autouse=True)
+def _no_run_nearby(tmp_path, monkeypatch):
+    """The newest run would say which game is played."""
+    monkeypatch.chdir(tmp_path)
+
+
 def play(*arguments):
     return arena.main([str(argument) for argument in arguments])
 
