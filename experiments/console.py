@@ -39,7 +39,7 @@ def note(sentence: str) -> None:
 def announce_solving(game: Game) -> None:
     """Says what it takes to solve a game, unless that is next to nothing."""
     if not game.is_small:
-        needed = describe_bytes(oracle.most_bytes(game))
+        needed = f"{describe_bytes(oracle.most_bytes(game))}, on the way twice that"
         note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
