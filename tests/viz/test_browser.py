@@ -515,7 +515,7 @@ def test_a_dot_shows_its_board_the_networks_answer_and_the_truth(page, run_dir, 
     picture.locator(f"[data-index='{index}']").hover(force=True)
     text = picture.inner_text()
     action = portraits.action[-1, index]
-    assert f"{places.ply[index]} move" in text and f"cell {action} (" in text
+    assert f"{places.ply[index]} move" in text and f"move {action} (" in text
     assert {1: "a win", 0: "a draw", -1: "a loss"}[int(solution.values[row])] in text
     assert f"blunders in {portraits.blunders[-1, index]}" in text
     verdict = "optimal" if solution.optimal[row, action] else "a blunder"
