@@ -47,21 +47,20 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
       ValueError: if a leaf of the states cannot be looked up, see `hashing.contents`.
     """
     size = len(archive.full)
-    places = hashing.buckets(states, size)
+    place = hashing.buckets(states, size)
+    number = jnp.arange(len(place))
     # To scatter the entries themselves could mix those that share a place.
-    last = jnp.full(size, -1).at[places].max(jnp.arange(len(places)))
-    met = last >= 0
-
-    def put(old, new):
-        return jnp.where(met.reshape(-1, *[1] * (new.ndim - 1)), new[last], old)
-
-    begun = met & ~archive.full
-    order = jnp.where(begun, archive.used + jnp.cumsum(begun) - 1, size)
+    stays = jnp.full(size, -1).at[place].max(number)[place] == number
+    begins = stays & ~archive.full[place]
+    to = jnp.where(stays, place, size)
+    order = jnp.where(begins, archive.used + jnp.cumsum(begins) - 1, size)
     return Archive(
-        entries=jax.tree.map(put, archive.entries, entries),
-        full=archive.full | met,
-        filled=archive.filled.at[order].set(jnp.arange(size, dtype=jnp.int32), mode="drop"),
-        used=archive.used + jnp.sum(begun, dtype=jnp.int32),
+        entries=jax.tree.map(
+            lambda old, new: old.at[to].set(new, mode="drop"), archive.entries, entries
+        ),
+        full=archive.full.at[to].set(True, mode="drop"),
+        filled=archive.filled.at[order].set(place, mode="drop"),
+        used=archive.used + jnp.sum(begins, dtype=jnp.int32),
     )
 
 

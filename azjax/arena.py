@@ -210,13 +210,14 @@ def _behaviour(agent: Agent) -> Agent:
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
-    """Chooses how many games to play side by side: a power of two.
+    """Chooses how many games to play side by side, in batches as equal as can be.
 
     So few that their trees take little more than a cache, but 32 where that is a gigabyte at most.
     """
     nodes = max(first.nodes, second.nodes)
     few = min(32, max(1, 2**22 // nodes))
-    return 2 ** (max(1, min(max(2**17 // nodes, few), 8192, num_games)) - 1).bit_length()
+    most = min(max(2**17 // nodes, few), 8192)
+    return -(-num_games // -(-num_games // most))
 
 
 @functools.lru_cache(maxsize=64)

@@ -287,15 +287,16 @@ MUTATIONS = [
     Mutation(
         "archive: a position is drawn as often as it was met",
         "azjax/archive.py",
-        "begun = met & ~archive.full",
-        "begun = met",
+        "begins = stays & ~archive.full[place]",
+        "begins = stays",
         "tests/core/test_archive.py",
     ),
     Mutation(
         "archive: entries that share a place are mixed",
         "azjax/archive.py",
-        "return jnp.where(met.reshape(-1, *[1] * (new.ndim - 1)), new[last], old)",
-        "return old.at[places].set(new) if new.ndim > 1 else old.at[places[::-1]].set(new[::-1])",
+        'lambda old, new: old.at[to].set(new, mode="drop"), archive.entries',
+        "lambda old, new: old.at[place].set(new) if new.ndim > 1 else "
+        "old.at[place[::-1]].set(new[::-1]), archive.entries",
         "tests/core/test_archive.py",
     ),
     Mutation(
