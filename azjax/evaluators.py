@@ -74,23 +74,37 @@ def rollout_evaluator(game: Game) -> Evaluator:
         del params
         batch = check_batch(game, states)
         keys = jax.random.split(key, batch)
-        values = jax.vmap(lambda key, state: rollout(game, key, state))(keys, states)
-        return jnp.zeros((batch, game.num_actions)), values
+        return jnp.zeros((batch, game.num_actions)), rollout(game, keys, states)
 
     return Evaluator(evaluate)
 
 
-def rollout(game: Game, key: jax.Array, state: State) -> jax.Array:
-    """Plays a random game to the end; returns `float32 []`, its outcome for the player to move."""
+def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
+    """Plays a random game from each state to its end.
 
-    def move(carry, uniform):
-        state, total, weight = carry
-        step = play(game, state, legal_action_at(game.legal_actions(state), uniform))
-        return (step.state, total + weight * step.reward, weight * step.discount), None
+    Args:
+      game: the rules.
+      keys: `[B]`, one per game, which does not depend on the batch around it.
+      states: `[B, ...]`.
 
-    uniform = jax.random.uniform(key, (game.max_plies,))
-    (_, total, _), _ = jax.lax.scan(move, (state, jnp.zeros(()), jnp.ones(())), uniform)
-    return total
+    Returns:
+      `float32 [B]`, the outcomes for the players to move in those states.
+    """
+    uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,)))(keys)
+
+    def move(carry):
+        ply, states, total, weight = carry
+        legal = jax.vmap(game.legal_actions)(states)
+        action = legal_action_at(legal, uniform[:, ply])
+        step = jax.vmap(functools.partial(play, game))(states, action)
+        return ply + 1, step.state, total + weight * step.reward, weight * step.discount
+
+    def goes_on(carry):  # Games that are over stay as they are, until all of them are.
+        ply, states, _, _ = carry
+        return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
+
+    start = jnp.int32(0), states, jnp.zeros(len(keys)), jnp.ones(len(keys))
+    return jax.lax.while_loop(goes_on, move, start)[2]
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:

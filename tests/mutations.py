@@ -521,8 +521,8 @@ MUTATIONS = [
     Mutation(
         "evaluators: rollouts forget whose reward it is",
         "azjax/evaluators.py",
-        "weight * step.discount), None",
-        "weight * jnp.abs(step.discount)), None",
+        "step.state, total + weight * step.reward, weight * step.discount",
+        "step.state, total + weight * step.reward, weight * jnp.abs(step.discount)",
         "tests/core/test_evaluators.py",
     ),
     Mutation(

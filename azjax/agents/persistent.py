@@ -179,7 +179,8 @@ def _simulate(
     leaf = jnp.where(expands, slot, nowhere)
     path = walk.path.at[walk.length].set(leaf)
     parent = jnp.where(expands, walk.slot, nowhere)
-    value = rollout(game, key_rollout, moved)
+    one = jax.tree.map(lambda leaf: leaf[None], moved)
+    value = rollout(game, key_rollout[None], one)[0]
     outcome += jnp.where(game.player(moved) == 0, value, -value)
     return Experience(
         fingerprints=memory.fingerprints,

@@ -97,7 +97,7 @@ def make(name: str) -> Game:
         if ours is None:
             return _draw_pieces(state, **look)
         board = _stones(name, env, state, int(player(state))).ravel()
-        return ours(board=board, player=player(state), over=is_over(state)).draw(**look)
+        return ours(board, **look)
 
     return Game(
         name=f"pgx:{name}",
@@ -169,15 +169,19 @@ def _namer(name: str, size: int, player: Any) -> Any:
     return name_actions
 
 
-def _as_ours(name: str, size: int) -> Callable[..., Any] | None:
-    """The type of our own positions that a game's look like; None for games of pieces."""
+def _as_ours(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
+    """How a game like one of ours is drawn, `(board, **look)`; None for games of pieces."""
+
+    def like(position: Any) -> Callable[..., drawing.Drawing]:
+        return lambda board, **look: position(board, jnp.int8(0), jnp.bool_(False)).draw(**look)
+
     if name.startswith("go_"):
-        return othello.state_type(size)  # Stones, and an action beyond those of the cells.
+        return like(othello.state_type(size))  # Stones, and an action beyond those of the cells.
     known = {
-        "tic_tac_toe": mnk.state_type(3, 3, 3),
-        "connect_four": connect_four.state_type(6, 7, 4),
-        "othello": othello.state_type(8),
-        "hex": functools.partial(hex.State, swaps=jnp.bool_(False)),
+        "tic_tac_toe": like(mnk.state_type(3, 3, 3)),
+        "connect_four": like(connect_four.state_type(6, 7, 4)),
+        "othello": like(othello.state_type(8)),
+        "hex": hex.draw_as_it_lies,
     }
     return known.get(name)
 

@@ -1,7 +1,8 @@
-"""Hex of any size, with or without swap; action `i` sets a stone on cell `i`.
+"""Hex of any size, with or without swap; action `i` sets a stone on cell `i` as the mover sees it.
 
-X joins top and bottom, O left and right. With swap the second player may, in place of a first
-stone, take over that of X, mirrored across the long diagonal: action `n * n`.
+X joins top and bottom, O left and right: O sees the board mirrored across the long diagonal, so
+that everybody joins top and bottom. With swap the second player may, in place of a first stone,
+take over that of X, mirrored likewise: action `n * n`.
 """
 
 import functools
@@ -37,8 +38,15 @@ class State(NamedTuple):
 
     def draw(self, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
         """Draws the position on hexagons; what belongs to the swap is not shown."""
+        mirror, is_first = _mirror(math.isqrt(len(self.board))), int(self.player) == 0
         look = on_cells(len(self.board), values, labels, last)
-        return hexagons.board(np.asarray(self.board), size=size, **look)
+        if look["last"] is not None and is_first:  # It was O's.
+            look["last"] = int(mirror[look["last"]])
+        if look["values"] is not None and not is_first:
+            look["values"] = look["values"][mirror]
+        if look["labels"] is not None and not is_first:
+            look["labels"] = [look["labels"][cell] for cell in mirror]
+        return draw_as_it_lies(self.board, size=size, **look)
 
     def _repr_html_(self) -> str | None:
         return drawing.draw_states(State.draw, self, np.ndim(self.player))
@@ -63,21 +71,23 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
 
 @functools.cache
 def _make(n: int, swap: bool) -> Game:
-    cells = n * n
-    mirror = np.arange(cells).reshape(n, n).T.ravel()
+    cells, mirror = n * n, _mirror(n)
+
+    def seen(board: jax.Array, player: jax.Array) -> jax.Array:
+        """The board as a player sees it, own stones 1; the same turns it back."""
+        return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
-        free = (state.board == 0) & ~state.over
+        free = (seen(state.board, state.player) == 0) & ~state.over
         return jnp.append(free, state.swaps) if swap else free
 
     def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < cells + swap)
-        mark = 1 - 2 * state.player
-        board = jnp.where(jnp.arange(cells) == action, mark, state.board)
-        board = jnp.where(action == cells, -state.board[mirror], board)
-        over = _joins(board, mark, n)
-        is_first = jnp.all(state.board == 0)
-        moved = State(board, 1 - state.player, over, is_first & swap)
+        board = seen(state.board, state.player)
+        board = jnp.where(jnp.arange(cells) == action, 1, board)
+        board = jnp.where(action == cells, state.board, board)
+        over, is_first = _joins(board, n), jnp.all(state.board == 0)
+        moved = State(seen(board, state.player), 1 - state.player, over, is_first & swap)
         after = where(is_legal, moved, state)
         return after, jnp.where(is_legal & over, 1.0, 0.0)
 
@@ -86,10 +96,19 @@ def _make(n: int, swap: bool) -> Game:
         return State(jnp.zeros(cells, jnp.int8), jnp.int8(0), no, no)
 
     def observe(state: State, encoding: str) -> jax.Array:
-        planes = observation_planes(state.board, state.player, (n, n), encoding)
+        """The stones as they lie, and, in the encoding `relative`, as the mover sees them."""
+        board, player = state.board, state.player
+        if encoding == "relative":
+            board, player = seen(board, player), jnp.zeros_like(player)
+        planes = observation_planes(board, player, (n, n), encoding)
         if not swap:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
+
+    def name_actions(state: State) -> list[str]:
+        names = cell_names(n, n)
+        own = names if int(state.player) == 0 else [names[cell] for cell in mirror]
+        return [*own, *["swap"] * swap]
 
     half_turn = diagonals(n)[: 2 if n > 1 else 1]
     swapping = np.full((len(half_turn), 1), cells, np.int32)
@@ -112,16 +131,28 @@ def _make(n: int, swap: bool) -> Game:
             half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
         ),
         draw=State.draw,
-        name_actions=lambda state: cell_names(n, n) + (("swap",) if swap else ()),
+        name_actions=name_actions,
     )
 
 
-def _joins(board: jax.Array, mark: jax.Array, n: int) -> jax.Array:
-    """Whether the stones of a mark join its two sides: they spread from one until nothing new."""
-    stones = (board == mark).reshape(n, n)
-    stones = jnp.where(mark == 1, stones, stones.T)  # Now from top to bottom.
+def draw_as_it_lies(
+    board: np.ndarray, values=None, labels=None, last=None, size=None
+) -> drawing.Drawing:
+    """Draws a board `int8 [n * n]`; actions are cells, and those beyond them are not shown."""
+    look = on_cells(len(board), values, labels, last)
+    return hexagons.board(np.asarray(board), size=size, **look)
+
+
+def _mirror(n: int) -> np.ndarray:
+    """The cells across the long diagonal from each, `int [n * n]`."""
+    return np.arange(n * n).reshape(n, n).T.ravel()
+
+
+def _joins(board: jax.Array, n: int) -> jax.Array:
+    """Whether stones 1 join top and bottom: they spread from above until nothing new is reached."""
     bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
-    rows = jnp.sum(stones * bits, axis=1, dtype=jnp.uint32)  # Each a word: all its cells at once.
+    # Each row a word: all its cells at once.
+    rows = jnp.sum((board == 1).reshape(n, n) * bits, axis=1, dtype=jnp.uint32)
 
     def spread(carry):
         reached, _ = carry

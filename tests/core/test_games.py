@@ -133,7 +133,11 @@ def test_planes(walk):
         absolute, relative = absolute[..., :3], relative[..., :2]
     expected = np.stack([board == 1, board == -1, first | np.zeros_like(board, bool)], axis=-1)
     np.testing.assert_array_equal(absolute, expected.reshape(shape))
-    turned = board[:, ::-1] if walk.game.name == "breakthrough:5x3" else board
+    turned = board
+    if walk.game.name == "breakthrough:5x3":
+        turned = board[:, ::-1]
+    elif walk.game.name.startswith("hex"):
+        turned = board.reshape(-1, 3, 3).swapaxes(1, 2).reshape(-1, 9)
     mover = np.where(first, board, -turned)
     expected = np.stack([mover == 1, mover == -1], axis=-1)
     np.testing.assert_array_equal(relative, expected.reshape(shape))
@@ -601,6 +605,12 @@ def test_moves_are_called_as_players_call_them():
     assert [*hexes.name_actions(hexes.init())] == [
         *("a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3", "swap")
     ]
+    state, _ = hexes.step(hexes.init(), jnp.int32(1))  # In the top row, which O sees on the left.
+    assert [*hexes.name_actions(state)] == [
+        *("a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "swap")
+    ]
+    after, _ = hexes.step(state, jnp.int32(2))
+    assert after.board.tolist() == [0, 1, 0, 0, 0, 0, -1, 0, 0]
     state, moves = breakthrough.init(), []
     for action in (31, 28):  # The middle piece in front, straight on; to the right, as O sees it.
         moves.append(breakthrough.name_actions(state)[action])

@@ -87,8 +87,11 @@ def test_all_of_them_are_tested():
     assert tested | {"go_SIZExSIZE"} == {*from_pgx.NAMES}
 
 
-def play_both(mine, theirs, num_games, seed=0):
-    """Makes the same random moves in two games; yields what either says, ply by ply."""
+def play_both(mine, theirs, num_games, seed=0, mirror=None):
+    """Makes the same random moves in two games; yields what either says, ply by ply.
+
+    With a mirror `[A]`, the second player of the first game sees its actions in it.
+    """
 
     def look(game):
         def see(state):
@@ -107,7 +110,11 @@ def play_both(mine, theirs, num_games, seed=0):
         if not legal.any():
             return
         actions = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1).astype(np.int32)
-        moved = [step(state, actions) for (_, step, _), state in zip(sides, states, strict=True)]
+        lying = actions
+        if mirror is not None:
+            lying = np.where(said[0][2] == 1, mirror[actions], actions).astype(np.int32)
+        made = zip(sides, states, (actions, lying), strict=True)
+        moved = [step(state, actions) for (_, step, _), state, actions in made]
         states, rewards = zip(*moved, strict=True)
 
 
@@ -122,11 +129,16 @@ def play_both(mine, theirs, num_games, seed=0):
 )
 def test_games_that_are_ours_too_play_alike(name, twin):
     plies, both = 0, (games.make(twin), games.make(f"pgx:{name}"))
-    for firsts, mine, theirs, my_reward, their_reward in play_both(*both, num_games=64):
-        for field in range(3):
-            np.testing.assert_array_equal(mine[field], theirs[field])
-        if name != "hex":  # Its observations turn the board.
+    mirror = np.append(np.arange(121).reshape(11, 11).T, 121) if name == "hex" else None
+    played = play_both(*both, num_games=64, mirror=mirror)
+    for firsts, mine, theirs, my_reward, their_reward in played:
+        legal = np.asarray(mine[0])
+        if mirror is None:
             np.testing.assert_array_equal(mine[3], theirs[3])
+        else:  # The actions of pgx are cells as they lie, and its planes turned in another way.
+            legal = np.where((mine[2] == 1)[:, None], legal[:, mirror], legal)
+        for field, expected in zip((legal, *mine[1:3]), theirs, strict=False):
+            np.testing.assert_array_equal(field, expected)
         np.testing.assert_array_equal(my_reward, their_reward)
         pictures = [
             str(game.draw(state, size=90)) for game, state in zip(both, firsts, strict=True)

@@ -1,4 +1,4 @@
-"""The rules of Hex, on three by three cells, without swap."""
+"""The rules of Hex, on three by three cells, without swap; O's board is mirrored for its moves."""
 
 from reference import Position
 
@@ -8,16 +8,21 @@ def start():
 
 
 def legal(position):
-    return [] if position.over else [cell for cell in range(9) if position.board[cell] == 0]
+    return [] if position.over else [x for x in range(9) if position.board[to(position, x)] == 0]
 
 
 def play(position, action):
     if action not in legal(position):
         return position, 0
     board, mark = list(position.board), 1 - 2 * position.player
-    board[action] = mark
+    board[to(position, action)] = mark
     won = joins(board, mark)
     return Position(tuple(board), 1 - position.player, won), int(won)
+
+
+def to(position, action):
+    """Where a move sets its stone."""
+    return action if position.player == 0 else 3 * (action % 3) + action // 3
 
 
 def joins(board, mark):

@@ -113,6 +113,28 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     assert (last.get("x"), last.get("y")) == ("92", "152")
 
 
+def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
+    """O names the cells as if it were to join top and bottom, too."""
+    game = azjax.make("hex_swap:3")
+    before, _ = game.step(game.init(), 1)
+
+    def center(hexagon):
+        corners = [corner.split(",") for corner in hexagon.get("points").split()]
+        return np.mean(np.asarray(corners, float), axis=0)
+
+    for action in np.flatnonzero(game.legal_actions(before))[:-1]:
+        after, _ = game.step(before, action)
+        (stone,) = parts(after.draw(), "circle", "az-o")
+        place = float(stone.get("cx")), float(stone.get("cy"))
+        chosen = np.arange(10) == action
+        shown = before.draw(values=chosen, labels=["a" if here else "" for here in chosen])
+        (heat,), (label,) = parts(shown, "polygon", "az-heat"), parts(shown, "text", "az-label")
+        (last,) = parts(after.draw(last=action), "polygon", "az-last")
+        np.testing.assert_allclose([center(heat), center(last)], [place, place], atol=0.01)
+        assert float(label.get("x")) == place[0]
+    assert not parts(game.step(before, 9)[0].draw(last=9), "polygon", "az-last")
+
+
 @pytest.mark.parametrize(
     "algorithm",
     ["gumbel", *(pytest.param(name, marks=pytest.mark.slow) for name in ("puct", "uct"))],
