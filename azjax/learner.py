@@ -42,6 +42,9 @@ class LearnerConfig:
     """Largest global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: float = 1.0
     """Weight of the value loss against the policy loss. AlphaZero: 1."""
+    policy_surprise: float = 0.0
+    """Share of the policy loss that is dealt out among the samples of a batch by how far each
+    target is from the network's policy, see `alphazero_loss`. AlphaZero: 0."""
     ema_decay: float = 0.99
     """Decay of the running average of the parameters, which plays and is verified; 0: the
     parameters themselves. AlphaZero: 0."""
@@ -51,6 +54,7 @@ class LearnerConfig:
         check_range("learner", self, "batch_size steps", 1)
         check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
         check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
+        check_range("learner", self, "policy_surprise", 0, 1)
         check_range("learner", self, "learning_rate", 0, above=True)
         if not 0 <= self.ema_decay < 1:
             given = self.ema_decay
@@ -74,7 +78,7 @@ class LearnerState(NamedTuple):
 
 
 Losses = dict[str, jax.Array]  # By name; each `float32 []`.
-Loss = Callable[[Any, Any, Sample], tuple[jax.Array, Losses]]
+Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 
 
 class Learner(NamedTuple):
@@ -105,16 +109,29 @@ def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.A
 
 
 def alphazero_loss(
-    outputs: Any, params: Any, samples: Sample, value_weight: float = 1.0, l2: float = 0.0
+    outputs: Any,
+    params: Any,
+    samples: Sample,
+    axis_name: str | None = None,
+    value_weight: float = 1.0,
+    l2: float = 0.0,
+    policy_surprise: float = 0.0,
 ) -> tuple[jax.Array, Losses]:
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
+
+    With a `policy_surprise` of s, the cross-entropy of a sample counts `1 - s + s * KL / mean KL`
+    times, where KL is the divergence of the network's policy from its target: what is known
+    already teaches less. KataGo has samples in its buffer as often (Wu 2020, policy surprise
+    weighting).
 
     Args:
       outputs: the network's; logits `[B, A]` and value `[B]` come first.
       params: the network's.
       samples: `[B, ...]`.
+      axis_name: the mesh axis over which the batch is spread; None if it is here as a whole.
       value_weight: of the value loss.
       l2: c of the term `c * ||theta||^2`.
+      policy_surprise: s, in [0, 1].
 
     Returns:
       What is minimised, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
@@ -124,12 +141,18 @@ def alphazero_loss(
     logits, value, *_ = outputs
     chex.assert_equal_shape([logits, samples.policy, samples.legal])
     chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
-    policy = jnp.mean(policy_loss(logits, samples.policy, samples.legal))
-    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1))
+    cross_entropy = policy_loss(logits, samples.policy, samples.legal)
+    entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
+    policy = minimised = jnp.mean(cross_entropy)
+    if policy_surprise:
+        kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
+        mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
+        weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
+        minimised = jnp.mean(weights * cross_entropy)
     squared = jnp.mean(jnp.square(samples.value - value))
     penalty = l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros(())
-    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - entropy}
-    return policy + value_weight * squared + penalty, losses | {"l2": penalty}
+    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
+    return minimised + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
@@ -172,7 +195,8 @@ def make_learner(
     Args:
       network: what is trained.
       optimizer: any, over the tree of the network's parameters.
-      loss: `(outputs, params, samples) -> (total, terms)`; the terms are reported by their names.
+      loss: `(outputs, params, samples, axis_name) -> (total, terms)`; the terms are reported by
+        their names, and totals and terms averaged over a mesh axis of that name, if not None.
       steps: optimiser steps in each iteration.
       ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
     """
@@ -180,7 +204,7 @@ def make_learner(
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
-        total, terms = loss(outputs, params, samples)
+        total, terms = loss(outputs, params, samples, axis_name)
         return total, ({"loss": total, **terms}, statistics)
 
     def init(variables):
@@ -210,5 +234,10 @@ def make_learner(
 
 def configured_learner(config: LearnerConfig, network: Network) -> Learner:
     """Builds the learner that settings describe."""
-    loss: Any = functools.partial(alphazero_loss, value_weight=config.value_weight, l2=config.l2)
+    loss: Any = functools.partial(
+        alphazero_loss,
+        value_weight=config.value_weight,
+        l2=config.l2,
+        policy_surprise=config.policy_surprise,
+    )
     return make_learner(network, make_optimizer(config), loss, config.steps, config.ema_decay)

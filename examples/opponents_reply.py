@@ -54,9 +54,9 @@ def make(game: Game) -> Targets:
     return usual._replace(make=samples, augment=augment)
 
 
-def loss(outputs, params, samples: Sample):
+def loss(outputs, params, samples: Sample, axis_name):
     """AlphaZero's loss, and 0.15 times the cross-entropy of the reply."""
-    total, terms = alphazero_loss(outputs, params, samples)
+    total, terms = alphazero_loss(outputs, params, samples, axis_name)
     log_p = jax.nn.log_softmax(outputs[2])
     reply = -jnp.mean(jnp.sum(samples.extra * log_p, axis=-1))
     return total + 0.15 * reply, terms | {"reply_loss": reply}

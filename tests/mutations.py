@@ -437,8 +437,22 @@ MUTATIONS = [
     Mutation(
         "learner: value_weight without effect",
         "azjax/learner.py",
-        "return policy + value_weight * squared + penalty,",
-        "return policy + squared + penalty,",
+        "return minimised + value_weight * squared + penalty,",
+        "return minimised + squared + penalty,",
+        "tests/core/test_learner.py",
+    ),
+    Mutation(
+        "learner: what is known already teaches as much",
+        "azjax/learner.py",
+        "1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)",
+        "1 - policy_surprise + policy_surprise",
+        "tests/core/test_learner.py",
+    ),
+    Mutation(
+        "learner: what surprises is weighed on each device by itself",
+        "azjax/learner.py",
+        "mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)",
+        "mean = jnp.mean(kl)",
         "tests/core/test_learner.py",
     ),
     Mutation(

@@ -121,15 +121,20 @@ def test_a_single_legal_action_teaches_nothing():
     np.testing.assert_array_equal(gradient, 0)
 
 
-def test_the_loss_against_numpy():
+@pytest.mark.parametrize("surprise", [0.0, 0.7, 1.0])
+def test_the_loss_against_numpy(surprise):
     samples = random_samples()
     outputs = NETWORK.apply(VARIABLES, samples.planes)
-    total, losses = alphazero_loss(outputs, PARAMS, samples, value_weight=0.5, l2=0.01)
+    weights = {"value_weight": 0.5, "l2": 0.01, "policy_surprise": surprise}
+    total, losses = alphazero_loss(outputs, PARAMS, samples, **weights)
 
     x = np.float64(samples.planes.reshape(BATCH, -1))
     weights = {name: np.float64(leaf) for name, leaf in PARAMS.items()}
-    policy = cross_entropy(x @ weights["logits"], samples.policy, samples.legal).mean()
+    each = cross_entropy(x @ weights["logits"], samples.policy, samples.legal)
     entropy = [-np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(samples.policy)]
+    policy, kl = each.mean(), each - entropy
+    dealt = (1 - surprise) * policy + surprise * np.sum(kl / kl.sum() * each)
+    assert dealt > 1.05 * policy or not surprise
     value = np.mean((samples.value - np.tanh(x @ weights["value"])) ** 2)
     l2 = 0.01 * sum(np.sum(w**2) for w in weights.values())
     expected = {
@@ -141,7 +146,22 @@ def test_the_loss_against_numpy():
     assert losses.keys() == expected.keys()
     for name, number in expected.items():
         np.testing.assert_allclose(losses[name], number, rtol=1e-5)
-    np.testing.assert_allclose(total, policy + 0.5 * value + l2, rtol=1e-5)
+    np.testing.assert_allclose(total, dealt + 0.5 * value + l2, rtol=1e-5)
+
+
+def test_a_sample_that_surprises_twice_as_much_pulls_twice_as_hard():
+    """The gradient of each row is that of its cross-entropy, times its share of the surprise."""
+    samples, logits, value = random_samples(), random_logits(), jnp.zeros(BATCH)
+
+    def total(logits, surprise):
+        return alphazero_loss((logits, value), {}, samples, policy_surprise=surprise)[0]
+
+    plain, weighed = (jax.grad(total)(logits, surprise) for surprise in (0.0, 1.0))
+    kl = cross_entropy(logits, samples.policy, samples.legal)
+    kl += [np.sum(p[p > 0] * np.log(p[p > 0])) for p in np.float64(samples.policy)]
+    np.testing.assert_allclose(weighed, plain * (kl / kl.mean())[:, None], rtol=1e-4, atol=1e-7)
+    perfect = jnp.log(jnp.maximum(samples.policy, 1e-30))
+    assert jnp.isfinite(jax.grad(total)(perfect, 1.0)).all()
 
 
 def test_policy_kl_is_zero_when_the_policy_is_the_target():
@@ -266,7 +286,7 @@ def test_the_average_follows_the_parameters():
 def test_devices_average_their_gradients():
     samples = random_samples(batch=8)
     halves = jax.tree.map(lambda leaf: leaf.reshape(2, 4, *leaf.shape[1:]), samples)
-    config = change(optimizer="sgd", l2=0.01, clip_norm=0.1)
+    config = change(optimizer="sgd", l2=0.01, clip_norm=0.1, policy_surprise=0.7)
     whole = configured_learner(config, NETWORK)
     split = configured_learner(config, NETWORK)
     state = whole.init(VARIABLES)
