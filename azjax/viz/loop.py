@@ -149,7 +149,7 @@ def learn(
         def one(row):
             logits, value, sample = jax.tree.map(lambda leaf: leaf[None], row)
             params = variables["params"]
-            total, terms = alphazero_loss((logits, value), params, sample, **weights)
+            total, terms = alphazero_loss((logits, value), params, sample, None, **weights)
             return {"loss": total, **terms}
 
         said = {"p": jax.nn.softmax(logits, where=samples.legal), "v": value}
