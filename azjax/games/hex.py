@@ -46,7 +46,7 @@ class State(NamedTuple):
             look["values"] = look["values"][mirror]
         if look["labels"] is not None and not is_first:
             look["labels"] = [look["labels"][cell] for cell in mirror]
-        return draw_as_it_lies(np.asarray(self.board), size=size, **look)
+        return hexagons.board(np.asarray(self.board), size=size, **look)
 
     def _repr_html_(self) -> str | None:
         return drawing.draw_states(State.draw, self, np.ndim(self.player))
