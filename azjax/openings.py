@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from azjax.game import Game, State, random_action
-from azjax.oracle import distinct
+from azjax.rows import distinct, pack
 
 MOST_OPENINGS = 100_000
 
@@ -33,7 +33,7 @@ def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State
 
     states = jax.device_get(jax.jit(jax.vmap(somewhere))(jax.random.split(key, lanes)))
     over = np.asarray(jax.vmap(game.is_over)(states))
-    different = np.sort(distinct(states)[0])
+    different = distinct(pack(states))[0]
     chosen = different[~over[different]][:count]
     if not len(chosen):
         raise ValueError(f"every game of {game.name} found was over after {plies} moves: use fewer")

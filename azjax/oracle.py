@@ -12,7 +12,7 @@ import numpy as np
 
 from azjax import hashing
 from azjax.game import Game, State, play
-from azjax.rows import as_keys, group_equal, in_batches, pack
+from azjax.rows import batches, distinct, pack, unpack
 
 _HASHES = 16  # Pairs that are tried until one tells all positions apart.
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
@@ -90,7 +90,7 @@ def solve(game: Game) -> Solution:
       ValueError: if the game has too many positions, or nobody knows how many.
     """
     _check_enumerable(game)
-    layers, children, rewards, discounts, legal = _enumerate(game)
+    layers, discounts, (children, rewards, legal) = _enumerate(game)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -98,7 +98,7 @@ def solve(game: Game) -> Solution:
     action_values = np.full(legal.shape, -np.inf, np.float32)
     for t in reversed(range(len(sizes))):
         rows = slice(bounds[t], bounds[t + 1])
-        backed_up = rewards[rows] + discounts[rows] * values[children[rows]]
+        backed_up = rewards[rows] + discounts[t] * values[children[rows]]
         action_values[rows] = np.where(legal[rows], backed_up, -np.inf)
         values[rows] = np.where(legal[rows].any(1), action_values[rows].max(1), 0.0)
     over = np.logical_not(legal.any(axis=1))
@@ -121,48 +121,29 @@ def _enumerate(game: Game):
     """Breadth-first: the layers of distinct states, and the edges between them."""
     frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
     expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
-    layers, edges, offset = [], [], 0
-    while len(jax.tree.leaves(frontier)[0]):
+    layers, discounts, edges, offset = [], [], [], 0
+    while size := len(jax.tree.leaves(frontier)[0]):
         layers.append(frontier)
-        offset += len(jax.tree.leaves(frontier)[0])
-        size = len(jax.tree.leaves(frontier)[0])
-        expanded = in_batches(expand, (frontier,), _CHUNK if size < _LARGE_CHUNK else _LARGE_CHUNK)
-        next_states, reward, discount, legal = expanded
-        candidates = jax.tree.map(lambda leaf: leaf[legal], next_states)
-        first, inverse = distinct(candidates)
+        offset += size
+        how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())
+        parts = [
+            (pack(jax.tree.map(lambda leaf, legal=legal: leaf[legal], after)), *edge, legal)
+            for after, *edge, legal in batches(expand, (frontier,), *how)
+        ]
+        candidates, reward, discount, legal = map(np.concatenate, zip(*parts, strict=True))
+        first, which = distinct(candidates)
         children = np.zeros(legal.shape, np.int32)
-        children[legal] = offset + inverse
-        edges.append((children, reward, discount, legal))
-        frontier = jax.tree.map(lambda leaf: leaf[first], candidates)
-    children, rewards, discounts, legal = (
-        np.concatenate(column) for column in zip(*edges, strict=True)
-    )
-    return layers, children, rewards, discounts, legal
+        children[legal] = offset + which
+        discounts.append(discount)
+        edges.append((children, reward, legal))
+        frontier = unpack(game, candidates[first])
+    return layers, discounts, map(np.concatenate, zip(*edges, strict=True))
 
 
 def _expand(game: Game, state: State):
     """Plays every action of one state; leaves of the result are `[A, ...]`."""
     step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
     return (*step, game.legal_actions(state))
-
-
-def distinct(states: State) -> tuple[np.ndarray, np.ndarray]:
-    """Finds equal ones among states `[N, ...]`.
-
-    Returns:
-      The `D` indices at which the different states stand first, and `[N]`, which of these
-      each state equals.
-    """
-    rows = pack(states)
-    order, starts, _ = group_equal(rows)
-    first = order[starts]
-    group = np.repeat(np.arange(len(first)), np.diff(starts, append=len(order)))
-    ascending = np.argsort(as_keys(rows[first]), kind="stable")  # Whatever their hashes are.
-    rank = np.empty_like(ascending)
-    rank[ascending] = np.arange(len(first))
-    which = np.empty_like(order)
-    which[order] = rank[group]
-    return first[ascending], which
 
 
 def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
@@ -175,7 +156,7 @@ def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
         cannot be looked up, see `hashing.contents`.
     """
     flat = np.asarray(hashing.contents(solution.states, axes=1))
-    different, _ = distinct(solution.states)  # One may stand at two plies.
+    different, _ = distinct(pack(solution.states))  # One may stand at two plies.
     flat = flat[different]
     for seed in range(_HASHES):
         size = 2, flat.shape[1]
@@ -233,7 +214,7 @@ def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
     A symmetry takes the start to itself, and the position after a move to that after the
     transformed move.
     """
-    _, numbers = distinct(solution.states)
+    _, numbers = distinct(pack(solution.states))
     identity = np.arange(game.num_actions)[None]
     actions = identity if game.symmetries is None else game.symmetries.actions
     images = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
@@ -242,4 +223,7 @@ def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
         parents += rows.start
         moved = solution.children[images[:, parents], np.argsort(actions)[:, moves]]
         images[:, solution.children[parents, moves]] = moved
-    return np.unique(numbers[images].min(axis=0), return_inverse=True)[1]
+    least = numbers[images].min(axis=0)
+    is_number = np.zeros(len(numbers), bool)
+    is_number[least] = True
+    return (np.cumsum(is_number) - 1)[least]

@@ -100,7 +100,6 @@ PRESETS = {
     "large": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
-        selfplay=dataclasses.replace(_CONNECT_FOUR.selfplay, opening_plies=16),
         replay=ReplayConfig(capacity=196_608),
     ),
 }

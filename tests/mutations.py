@@ -100,8 +100,8 @@ MUTATIONS = [
     Mutation(
         "lines: positions that share a hash are taken for one",
         "azjax/rows.py",
-        "same = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)\n    if",
-        "same = hashed[order[1:]] == hashed[order[:-1]]\n    if",
+        "same = equal_neighbours(words)\n    if",
+        "same = equal_neighbours([hashed])\n    if",
         "tests/core/test_rows.py",
     ),
     # The certificate.

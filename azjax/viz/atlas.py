@@ -89,7 +89,8 @@ def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
     Of more classes than `most` it takes a sample: of each ply equally many, or all.
     """
     found = symmetry_classes(game, solution)
-    _, first = np.unique(found, return_index=True)
+    first = np.empty(found.max() + 1, int)
+    first[found[::-1]] = np.arange(len(found))[::-1]  # What is written last stays.
     ply = np.searchsorted(solution.layers, first, side="right") - 1
     shown = _sample(ply, most)
     order = np.lexsort((first, -solution.values[first], solution.over[first], ply))

@@ -15,8 +15,8 @@ from azjax.evaluators import uniform_evaluator
 from azjax.game import play
 from azjax.learner import LearnerConfig
 from azjax.network import MLPConfig
-from azjax.oracle import distinct
 from azjax.replay import ReplayConfig
+from azjax.rows import distinct, pack
 from azjax.search import Gumbel, make_search
 from azjax.selfplay import Games, SelfPlayConfig, start_games, unroll
 
@@ -90,7 +90,7 @@ def test_nothing_is_found_in_an_empty_archive(several):
 
 def test_places_are_spread_evenly(solution):
     """As many stay empty as if each position had drawn its place by lot."""
-    count = len(distinct(solution.states)[0])
+    count = len(distinct(pack(solution.states))[0])
     places = hashing.buckets(solution.states, count)
     assert abs(len(np.unique(np.asarray(places))) / count - (1 - np.exp(-1))) < 0.02
 

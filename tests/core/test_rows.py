@@ -24,7 +24,7 @@ def test_what_is_packed_can_be_unpacked(name):
 @pytest.mark.parametrize("collide", [False, True])
 def test_equal_rows_stand_together_and_keep_their_order(collide, monkeypatch):
     if collide:
-        monkeypatch.setattr(rows, "hashes", lambda given: given[:, 0].astype(np.uint64) % 2)
+        monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 2)
     given = np.random.default_rng(0).integers(0, 3, (500, 4)).astype(np.uint8)
     order, first, hashes = rows.group_equal(given)
     groups = np.split(order, first[1:])
