@@ -27,6 +27,7 @@ from azjax.settings import check_range
 from azjax.viz.chart import line_chart
 from experiments import console
 
+_EXAMINE = "5"  # Iterations between two points of a curve at most.
 _LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
 
 
@@ -110,7 +111,7 @@ def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> No
     else:
         command += ["--game", game, "--preset", "enumerable", "--until", "perfect", "--no-report"]
         command += ["--network.hidden", *[str(width)] * 4]
-        command += ["--max-iterations", str(_iterations(options))]
+        command += ["--max-iterations", str(_iterations(options)), "--examine-every", _EXAMINE]
         command += ["--smoke"] if options.smoke else []
     status = subprocess.run(command).returncode
     if not (run_dir / "certificate.json").exists():

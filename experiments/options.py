@@ -33,6 +33,9 @@ class Plan:
     game can be enumerated, never elsewhere."""
     max_iterations: int = 500
     """Stop after this many iterations at the latest, earlier sittings included."""
+    examine_every: int = 0
+    """Where a game is solved: examine the network after so many iterations at the latest; 0: as
+    often as a tenth of self-play's evaluations allows, in tiny games after each."""
     checkpoint_every: int = 10
     """Iterations between checkpoints; there is always one at the end."""
     keep_checkpoints: int = 3
@@ -47,6 +50,7 @@ class Plan:
         check_types("--", self)
         check_range("--", self, "max_iterations checkpoint_every keep_checkpoints", 1)
         check_range("--", self, "cpu_devices", 0, launch.MOST_DEVICES)
+        check_range("--", self, "examine_every", 0)
 
 
 @dataclasses.dataclass(frozen=True)

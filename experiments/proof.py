@@ -49,12 +49,14 @@ class Seen(NamedTuple):
     values: jax.Array | None = None
 
 
-def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
+def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
     """Solves the game and compiles the verification of the averaged network.
 
     Args:
       parts: what is trained.
       mesh: the run's devices; the network is verified on the first of this process's.
+      most_between: iterations between two verdicts at most; 0: as many as their share of the time
+        asks for.
     """
     solution = oracle.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
@@ -66,11 +68,12 @@ def make_proof(parts: train.Parts, mesh: Mesh) -> Proof:
             verdict = verdict_on(*answers)
             return verdict, Seen(atlas.make_portrait(places, solution, verdict, *answers))
 
+        every = iterations_between(parts, len(solution.decisions), _SHARE)
         return Proof(
             solution=solution,
             judge=examine_slices,
             certify=certificates.make_certifier(parts, solution, searches=()),
-            every=iterations_between(parts, len(solution.decisions), _SHARE),
+            every=min(every, most_between or every),
         )
     certify = certificates.make_certifier(parts, solution)
 

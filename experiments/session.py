@@ -81,7 +81,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     ):
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
-        compiled, proof = _compile(parts, mesh, pool)
+        compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every)
         state, seconds = _find_state(options, run_dir, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()
     needs = footprint.footprint(parts, mesh, iterate)
@@ -147,13 +147,15 @@ def _lock(run_dir: pathlib.Path, named: str, held: contextlib.ExitStack) -> None
 
 
 def _compile(
-    parts: train.Parts, mesh: Mesh, pool: ThreadPoolExecutor
+    parts: train.Parts, mesh: Mesh, pool: ThreadPoolExecutor, examine_every: int
 ) -> tuple[Future[Any], Future[Proof] | None]:
     """Starts to compile an iteration, and the proof where the game can be enumerated."""
     iterate: Any = train.make_iteration(parts, mesh)
     lowered = iterate.lower(train.abstract_state(parts, mesh))
     compiled = pool.submit(lowered.compile, train.compiler_options())
-    return compiled, pool.submit(make_proof, parts, mesh) if parts.game.enumerable else None
+    if not parts.game.enumerable:
+        return compiled, None
+    return compiled, pool.submit(make_proof, parts, mesh, examine_every)
 
 
 def _find_state(

@@ -47,6 +47,12 @@ def test_a_larger_game_is_examined_as_often_as_a_tenth_of_the_evaluations_allows
     assert large.every == -(-4520 // (0.1 * 16 * 4 * 5))  # Games, plies and evaluations a move.
 
 
+@pytest.mark.parametrize(("most", "every"), [(0, 142), (7, 7), (500, 142)])
+def test_it_may_be_examined_more_often(most, every):
+    larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
+    assert make_proof(larger, train.make_mesh(), most).every == every
+
+
 @pytest.mark.parametrize(
     ("every", "resumed", "found"),
     [(1, False, [0, 1, 2, 3, 4, 5, 6]), (3, False, [3, 6]), (3, True, [0, 1, 2, 3, 4, 5, 6])],
