@@ -12,9 +12,11 @@ import os
 import signal
 import sys
 import threading
+import time
 
 _SHOW_CURSOR = b"\x1b[?25h"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_AT_ONCE = 0.1  # Seconds. GNU's `timeout` signals a process, and its group right after.
 
 
 @dataclasses.dataclass
@@ -49,12 +51,14 @@ def listen() -> None:
 
 def _watch(receiver: int) -> None:
     """Ends the process after Ctrl-C, if it does not stop by itself; then after the second."""
+    heard = -_AT_ONCE
     while True:
         if os.read(receiver, 1)[0] not in _SIGNALS:
             continue
-        if not now.patient:
+        if now.patient:
+            now.patient, heard = False, time.monotonic()
+        elif time.monotonic() - heard >= _AT_ONCE:
             _end()
-        now.patient = False
 
 
 def _end() -> None:
@@ -98,8 +102,11 @@ class Request:
         return self
 
     def _handle(self, number, frame):
-        self.made = True
-        self._restore()
+        if not self.made:
+            self.made, self._heard = True, time.monotonic()
+        elif time.monotonic() - self._heard >= _AT_ONCE:
+            self._restore()
+            signal.raise_signal(number)
 
     def __exit__(self, *exception):
         """Leaves the signals to whom they were before."""

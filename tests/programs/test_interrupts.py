@@ -104,11 +104,14 @@ records.make_record = interrupted
 """
 
 
-@pytest.mark.parametrize(("then", "saved"), [("pass", [1]), ("compute()", [])])
+TERM = "os.kill(os.getpid(), signal.SIGTERM)"
+
+
+@pytest.mark.parametrize(
+    ("then", "saved"), [("pass", [1]), ("interrupt()", [1]), (TERM, [1]), ("compute()", [])]
+)
 @pytest.mark.slow
-def test_the_first_ctrl_c_ends_training_after_the_iteration_and_the_second_at_once(
-    then, saved, tmp_path
-):
+def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, saved, tmp_path):
     run_dir = tmp_path / "run"
     lines = program("train", ENDLESS + TRAINING.replace("NEXT", then))
     process = subprocess.Popen(
