@@ -237,24 +237,37 @@ def make_certifier(
 
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
         raw = judge_one(params, None)
-        selfplay = parts.selfplay
-        return Certificate(
-            game=parts.game.name,
-            decision_states=int(raw.decision_states),
-            blunders=int(raw.blunders),
-            searches=tuple(
-                Examined(s.algorithm, s.num_simulations, int(judge_one(params, s).blunders))
-                for s in searches
-            ),
-            losing_lines_first=int(raw.losing_lines[0]),
-            losing_lines_second=int(raw.losing_lines[1]),
-            value_sign_errors=int(raw.value_sign_errors),
-            iterations=iterations,
-            moves=iterations * selfplay.games * selfplay.unroll_length,
-            seconds=round(time.time() - started, 1),
-            seed=seed,
-            versions=versions(),
-            device=device_name(),
-        )
+        examined = [
+            Examined(s.algorithm, s.num_simulations, int(judge_one(params, s).blunders))
+            for s in searches
+        ]
+        return issue(parts, raw, examined, iterations, started, seed)
 
     return certify
+
+
+def issue(
+    parts: Parts,
+    raw: Verdict,
+    searches: Sequence[Examined],
+    iterations: int,
+    started: float,
+    seed: int,
+) -> Certificate:
+    """Returns the certificate of what was found; `started` is the run's, in `time.time()`."""
+    selfplay = parts.selfplay
+    return Certificate(
+        game=parts.game.name,
+        decision_states=int(raw.decision_states),
+        blunders=int(raw.blunders),
+        searches=tuple(searches),
+        losing_lines_first=int(raw.losing_lines[0]),
+        losing_lines_second=int(raw.losing_lines[1]),
+        value_sign_errors=int(raw.value_sign_errors),
+        iterations=iterations,
+        moves=iterations * selfplay.games * selfplay.unroll_length,
+        seconds=round(time.time() - started, 1),
+        seed=seed,
+        versions=versions(),
+        device=device_name(),
+    )

@@ -111,11 +111,14 @@ def random_errors(positions: Positions) -> dict[str, float]:
     return found | {MEAN: float(np.mean(averaged))}
 
 
-def in_slices(policy: Policy, notify: Callable[[int], None] = lambda done: None) -> Policy:
+def in_slices(
+    policy: Policy, notify: Callable[[int], None] = lambda done: None, size: int = _SLICE
+) -> Policy:
     """Makes of a compiled policy one that is asked about a few states at a time; on the host.
 
     Args:
       policy: of batches of one size, so that it is compiled once.
       notify: is called with the number of states done.
+      size: states at a time.
     """
-    return lambda states: in_batches(policy, (states,), _SLICE, notify)
+    return lambda states: in_batches(policy, (states,), size, notify)

@@ -1,7 +1,5 @@
 """How a training run ends: its certificate, its report, and what is said of it."""
 
-from typing import Any
-
 from azjax import certificate as certificates
 from azjax import files, processes, train
 from azjax.player import Player
@@ -17,17 +15,19 @@ def certify_goal(
     """Returns the certificate if the goal is reached, search included, or None."""
     if verdict is None or not certificates.reached(session.goal, verdict):
         return None
-    found = certify(session, state)
+    found = certify(session, state, verdict)
     return found if found and (session.goal == "unbeatable" or found.perfect) else None
 
 
-def certify(session: Session, state: train.TrainState) -> certificates.Certificate | None:
+def certify(
+    session: Session, state: train.TrainState, verdict: Verdict | None
+) -> certificates.Certificate | None:
     """Returns the certificate of a state's averaged network, where the game can be enumerated."""
-    if session.proof is None:
+    if session.proof is None or verdict is None:
         return None
     player = _make_player(session, state)
     seed = session.config.seed
-    return session.proof.certify(player.params, player.iteration, session.started, seed)
+    return session.proof.certify(player.params, verdict, player.iteration, session.started, seed)
 
 
 def _make_player(session: Session, state: train.TrainState) -> Player:
@@ -35,12 +35,19 @@ def _make_player(session: Session, state: train.TrainState) -> Player:
     return Player(session.parts, params, int(state.iteration))
 
 
-def conclude(session: Session, state: train.TrainState, certificate: Any, trained: bool) -> int:
+def conclude(
+    session: Session,
+    state: train.TrainState,
+    verdict: Verdict | None,
+    certificate: certificates.Certificate | None,
+    trained: bool,
+) -> int:
     """Lets process 0 write certificate and report, and say where they are.
 
     Args:
       session: the run.
       state: at its end.
+      verdict: on its network, where the game can be enumerated.
       certificate: that the goal was reached, or None.
       trained: whether this sitting made any iteration.
 
@@ -50,7 +57,7 @@ def conclude(session: Session, state: train.TrainState, certificate: Any, traine
     reached = session.goal == "never" or certificate is not None
 
     def write():
-        _write_certificate(session, state, certificate, trained)
+        _write_certificate(session, state, verdict, certificate, trained)
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
@@ -64,11 +71,11 @@ def conclude(session: Session, state: train.TrainState, certificate: Any, traine
     return 0 if reached else 1
 
 
-def _write_certificate(session: Session, state, certificate, trained: bool) -> None:
+def _write_certificate(session: Session, state, verdict, certificate, trained: bool) -> None:
     path = session.run_dir / "certificate.json"
     if not trained and path.exists():
         return
-    if found := certificate or certify(session, state):
+    if found := certificate or certify(session, state, verdict):
         files.write_json(path, found.as_json())
         console.show_certificate(found)
 

@@ -1,5 +1,6 @@
 """What training can know of a game that can be enumerated: verdicts, portraits, certificates."""
 
+import functools
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,11 +10,13 @@ from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import oracle, train
+from azjax.judge import in_slices
 from azjax.verify import Verdict, verify
 from azjax.viz import atlas, networks
 from experiments import console, launch
-from experiments.judging import iterations_between, make_asker
+from experiments.judging import iterations_between
 
+_SLICE = 8192  # Positions that a network is asked about at a time, in games that are not small.
 _SHARE = 0.1  # Of the evaluations of self-play, for verdicts on games that are not small.
 
 
@@ -24,13 +27,14 @@ class Proof(NamedTuple):
       solution: of the game.
       judge: `variables -> (Verdict, Seen)` of the raw network, compiled for one device;
         see `train.one_copy`.
-      certify: from `certificate.make_certifier`.
+      certify: `(params, Verdict, iterations, started, seed) -> Certificate`, of the network's
+        inference form and what `judge` found. Small games are examined anew, with searches.
       every: iterations between two verdicts.
     """
 
     solution: oracle.Solution
     judge: Callable[[Any], tuple[Verdict, "Seen"]]
-    certify: Callable[[Any, int, float, int], certificates.Certificate]
+    certify: Callable[[Any, Verdict, int, float, int], certificates.Certificate]
     every: int = 1
 
 
@@ -61,21 +65,8 @@ def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
     solution = oracle.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
     if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
-        ask, verdict_on = make_asker(parts), certificates.make_verifier(solution)
-
-        def examine_slices(variables) -> tuple[Verdict, Seen]:
-            answers = ask(variables, solution.decision_states)
-            verdict = verdict_on(*answers)
-            return verdict, Seen(atlas.make_portrait(places, solution, verdict, *answers))
-
-        every = iterations_between(parts, len(solution.decisions), _SHARE)
-        return Proof(
-            solution=solution,
-            judge=examine_slices,
-            certify=certificates.make_certifier(parts, solution, searches=()),
-            every=min(every, most_between or every),
-        )
-    certify = certificates.make_certifier(parts, solution)
+        return _make_large(parts, solution, places, most_between)
+    examine_anew = certificates.make_certifier(parts, solution)
 
     def judge(variables) -> tuple[Verdict, Seen]:
         policy = certificates.network_policy(parts, parts.network.fold(variables))
@@ -88,16 +79,45 @@ def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
         train.abstract_state(parts, mesh).learner.ema_params,
     )
-    return Proof(solution, train.compiled(jax.jit(judge), average), certify)
+    return Proof(
+        solution=solution,
+        judge=train.compiled(jax.jit(judge), average),
+        certify=lambda params, _, *run: examine_anew(params, *run),
+    )
+
+
+def _make_large(
+    parts: train.Parts, solution: oracle.Solution, places: atlas.Atlas, most_between: int
+) -> Proof:
+    """`make_proof` where networks are asked in slices, and certified by their last verdict."""
+    verdict_on = certificates.make_verifier(solution)
+
+    @jax.jit
+    def answer(params, states):
+        return certificates.network_policy(parts, params)(states)
+
+    def judge(variables) -> tuple[Verdict, Seen]:
+        ask = in_slices(functools.partial(answer, parts.network.fold(variables)), size=_SLICE)
+        answers = ask(solution.decision_states)
+        verdict = verdict_on(*answers)
+        return verdict, Seen(atlas.make_portrait(places, solution, verdict, *answers))
+
+    every = iterations_between(parts, len(solution.decisions), _SHARE)
+    return Proof(
+        solution=solution,
+        judge=judge,
+        certify=lambda params, verdict, *run: certificates.issue(parts, verdict, (), *run),
+        every=min(every, most_between or every),
+    )
 
 
 def examine(
-    proof: Proof | None, state: train.TrainState, resumed: bool = False
+    proof: Proof | None, state: train.TrainState, anyway: bool = False
 ) -> tuple[Verdict | None, Seen | None]:
-    """Examines the averaged network, where it is time to: `(Verdict, Seen)`, or two times None."""
+    """Examines the averaged network where it is time to, or anyway: `(Verdict, Seen)` or Nones."""
     if proof is None:
         return None, None
-    if proof.every > 1 and not resumed and (not state.iteration or state.iteration % proof.every):
+    if proof.every > 1 and not anyway and (not state.iteration or state.iteration % proof.every):
         return None, None
     return proof.judge(train.one_copy(state.learner.ema_params))
 

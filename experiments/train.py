@@ -30,7 +30,7 @@ def run(session: Session) -> int:
     """
     plan, state = session.plan, session.state
     start = int(state.iteration)
-    verdict, seen = examine(session.proof, state, resumed=start > 0)
+    verdict, seen = examine(session.proof, state, anyway=start > 0)
     save_seen(session.run_dir, start, session.proof, seen)
     certificate = certify_goal(session, state, verdict) if start else None
     with (
@@ -50,15 +50,16 @@ def run(session: Session) -> int:
                 checkpoint.save(session.run_dir, state, rank, plan.keep_checkpoints)
             if interrupted:
                 raise KeyboardInterrupt
-    return conclude(session, state, certificate, trained=int(state.iteration) > start)
+    return conclude(session, state, verdict, certificate, trained=int(state.iteration) > start)
 
 
 def _advance(session: Session, state: train.TrainState):
     """Makes one iteration; returns the new state, its verdict and the record of both."""
     before = time.time()
     state, measured = session.iterate(state)
-    verdict, seen = examine(session.proof, state)
-    errors = judging.find_errors(session.judge, state, session.plan.max_iterations)
+    last = session.plan.max_iterations
+    verdict, seen = examine(session.proof, state, anyway=int(state.iteration) >= last)
+    errors = judging.find_errors(session.judge, state, last)
     record = make_record(int(state.iteration), measured, verdict, errors, before, session.started)
     if name := record.non_finite():
         raise FloatingPointError(

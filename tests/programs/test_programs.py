@@ -429,6 +429,13 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
     )
 
 
+def test_the_last_network_of_a_larger_game_is_examined(tmp_path, monkeypatch, raw_only):
+    monkeypatch.setattr(azjax.game, "_SMALL", 0)
+    run_dir = tmp_path / "run"
+    train_in(run_dir, "--smoke", "--preset", "default", "--no-report")
+    assert [record["blunders"] is not None for record in records(run_dir)] == [False, False, True]
+
+
 @pytest.mark.parametrize("goal", ["perfect", "unbeatable"])
 def test_stops_as_soon_as_the_goal_is_reached(goal, tmp_path, capfd, monkeypatch):
     verdicts = iter([False, True, True])

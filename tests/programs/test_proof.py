@@ -25,7 +25,7 @@ def proofs():
 
 def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
     state = train.make_state(PARTS, jax.random.key(0), train.make_mesh())
-    (verdict, seen), (other, less) = (examine(p, state, resumed=True) for p in proofs)
+    (verdict, seen), (other, less) = (examine(p, state, anyway=True) for p in proofs)
     assert seen.logits is not None and less.logits is less.values is None
     jax.tree.map(
         functools.partial(np.testing.assert_allclose, atol=1e-5), seen.portrait, less.portrait
@@ -34,7 +34,10 @@ def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
     for mine, theirs in zip(verdict, other, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
     params = PARTS.network.fold(train.one_copy(state.learner.ema_params))
-    small, large = (proof.certify(params, 3, 0.0, 0) for proof in proofs)
+    small, large = (
+        proof.certify(params, found, 3, 0.0, 0)
+        for proof, found in zip(proofs, (verdict, other), strict=True)
+    )
     assert (len(small.searches), large.searches) == (2, ())
     assert dataclasses.replace(small, searches=(), seconds=0) == dataclasses.replace(
         large, seconds=0
@@ -54,17 +57,17 @@ def test_it_may_be_examined_more_often(most, every):
 
 
 @pytest.mark.parametrize(
-    ("every", "resumed", "found"),
+    ("every", "anyway", "found"),
     [(1, False, [0, 1, 2, 3, 4, 5, 6]), (3, False, [3, 6]), (3, True, [0, 1, 2, 3, 4, 5, 6])],
 )
-def test_it_is_examined_every_few_iterations_and_when_a_run_goes_on(every, resumed, found):
+def test_it_is_examined_every_few_iterations_or_anyway(every, anyway, found):
     proof = Proof(None, lambda params: (params, "seen"), None, every)
 
     def state(iteration):
         learner = types.SimpleNamespace(ema_params=jnp.int32(7))
         return types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
 
-    answers = {i: examine(proof, state(i), resumed) for i in range(7)}
+    answers = {i: examine(proof, state(i), anyway) for i in range(7)}
     assert [i for i, answer in answers.items() if answer == (7, "seen")] == found
     assert all(answer == (None, None) for i, answer in answers.items() if i not in found)
 
