@@ -93,7 +93,7 @@ PRESETS = {
             archive_share=0.8,
         ),
         replay=ReplayConfig(capacity=131_072),
-        learner=dataclasses.replace(_CONNECT_FOUR.learner, decay_steps=10_000),
+        learner=dataclasses.replace(_CONNECT_FOUR.learner, learning_rate=2e-3, decay_steps=10_000),
     ),
     # Connect Four's for a game that nobody has measured yet, with a window of half that: what the
     # first iterations say is soon wrong.
