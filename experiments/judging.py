@@ -37,24 +37,19 @@ def make_judge(parts: train.Parts, num_devices: int) -> Judge | None:
     """
     if parts.game.positions is None:
         return None
-    positions, ask = parts.game.positions(), make_asker(parts)
+    positions = parts.game.positions()
     count = jax.jit(lambda *answers: judge(positions, lambda _: answers))
-
-    def find_errors(variables) -> dict[str, float]:
-        return describe(positions, count(*ask(variables, positions.states)))
-
-    every = iterations_between(parts, len(positions.outcomes) * num_devices, _SHARE)
-    return Judge(find_errors, every)
-
-
-def make_asker(parts: train.Parts) -> Callable[[Any, State], tuple[Any, Any]]:
-    """Builds `(variables, states) -> (logits, values)` of a network in training, in slices."""
 
     @jax.jit
     def answer(variables, states):
         return certificates.network_policy(parts, parts.network.fold(variables))(states)
 
-    return lambda variables, states: in_slices(functools.partial(answer, variables))(states)
+    def find_errors(variables) -> dict[str, float]:
+        ask = in_slices(functools.partial(answer, variables))
+        return describe(positions, count(*ask(positions.states)))
+
+    every = iterations_between(parts, len(positions.outcomes) * num_devices, _SHARE)
+    return Judge(find_errors, every)
 
 
 def iterations_between(parts: train.Parts, evaluations: int, share: float) -> int:

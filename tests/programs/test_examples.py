@@ -1,6 +1,8 @@
 """The examples run as they stand, are short, and each is the whole of a page of the guide."""
 
+import functools
 import runpy
+import sys
 
 import jax
 import numpy as np
@@ -12,6 +14,8 @@ from azjax.game import init_batch
 from azjax.search import PUCT, make_search
 from azjax.testing import check_game
 from azjax.train import init, iteration
+from reference import Position
+from reference import tic_tac_toe as rules
 from test_imports import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -23,10 +27,10 @@ def names(path):
     return runpy.run_path(str(path), run_name=path.stem)
 
 
-def test_there_are_seven_and_each_is_short():
-    assert len(EXAMPLES) == 7
+def test_there_are_eight_and_each_is_short():
+    assert len(EXAMPLES) == 8
     for path in EXAMPLES:
-        assert len(path.read_text().splitlines()) <= 80, path
+        assert len(path.read_text().splitlines()) <= 100, path
 
 
 def test_each_is_the_whole_of_a_page():
@@ -40,6 +44,7 @@ def test_each_is_the_whole_of_a_page():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path)])  # Not those of the tests.
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 
@@ -102,3 +107,30 @@ def test_the_target_is_the_value_at_the_end_of_the_most_visited_line(tic_tac_toe
     np.testing.assert_allclose(example["greedy_value"](result), [expected])
     state, _ = jax.eval_shape(lambda: iteration(parts, init(parts, jax.random.key(0))))
     assert state.replay is not None
+
+
+def test_games_go_on_where_the_player_can_still_lose():
+    """The player of the lowest legal action; all of its games are followed by the slow rules."""
+    example = names(ROOT / "examples" / "counterexamples.py")
+    begun = example["from_lost_games"](
+        lambda states: np.argmax(states.board == 0, axis=1), np.random.default_rng(0)
+    )
+
+    @functools.cache
+    def loses(position, seat):
+        moves = rules.legal(position)
+        after = [rules.play(position, action) for action in moves]
+        if position.player == seat:
+            after = after[:1]
+        elif any(reward > 0 for _, reward in after):
+            return True
+        return any(loses(child, seat) for child, _ in after)
+
+    boards = {tuple(map(int, board)) for board in np.asarray(begun.states.board)}
+    plies = np.asarray((begun.states.board != 0).sum(axis=1))
+    np.testing.assert_array_equal(begun.ply, plies)
+    assert len(boards) > 20 and set(plies) >= {0, 1, 2, 3, 4}
+    for board in boards:
+        position = Position(board, sum(map(abs, board)) % 2, False)
+        assert not any(rules.has_line(board, mark) for mark in (1, -1)), board
+        assert loses(position, 0) or loses(position, 1), board

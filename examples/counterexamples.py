@@ -1,0 +1,95 @@
+"""Games of your own choice: they go on where the player still loses, as its proof found out.
+
+    python examples/counterexamples.py 20    # seeds 0 to 19 in each way; without a number, seed 0
+
+`lines.follow` plays a network's moves against every reply, by the rules alone. After each iteration
+half of the games in flight are put back to positions of games that it loses so, or to random
+openings, or left alone, until no blunder is left; so says the oracle, which only judges.
+"""
+
+import functools
+import pathlib
+import sys
+import tempfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import lines, oracle, presets
+from azjax.certificate import network_policy
+from azjax.config import make_parts
+from azjax.game import where
+from azjax.rows import in_batches
+from azjax.selfplay import Games, start_games
+from azjax.train import init, iteration
+from azjax.verify import choose, examine
+
+parts = make_parts(presets.get("default"))
+game, half = parts.game, parts.selfplay.games // 2
+step = jax.jit(functools.partial(iteration, parts))
+
+
+@jax.jit
+def answer(variables, states):
+    """The network's scores, values and moves."""
+    scores, values = network_policy(parts, parts.network.fold(variables))(states)
+    return scores, values, choose(scores, jax.vmap(game.legal_actions)(states))
+
+
+@jax.jit
+@jax.vmap
+def replay(actions, plies) -> Games:
+    """A game after the first `plies` of the actions `[T]`."""
+
+    def move(state, ply):
+        return where(ply < plies, game.step(state, actions[ply])[0], state), None
+
+    return Games(jax.lax.scan(move, game.init(), jnp.arange(len(actions)))[0], plies)
+
+
+def from_lost_games(act, rng) -> Games | None:
+    """Positions before any move of the games that a player can lose; None if it loses none."""
+    lost = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seat in (0, 1):
+            place = pathlib.Path(folder, str(seat))
+            list(lines.follow(game, act, seat, place))
+            lost += lines.lost_games(place)
+    if not lost:
+        return None
+    drawn = [lost[number] for number in rng.integers(len(lost), size=half)]
+    filled = np.array([moves + (0,) * (game.max_plies - len(moves)) for moves in drawn], np.int32)
+    return replay(filled, rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32))
+
+
+def from_random_openings(act, rng) -> Games:
+    """Games that begin as self-play begins them."""
+    key = jax.random.key(rng.integers(2**31))
+    return start_games(parts.selfplay, game, jax.random.split(key, half))
+
+
+def iterations_to_perfect(solution, begin, seed: int) -> int:
+    """Trains; `begin(act, rng)` says where half of the games go on, None: where they are."""
+    state, rng = init(parts, jax.random.key(seed)), np.random.default_rng(seed)
+    while True:
+        state, _ = step(state)
+        ask = functools.partial(answer, state.learner.ema_params)
+        scores, values, _ = ask(solution.decision_states)
+        if not examine(solution, scores, values).blunders:
+            return int(state.iteration)
+        begun = begin(lambda states, ask=ask: in_batches(ask, (states,), 512)[2], rng)
+        if begun is not None:
+            put = jax.tree.map(lambda old, new: old.at[:half].set(new), state.games, begun)
+            state = state.replace(games=put)
+
+
+if __name__ == "__main__":
+    ways = {"lost games": from_lost_games, "random openings": from_random_openings}
+    ways["where they are"] = lambda act, rng: None
+    seeds, solution = range(int(*sys.argv[1:] or [1])), oracle.solve(game)
+    for name, begin in ways.items():
+        needed = [iterations_to_perfect(solution, begin, seed) for seed in seeds]
+        print(
+            f"{name}: {np.mean(needed):.1f} iterations to perfect, {min(needed)} to {max(needed)}"
+        )
