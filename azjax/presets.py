@@ -95,7 +95,7 @@ PRESETS = {
             archive_share=0.8,
         ),
         replay=ReplayConfig(capacity=131_072),
-        learner=dataclasses.replace(_CONNECT_FOUR.learner, decay_steps=10_000, policy_surprise=0.0),
+        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=2e-3, decay_steps=10_000),
     ),
     # Connect Four's for a game that nobody has measured yet: a wider network, half the rate, and a
     # window of half the size, since what the first iterations say is soon wrong.
@@ -104,9 +104,7 @@ PRESETS = {
         game=Config().game,
         network=dataclasses.replace(_CONNECT_FOUR.network, hidden=(512, 512, 512, 512)),
         replay=ReplayConfig(capacity=196_608),
-        learner=dataclasses.replace(
-            _CONNECT_FOUR.learner, learning_rate=1e-3, decay_steps=30_000, policy_surprise=0.0
-        ),
+        learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
     ),
 }
 

@@ -20,7 +20,7 @@ from azjax import lines, oracle, presets
 from azjax.certificate import network_policy
 from azjax.config import make_parts
 from azjax.game import where
-from azjax.rows import in_batches
+from azjax.judge import in_slices
 from azjax.selfplay import Games, start_games
 from azjax.train import init, iteration
 from azjax.verify import choose, examine
@@ -78,7 +78,8 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         scores, values, _ = ask(solution.decision_states)
         if not examine(solution, scores, values).blunders:
             return int(state.iteration)
-        begun = begin(lambda states, ask=ask: in_batches(ask, (states,), 512)[2], rng)
+        ask_slices = in_slices(ask, size=512)  # A ply of a walk has any number of positions.
+        begun = begin(lambda states, ask=ask_slices: ask(states)[2], rng)
         if begun is not None:
             put = jax.tree.map(lambda old, new: old.at[:half].set(new), state.games, begun)
             state = state.replace(games=put)

@@ -33,7 +33,8 @@ def names(path):
 def test_there_are_eight_and_each_is_short():
     assert len(EXAMPLES) == 8
     for path in EXAMPLES:
-        assert len(path.read_text().splitlines()) <= 100, path
+        most = 100 if path.stem == "counterexamples" else 80  # It is an experiment with controls.
+        assert len(path.read_text().splitlines()) <= most, path
 
 
 def test_each_is_the_whole_of_a_page():
