@@ -41,7 +41,7 @@ class Options:
     """Which games; each must have few enough positions to be solved."""
     widths: tuple[int, ...] = (64, 128, 256)
     """Units in each of the four layers of the networks."""
-    moves: int = 4_000_000
+    moves: int = 3_000_000
     """Moves of self-play in each training, unless its network is perfect before."""
     goal: float = 1.0
     """Percent of the positions with a blunder, at which trainings are compared."""

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 from azjax.drawing import canvas, node
 
 _WIDTH, _HEIGHT = 640, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 496, 40, 204
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 496, 40, 204
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
 _MOST_TITLES = 60  # Points of a line that tell their numbers.
 _LEAST = 480  # Pixels of width, at which text has 9.
@@ -120,14 +120,15 @@ def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
 
 
 def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
-    parts = [_text(_LEFT - 44, 18, title, size=13, weight=600)]
+    parts = [_text(12, 18, title, size=13, weight=600)]
     if unit:
         parts[0].append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
+    ends = ticks[0], ticks[-1]  # Which are always told.
     for i, tick in enumerate(ticks):
         y = to_y(tick)
         look = {"stroke": "currentColor", "stroke-opacity": 0.16 if i else 0.5}
         parts.append(node("line", {"x1": _LEFT, "x2": _RIGHT, "y1": y, "y2": y} | look))
-        if tick == ticks[-1] or to_y(tick) - to_y(ticks[-1]) > 12:
+        if tick in ends or all(abs(y - to_y(end)) > 12 for end in ends):
             parts.append(_text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True))
     for x in x_ticks:
         parts.append(_text(to_x(x), _BOTTOM + 16, _number(x), anchor="middle", faint=True))
