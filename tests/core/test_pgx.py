@@ -1,5 +1,6 @@
 """The games of pgx: they keep the laws of games, and those that are ours, too, play alike."""
 
+import functools
 import sys
 
 import jax
@@ -14,6 +15,7 @@ from azjax.testing import check_game
 TESTED = ["tic_tac_toe", "go_3x3"]
 SLOW = ["connect_four", "othello", "hex"]
 LARGE = ["animal_shogi", "gardner_chess", "go_9x9", "chess", "shogi"]
+OPTIMISED = {"xla_backend_optimization_level": 2, "xla_llvm_disable_expensive_passes": False}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_games_of_many_moves_keep_the_laws(name):
         unchanged = jnp.all(jnp.stack(jax.tree.leaves(same))) & (reward == 0)
         return unchanged | jnp.all(legal)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=OPTIMISED)  # The games take longer than that.
     def play(key):
         def go_on(carry):
             return (carry[0] <= game.max_plies) & ~jnp.all(carry[2])
