@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import pytest
 
 from azjax import runs
@@ -28,7 +29,9 @@ def test_the_slope_is_the_exponent_of_positions():
 
 
 @pytest.mark.slow
-def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, capfd):
+def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, capfd):
+    cache = jax.config.jax_compilation_cache_dir
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", cache)
     arguments = ["--smoke", "--games", "tic_tac_toe", "--widths", "8"]
     arguments += ["--out", str(tmp_path / "ladder")]
     assert ladder.main(arguments) == 0
