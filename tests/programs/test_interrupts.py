@@ -144,7 +144,7 @@ def test_a_background_process_goes_on_ignoring_ctrl_c():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["train", "lecture"])  # All say --help by the same function.
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_reader_that_has_gone_ends_a_program_silently(name):
     reader, writer = os.pipe()
     os.close(reader)
