@@ -50,12 +50,19 @@ def _words(rows: np.ndarray) -> np.ndarray:
 
 
 def _hash(words: np.ndarray) -> np.ndarray:
-    weights = np.random.default_rng(0).integers(1, 2**63, len(words), np.uint64) * 2 + 1
-    mixed = np.zeros(words.shape[1], np.uint64)
-    for word, weight in zip(words, weights, strict=True):
-        mixed += word * weight
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed ^ (mixed >> np.uint64(29))
+    """Two hashes of 32 bits, each of which rows share with a probability of `2 ** -32`.
+
+    The upper halves of sums of 32-bit numbers with random 64-bit weights are that good (Lemire and
+    Kaser 2014, "Strongly universal string hashing is fast"); those of 64-bit numbers are not.
+    """
+    weights = np.random.default_rng(0).integers(0, 2**64, (len(words), 2, 2), np.uint64)
+    upper, lower = np.zeros((2, words.shape[1]), np.uint64)
+    half = np.uint64(32)
+    for word, ((a, b), (c, d)) in zip(words, weights, strict=True):
+        first, second = word >> half, word & np.uint64(2**32 - 1)
+        upper += a * first + b * second
+        lower += c * first + d * second
+    return upper >> half << half | lower >> half
 
 
 def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

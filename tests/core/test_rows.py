@@ -1,5 +1,7 @@
 """Rows of bytes: there and back, and equal ones found whatever their hashes."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -34,6 +36,17 @@ def test_equal_rows_stand_together_and_keep_their_order(collide, monkeypatch):
     assert all(len(np.unique(given[group], axis=0)) == 1 for group in groups)
     assert (hashes == rows.hashes(given[order[first]])).all()
     assert (hashes[1:] >= hashes[:-1]).all()
+
+
+def test_different_rows_have_different_hashes():
+    """Those of stones on ten squares that are the last bytes of the words that are hashed."""
+    given = np.zeros((3**10, 43), np.uint8)
+    squares = [place for place in range(40) if place % 8 >= 6]
+    given[:, squares] = np.array(list(itertools.product((0, 1, 255), repeat=10)))
+    found = rows.hashes(given)
+    assert len(np.unique(found)) == len(given)
+    halves = np.concatenate([found >> np.uint64(32), found & np.uint64(2**32 - 1)])
+    assert len(np.unique(halves)) > 0.999 * len(halves)
 
 
 def test_no_rows_are_no_groups():
