@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from azjax.game import Game, State, check_batch, legal_action_at, play
+from azjax.hashing import make_index
 from azjax.network import Network
-from azjax.oracle import Solution, make_index
+from azjax.oracle import Solution
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
@@ -109,7 +110,7 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
     """Looks the truth up: logits 0 for optimal actions and -10 for others; ignores `params`."""
-    index = make_index(game, solution)
+    index = make_index(game, solution.states)
 
     def evaluate(params, key, states):
         del params, key

@@ -1,11 +1,15 @@
 """Hashes of states and of games, in 32 bits, the same on the host and on a device."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import State
+from azjax.game import Game, State
+from azjax.rows import distinct, pack
 
+_HASHES = 16  # Pairs that are tried until one tells all positions apart.
 _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
 
 
@@ -51,3 +55,48 @@ def buckets(states: State, count: int) -> jax.Array:
     mixed = weigh(numbers, 2 * weights + 1)
     mixed = (mixed ^ (mixed >> 16)) * _MIXERS[1]
     return (mixed ^ (mixed >> 13)) % np.uint32(count)
+
+
+def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
+    """Builds `states [B, ...] -> int32 [B]`, where each stands among others, `[S, ...]`.
+
+    Positions that are not among them get the number of some other one.
+
+    Raises:
+      ValueError: if two positions cannot be told apart by their hashes, or states hold what
+        cannot be looked up, see `contents`.
+    """
+    flat = np.asarray(contents(among, axes=1))
+    different, _ = distinct(pack(among))  # One may stand at two plies.
+    flat = flat[different]
+    for seed in range(_HASHES):
+        size = 2, flat.shape[1]
+        weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
+        low, high = (weigh(flat, some) for some in weights)
+        order = np.lexsort((high, low))
+        low, high = low[order], high[order]
+        same = low[1:] == low[:-1]
+        if not (same & (high[1:] == high[:-1])).any():
+            break
+    else:
+        raise ValueError(
+            f"the {len(flat)} positions of {game.name} are too many to be told apart by hashes of "
+            "64 bits: leave out its `most_positions`"
+        )
+    rows = different[order].astype(np.int32)
+    most = 1  # Positions that share the lower half.
+    while same.any():
+        most, same = most + 1, same[1:] & same[:-1]
+
+    def index(states):
+        numbers = contents(states, axes=1)
+        first, second = (weigh(numbers, some) for some in weights)
+        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most)
+        found = jnp.minimum(found, len(rows) - 1)
+        matches = (jnp.asarray(low)[found] == first[:, None]) & (
+            jnp.asarray(high)[found] == second[:, None]
+        )
+        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
+        return jnp.asarray(rows)[place]
+
+    return index

@@ -3,18 +3,15 @@
 The oracle judges: agents, verification, reports and tests read it, learning never does.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import hashing
 from azjax.game import Game, State, play
 from azjax.rows import batches, distinct, pack, unpack
 
-_HASHES = 16  # Pairs that are tried until one tells all positions apart.
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
 
 
@@ -144,51 +141,6 @@ def _expand(game: Game, state: State):
     """Plays every action of one state; leaves of the result are `[A, ...]`."""
     step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
     return (*step, game.legal_actions(state))
-
-
-def make_index(game: Game, solution: Solution) -> Callable[[State], jax.Array]:
-    """Builds `states [B, ...] -> int32 [B]`, where each stands in the solution.
-
-    Positions that are not in the solution get the number of some other one.
-
-    Raises:
-      ValueError: if two positions cannot be told apart by their hashes, or states hold what
-        cannot be looked up, see `hashing.contents`.
-    """
-    flat = np.asarray(hashing.contents(solution.states, axes=1))
-    different, _ = distinct(pack(solution.states))  # One may stand at two plies.
-    flat = flat[different]
-    for seed in range(_HASHES):
-        size = 2, flat.shape[1]
-        weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
-        low, high = (hashing.weigh(flat, some) for some in weights)
-        order = np.lexsort((high, low))
-        low, high = low[order], high[order]
-        same = low[1:] == low[:-1]
-        if not (same & (high[1:] == high[:-1])).any():
-            break
-    else:
-        raise ValueError(
-            f"the {len(flat)} positions of {game.name} are too many to be told apart by hashes of "
-            "64 bits: leave out its `most_positions`"
-        )
-    rows = different[order].astype(np.int32)
-    most = 1  # Positions that share the lower half.
-    while same.any():
-        most, same = most + 1, same[1:] & same[:-1]
-
-    def index(states):
-        contents = hashing.contents(states, axes=1)
-        first, second = (hashing.weigh(contents, some) for some in weights)
-        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most)
-        found = jnp.minimum(found, len(rows) - 1)
-        matches = (jnp.asarray(low)[found] == first[:, None]) & (
-            jnp.asarray(high)[found] == second[:, None]
-        )
-        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
-        return jnp.asarray(rows)[place]
-
-    return index
 
 
 def count_games(solution: Solution) -> np.ndarray:

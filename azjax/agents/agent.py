@@ -9,8 +9,10 @@ import numpy as np
 
 from azjax.evaluators import Evaluator, is_deterministic
 from azjax.game import Game, State, check_batch, legal_action_at
-from azjax.oracle import Solution, make_index
+from azjax.hashing import make_index
+from azjax.oracle import Solution
 from azjax.search import Algorithm, SearchResult, make_search
+from azjax.verify import choose
 
 
 class Decision(NamedTuple):
@@ -104,7 +106,7 @@ def random_agent(game: Game) -> Agent:
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
     """Plays the first of the optimal actions; its weights are equal over all of them."""
-    index = make_index(game, solution)
+    index = make_index(game, solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
     def act(params, key, states):
@@ -131,8 +133,7 @@ def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "net
         legal = jax.vmap(game.legal_actions)(states)
         lowest = jnp.finfo(logits.dtype).min
         prior = jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, lowest)), 0.0)
-        action = jnp.argmax(jnp.where(legal, prior, -1.0), axis=-1)
-        return Decision(action.astype(jnp.int32), prior, value=value, prior=prior)
+        return Decision(choose(logits, legal), prior, value=value, prior=prior)
 
     return Agent(name, act, params, deterministic=is_deterministic(evaluate))
 

@@ -24,7 +24,8 @@ from azjax.agents import (
 )
 from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.game import Game, check_batch
-from azjax.oracle import Solution, make_index
+from azjax.hashing import make_index
+from azjax.oracle import Solution
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
 
 ROOT_2 = math.sqrt(2)
@@ -144,7 +145,7 @@ def searcher(name: str) -> Agent:
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
     """Makes a table of a deterministic player's moves, and plays them from the table."""
-    index, decide_all = make_index(game, solution), jax.jit(agent.act)
+    index, decide_all = make_index(game, solution.states), jax.jit(agent.act)
     actions = np.zeros(solution.num_states, np.int32)
     weights = np.zeros(solution.legal.shape, np.float32)
     for rows in _chunks(solution):

@@ -1,11 +1,13 @@
 """Hashes are the same on the host and on a device, and the same as ever: files hold them."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import hashing, oracle
+from azjax import hashing
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import from_board
 from nim import NIM
@@ -55,4 +57,30 @@ def test_numbers_of_other_lengths_are_refused():
     with pytest.raises(ValueError, match="a state with a leaf of float16 cannot be looked up: use"):
         hashing.contents(init_batch(game, 2), axes=1)
     with pytest.raises(ValueError, match="use whole numbers, such as int8"):
-        oracle.make_index(NIM, oracle.solve(NIM)._replace(states=np.zeros((3, 2), np.float16)))
+        hashing.make_index(NIM, np.zeros((3, 2), np.float16))
+
+
+def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_tac_toe, solution):
+    class Alike:
+        def integers(self, low, high, size, dtype):
+            return np.ones(size, dtype)
+
+    draws = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: draws(seed) if seed else Alike())
+    rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
+    np.testing.assert_array_equal(rows, np.arange(solution.num_states))
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Alike())
+    with pytest.raises(ValueError, match="the 5478 positions of tic_tac_toe are too many to be"):
+        hashing.make_index(tic_tac_toe, solution.states)
+
+
+def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_toe, solution):
+    weigh = hashing.weigh
+    calls = itertools.count()
+
+    def weigh_coarsely(numbers, weights):  # Of every two calls, the first: a handful of hashes.
+        return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
+
+    monkeypatch.setattr(hashing, "weigh", weigh_coarsely)
+    rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
+    np.testing.assert_array_equal(rows, np.arange(solution.num_states))

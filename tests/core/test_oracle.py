@@ -117,32 +117,6 @@ def test_a_game_too_large_to_enumerate_is_refused():
         oracle.solve(games.make("connect_four"))
 
 
-def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_tac_toe, solution):
-    class Alike:
-        def integers(self, low, high, size, dtype):
-            return np.ones(size, dtype)
-
-    draws = np.random.default_rng
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: draws(seed) if seed else Alike())
-    rows = oracle.make_index(tic_tac_toe, solution)(solution.states)
-    np.testing.assert_array_equal(rows, np.arange(solution.num_states))
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: Alike())
-    with pytest.raises(ValueError, match="the 5478 positions of tic_tac_toe are too many to be"):
-        oracle.make_index(tic_tac_toe, solution)
-
-
-def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_toe, solution):
-    weigh = oracle.hashing.weigh
-    calls = itertools.count()
-
-    def weigh_coarsely(numbers, weights):  # Of every two calls, the first: a handful of hashes.
-        return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
-
-    monkeypatch.setattr(oracle.hashing, "weigh", weigh_coarsely)
-    rows = oracle.make_index(tic_tac_toe, solution)(solution.states)
-    np.testing.assert_array_equal(rows, np.arange(solution.num_states))
-
-
 def test_arrays_stay_on_the_host(solution):
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(solution))
 
