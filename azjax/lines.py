@@ -137,24 +137,27 @@ def follow(
             with np.load(here) as file:
                 ends += (int(file["decisions"]), file["moves"], file["games"])
                 if lost is None and len(file["lost"]):
-                    parent, action = file["lost"][0]
-                    lost = (*trace(folder, ply, int(parent)), int(action))
+                    parents, last = file["lost"][:1].T
+                    lost = (*trace(folder, ply, parents)[0].tolist(), int(last[0]))
             sampled = sampled or bool(ends.games[1:].any())
             yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled)
         if not _layer(folder, ply + 1).exists():
             _gather(folder, ply, most, part_size)
 
 
-def trace(folder: pathlib.Path, ply: int, index: int) -> tuple[int, ...]:
-    """Returns the actions that led from the start to one of the positions of a ply."""
-    actions = []
+def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> np.ndarray:
+    """Returns the actions `[N, ply]` that led from the start to positions `[N]` of a ply."""
+    actions = np.zeros((len(indices), ply), np.int32)
     for earlier in range(ply, 0, -1):
         parts, bounds = _parts(_layer(folder, earlier))
-        number = int(np.searchsorted(bounds, index, side="right")) - 1
-        row = parts[number][index - bounds[number]]
-        actions.append(int(row["action"]))
-        index = int(row["parent"])
-    return tuple(reversed(actions))
+        numbers = np.searchsorted(bounds, indices, side="right") - 1
+        parents = np.zeros_like(indices)
+        for number in np.unique(numbers):
+            here = numbers == number
+            rows = parts[number][indices[here] - bounds[number]]
+            actions[here, earlier - 1], parents[here] = rows["action"], rows["parent"]
+        indices = parents
+    return actions
 
 
 def lost_games(folder: pathlib.Path) -> Iterator[tuple[int, ...]]:
@@ -165,8 +168,10 @@ def lost_games(folder: pathlib.Path) -> Iterator[tuple[int, ...]]:
             return
         for path in sorted(layer.glob("ends-*.npz")):
             with np.load(path) as file:
-                for parent, action in file["lost"]:
-                    yield (*trace(folder, ply, int(parent)), int(action))
+                parents, last = file["lost"].T
+            before = trace(folder, ply, parents)
+            for game in np.column_stack([before, last]).tolist():
+                yield tuple(game)
 
 
 # --- Files -------------------------------------------------------------------------------

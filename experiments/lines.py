@@ -2,71 +2,91 @@
 
 import json
 import pathlib
+import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from azjax import certificate as certificates
 from azjax import footprint, lines
+from azjax.agents import Agent, Decision, network_agent, search_agent
+from azjax.game import State
+from azjax.mending import Book, book_agent, book_path, empty_book, load_book, mend, save_book
 from azjax.player import Player, changed
-from azjax.rows import in_batches
+from azjax.rows import in_batches, pack
 from azjax.train import AXIS, make_mesh
-from azjax.verify import choose
 from experiments import console
 
 SEATS = {"first": 0, "second": 1}
-_POSITIONS = 2**13  # Asked about at once, by the network alone.
-_NODES = 2**18  # Of all trees searched at once.
+_POSITIONS = 2**12  # That a device is asked about at once,
+_NODES = 2**16  # and of their trees, which have to stay in a CPU's cache.
+_LONGEST = 2**15  # Simulations of a search that mends.
 
 
-def make_act(player: Player, simulations: int) -> lines.Act:
-    """Builds `states [N, ...] -> actions [N]`, batch by batch on all devices.
-
-    Args:
-      player: whose network plays.
-      simulations: of the search that it was trained with, without noise; 0: its network alone.
+def make_agent(player: Player, simulations: int) -> Agent:
+    """The network alone, or with so many simulations of the search that it was trained with.
 
     Raises:
       ValueError: if the trees do not fit in memory, or the search draws lots.
     """
+    parts = player.parts
+    if not simulations:
+        return network_agent(player.game, parts.evaluate, player.params)
+    search = changed(parts.search, num_simulations=simulations)
+    if not search.is_deterministic:
+        raise ValueError(
+            f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
+            "0, for the network alone"
+        )
+    footprint.check_trees(search, player.game, _at_once(simulations + 1))
+    return search_agent(player.game, search, parts.evaluate, player.params)
+
+
+def make_decide(agent: Agent) -> Callable[[State], Decision]:
+    """Builds `states [N, ...] -> Decision` on the host, batch by batch, divided among all devices.
+
+    Each device searches its part alone: under `jax.jit` without `jax.shard_map` they would exchange
+    their trees in every simulation.
+    """
     mesh = make_mesh()
-    batch = max(_NODES // simulations, 1) if simulations else _POSITIONS
-    batch = -(-batch // mesh.size) * mesh.size
-    answer = jax.jit(_choose_with(player, simulations, batch // mesh.size))
-    spread = NamedSharding(mesh, PartitionSpec(AXIS))
-    params = jax.device_put(player.params, NamedSharding(mesh, PartitionSpec()))
+    everywhere, divided = PartitionSpec(), PartitionSpec(AXIS)
+    specs = {"in_specs": (everywhere, everywhere, divided), "out_specs": divided}
+    answer = jax.jit(jax.shard_map(agent.act, mesh=mesh, check_vma=False, **specs))
+    params = jax.device_put(agent.params, NamedSharding(mesh, everywhere))
+    key = jax.random.key(0)  # Nobody draws anything.
 
     def ask(states):
-        return answer(params, jax.device_put(states, spread))
+        return answer(params, key, jax.device_put(states, NamedSharding(mesh, divided)))
 
-    return lambda states: in_batches(ask, (states,), batch)
+    size = _at_once(agent.nodes) * mesh.size
+    return lambda states: in_batches(ask, (states,), size)
 
 
-def _choose_with(player: Player, simulations: int, batch: int) -> Callable:
-    """`(params, states) -> actions`, of the network alone or of a search, so many at a time."""
-    parts, search = player.parts, None
-    if simulations:
-        search = changed(parts.search, num_simulations=simulations)
-        if not search.is_deterministic:
-            raise ValueError(
-                f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
-                "0, for the network alone"
-            )
-        footprint.check_trees(search, player.game, batch)
+def _at_once(nodes: int) -> int:
+    """How many positions a device is asked about at once, with so many nodes in each tree."""
+    return min(max(_NODES // nodes, 1), _POSITIONS)
 
-    def answer(params, states):
-        if search is None:
-            policy = certificates.network_policy(parts, params)
-        else:
-            policy = certificates.search_policy(parts, search, params)
-        scores, _ = policy(states)
-        return choose(scores, jax.vmap(player.game.legal_actions)(states))
 
-    return answer
+class _Walk(NamedTuple):
+    """What a walk found.
+
+    Attributes:
+      found: in the end.
+      folder: where it stands.
+      symmetric: whether images of each other were followed once.
+      asked: positions that were decided now, and not by an earlier call.
+      seconds: that this took.
+    """
+
+    found: lines.Found
+    folder: pathlib.Path
+    symmetric: bool
+    asked: int
+    seconds: float
 
 
 def prove(
@@ -75,35 +95,86 @@ def prove(
     seat: str,
     simulations: int,
     most: int | None = None,
+    rounds: int = 0,
     as_json: bool = False,
 ) -> int:
     """Follows a run's player through all games and prints what became of them.
 
     What it finds stands in the run's directory, from where an interrupted call goes on.
 
+    Args:
+      run_dir: the run's directory.
+      player: whose network plays.
+      seat: of `SEATS`.
+      simulations: of its search; 0: its network alone.
+      most: positions of a ply that are followed, see `lines.follow`.
+      rounds: how often lost games are mended at most, see `mending`.
+      as_json: whether to print JSON.
+
     Returns:
       0 if no game is lost and none was left out, otherwise 1.
     """
+    path = book_path(run_dir, player.iteration, SEATS[seat], simulations)
+    book = load_book(path, player.game) if rounds and path.exists() else empty_book(player.game)
+    while True:
+        walk = _walk(run_dir, player, seat, simulations, most, book)
+        lost = list(lines.lost_games(walk.folder)) if book.rounds < rounds else []
+        if not lost:
+            break
+        number = min(max(16 * simulations, 64) * 2**book.rounds, _LONGEST)
+        think = make_decide(make_agent(player, number))
+        mended, helpless = mend(player.game, book, lost, SEATS[seat], think, walk.symmetric)
+        save_book(path, mended)
+        if len(book.actions):  # The player without it can be asked for again.
+            shutil.rmtree(walk.folder)
+        book = mended
+        if not as_json:
+            print(
+                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; {number:,} "
+                f"simulations find no better move in {helpless:,} of {len(lost):,} games; "
+                f"{len(book.actions):,} moves in the book",
+                flush=True,
+            )
+    if as_json:
+        print(json.dumps(_content(player, seat, simulations, book, walk), indent=2))
+    else:
+        _show(player, seat, simulations, book, walk)
+    return 1 if walk.found.sampled or walk.found.ends.moves[2] else 0
+
+
+def _walk(
+    run_dir: pathlib.Path,
+    player: Player,
+    seat: str,
+    simulations: int,
+    most: int | None,
+    book: Book,
+) -> _Walk:
+    """Follows the player with a book through all games.
+
+    One of the positions that are images of each other stands for all, if its network respects the
+    symmetries. That is no proof, as the last bit of a sum may break a tie in an image otherwise:
+    where no game is lost so, every position is followed by itself.
+    """
+    agent = make_agent(player, simulations)
     name = f"{player.iteration}-{seat}-{simulations}" + (f"-{most}" if most else "")
-    folder = run_dir / "lines" / name
-    choose_all, started, asked = make_act(player, simulations), time.time(), 0
+    if len(book.actions):
+        agent = book_agent(player.game, agent, book)
+        name += f"-book-{zlib.crc32(book.actions, zlib.crc32(pack(book.states))):08x}"
+    decide, started, asked = make_decide(agent), time.time(), 0
 
     def act(states):
         nonlocal asked
-        actions = choose_all(states)
+        actions = decide(states).action
         asked += len(actions)
         return actions
 
-    symmetric = player.parts.network.symmetric
+    folder, symmetric = run_dir / "lines" / name, player.parts.network.symmetric
     found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most, symmetric=symmetric))
-    if as_json:
-        print(json.dumps(_content(player, seat, simulations, found), indent=2))
-    else:
-        _show(player, seat, simulations, found)
-        if asked:
-            speed = asked / max(time.time() - started, 1e-9)
-            print(f"{asked:,} of the positions were decided now, {speed:,.0f} a second")
-    return 1 if found.sampled or found.ends.moves[2] else 0
+    if symmetric and not found.ends.moves[2] and not found.sampled:
+        folder, symmetric = folder.with_name(f"{name}-images"), False
+        found = _watch(lines.follow(player.game, act, SEATS[seat], folder))
+    return _Walk(found, folder, symmetric, asked, time.time() - started)
 
 
 def _watch(steps: Iterator[lines.Found]) -> lines.Found:
@@ -123,15 +194,19 @@ def _watch(steps: Iterator[lines.Found]) -> lines.Found:
     return found
 
 
-def _content(player: Player, seat: str, simulations: int, found: lines.Found) -> dict[str, Any]:
-    ends, games = found.ends, found.ends.games[0] + found.ends.games[1:].mean(axis=0)
+def _content(
+    player: Player, seat: str, simulations: int, book: Book, walk: _Walk
+) -> dict[str, Any]:
+    found, ends = walk.found, walk.found.ends
+    games = found.ends.games[0] + found.ends.games[1:].mean(axis=0)
     return {
         "game": player.game.name,
         "iteration": player.iteration,
         "seat": seat,
         "simulations": simulations,
+        "moves_by_book": len(book.actions),
         "sampled": found.sampled,
-        "up_to_symmetry": player.parts.network.symmetric,
+        "up_to_symmetry": walk.symmetric,
         "decisions": ends.decisions,
         "ends": dict(zip(("won", "drawn", "lost"), ends.moves.tolist(), strict=True)),
         "games": dict(zip(("won", "drawn", "lost"), games.tolist(), strict=True)),
@@ -140,10 +215,12 @@ def _content(player: Player, seat: str, simulations: int, found: lines.Found) ->
     }
 
 
-def _show(player: Player, seat: str, simulations: int, found: lines.Found) -> None:
-    ends = found.ends
-    searching = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
-    print(f"{player.game.name}, network #{player.iteration} {searching}, moving {seat}")
+def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) -> None:
+    found, ends = walk.found, walk.found.ends
+    thinking = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
+    if len(book.actions):
+        thinking += f", {len(book.actions):,} moves by book"
+    print(f"{player.game.name}, network #{player.iteration} {thinking}, moving {seat}")
     rows = []
     for column, outcome in enumerate(("won", "drawn", "lost")):
         share, low, high = ends.share(column)
@@ -153,7 +230,7 @@ def _show(player: Player, seat: str, simulations: int, found: lines.Found) -> No
         of_ends = 100 * ends.moves[column] / max(ends.moves.sum(), 1)
         rows.append((outcome, f"{ends.moves[column]:,}", f"{of_ends:.4g}", percent))
     console.print_table(("", "ends", "% of ends", "% of games"), rows)
-    images = ", images of each other counted once" if player.parts.network.symmetric else ""
+    images = ", images of each other counted once" if walk.symmetric else ""
     print(f"{ends.decisions:,} positions decided{images}, {found.ply + 1} plies")
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
@@ -164,6 +241,9 @@ def _show(player: Player, seat: str, simulations: int, found: lines.Found) -> No
         print("NOT PROVED: no game was lost among those followed, and others were left out")
     else:
         print(f"UNBEATABLE moving {seat}: no game is lost, whatever the opponent plays")
+    if walk.asked:
+        speed = walk.asked / max(walk.seconds, 1e-9)
+        print(f"{walk.asked:,} of the positions were decided now, {speed:,.0f} a second")
 
 
 def _replay(player: Player, actions: Iterable[int]) -> Any:

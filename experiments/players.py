@@ -6,7 +6,10 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from azjax import oracle, runs
+import jax
+import numpy as np
+
+from azjax import mending, oracle, runs
 from azjax.agents import (
     Agent,
     PersistentConfig,
@@ -72,8 +75,9 @@ def make_agent(spec: str, game: Game, typed: own.Typed = own.NOTHING) -> Agent:
     if not KINDS[found.name].trained:
         return _untrained_agent(found, game)
     typed = dataclasses.replace(typed, game=typed.game or game.name)
-    player = own.load_player(_run_of(found, typed), typed, found.checkpoint)
-    agent = _trained_agent(found, player)
+    run_dir = _run_of(found, typed)
+    player = own.load_player(run_dir, typed, found.checkpoint)
+    agent = _trained_agent(found, player, run_dir)
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
@@ -139,13 +143,32 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
             return _searcher(spec, game, UCT(), rollout_evaluator(game))
 
 
-def _trained_agent(spec: Spec, player: Player) -> Agent:
+def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     evaluate, search = player.parts.evaluate, player.parts.search
+    if spec.name == "book":
+        return _with_book(spec, player, run_dir)
     if spec.name == "network":
         return network_agent(player.game, evaluate, player.params)
     if spec.name not in ("alphazero", search.algorithm):
         search = ALGORITHMS[spec.name](num_simulations=search.num_simulations)
     return _searcher(spec, player.game, search, evaluate, player.params)
+
+
+def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
+    """The network, alone or with a search, and the books of both seats for it."""
+    number = spec.number or 0
+    paths = [mending.book_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    books = [mending.load_book(path, player.game) for path in paths if path.exists()]
+    if not books:
+        raise ValueError(
+            f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
+            f"one with experiments.verify --lines first --simulations {number} --mend 12"
+        )
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *[book.states for book in books])
+    book = mending.Book(states, np.concatenate([book.actions for book in books]))
+    without = spec._replace(name="alphazero" if number else "network")
+    agent = _trained_agent(without, player, run_dir)
+    return mending.book_agent(player.game, agent, book, f"book({number})" if number else "book")
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

@@ -17,6 +17,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - learner:50: the same, but it remembers what it found, from game to game
 - network: the network of a training run, without search
 - alphazero: the network, with the search that it was trained with
+- book:32: the same with 32 simulations, and the moves that experiments.verify --mend found
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
@@ -51,6 +52,7 @@ KINDS = {
     "learner": Kind("simulations", 50),
     "network": Kind(trained=True),
     "alphazero": Kind("simulations", timed=True, trained=True),
+    "book": Kind("simulations", trained=True),
     "puct": Kind("simulations", 50, timed=True, trained=True),
     "gumbel": Kind("simulations", 32, timed=True, trained=True),
 }

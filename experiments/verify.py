@@ -46,6 +46,9 @@ class Options:
     """Follow the player's moves in this seat against every reply instead, in any game."""
     most: int | None = None
     """With --lines, positions of one ply that are followed; of more, a sample."""
+    mend: int = 0
+    """With --lines, rounds in which lost games are mended by thinking longer, until none is lost.
+    The better moves go into a book, and the proof is of the player with it."""
     limit: int = 5
     """How many blunders to draw."""
     json: bool = False
@@ -56,11 +59,16 @@ class Options:
         check_range("--", self, "simulations", 0, MOST_SIMULATIONS)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines follows one player: give --simulations a single number")
-        if self.lines is None and self.most is not None:
-            raise ValueError("--most is a setting of --lines: add --lines first, or leave it out")
+        for name in ("most", "mend"):
+            if self.lines is None and getattr(self, name):
+                raise ValueError(
+                    f"--{name} is a setting of --lines: add --lines first, or leave it out"
+                )
         if self.most is not None:
             check_range("--", self, "most", lines.GROUPS)
-        check_range("--", self, "limit", 0)
+            if self.mend:
+                raise ValueError("--mend follows all games: leave --most out")
+        check_range("--", self, "limit mend", 0)
 
 
 def examine(options: Options) -> int:
@@ -71,7 +79,7 @@ def examine(options: Options) -> int:
     if options.lines is not None:
         simulations = options.simulations[0] if options.simulations else 0
         return following.prove(
-            run_dir, player, options.lines, simulations, options.most, options.json
+            run_dir, player, options.lines, simulations, options.most, options.mend, options.json
         )
     if player.game.enumerable or player.game.positions is None:
         return _prove(options, run_dir, player)

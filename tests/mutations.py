@@ -63,10 +63,10 @@ MUTATIONS = [
     ),
     Mutation(
         "games: half a hash is enough to know a position by",
-        "azjax/oracle.py",
+        "azjax/hashing.py",
         "== second[:, None]",
         "== jnp.asarray(high)[found]",
-        "tests/core/test_oracle.py",
+        "tests/core/test_hashing.py",
     ),
     Mutation(
         "games: a larger game is examined in every iteration",
@@ -89,6 +89,34 @@ MUTATIONS = [
         "own = player == seat",
         "own = player == player",
         "tests/core/test_lines.py",
+    ),
+    Mutation(
+        "mending: the first mistake of a game is taken for the last",
+        "azjax/mending.py",
+        "for ply in reversed(range(len(line))):",
+        "for ply in range(len(line)):",
+        "tests/core/test_mending.py",
+    ),
+    Mutation(
+        "mending: images of a position keep the move that loses",
+        "azjax/mending.py",
+        "        images = game.symmetries.actions\n",
+        "        images = game.symmetries.actions[:1]\n",
+        "tests/core/test_mending.py",
+    ),
+    Mutation(
+        "mending: a book moves in positions that are not in it",
+        "azjax/mending.py",
+        "action = jnp.where(is_known, ",
+        "action = jnp.where(is_known | True, ",
+        "tests/core/test_mending.py",
+    ),
+    Mutation(
+        "mending: images that nobody followed are proved",
+        "experiments/lines.py",
+        "if symmetric and not found.ends.moves[2] and not found.sampled:",
+        "if False:",
+        "tests/programs/test_players.py",
     ),
     Mutation(
         "lines: what a sample stands for is forgotten",

@@ -10,10 +10,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["settings", "files", "drawing", "game", "hashing", "testing", "games", "rows"],
+    *["settings", "files", "drawing", "game", "rows", "hashing", "testing", "games"],
     *["oracle", "verify", "ratings", "lines", "convolution", "modules"],
     *["equivariant", "network", "evaluators"],
-    *["search", "agents", "openings"],
+    *["search", "agents", "mending", "openings"],
     *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],

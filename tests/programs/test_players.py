@@ -1,6 +1,7 @@
 """Players by their descriptions: what each stands for, and what is said about wrong ones."""
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import agents, checkpoint, footprint, presets, runs, train
+from azjax import agents, checkpoint, footprint, mending, presets, runs, train
 from azjax.agents import minimax_agent, search_agent
 from azjax.config import make_parts
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
+from azjax.network import MLPConfig
 from azjax.search import PUCT, UCT, Gumbel
-from experiments import own, players
+from experiments import own, players, verify
 from experiments.players import expand, make_agent, make_agents
 from experiments.specs import HELP, KINDS
 
@@ -41,6 +43,12 @@ def make_run(run_dir, config):
         saved = dataclasses.replace(state, learner=learner, iteration=counter)
         checkpoint.save(run_dir, saved, 0.0)
     return run_dir
+
+
+def write_book(run_dir, iteration, seat, number, states, action):
+    path = mending.book_path(run_dir, iteration, seat, number)
+    path.parent.mkdir(exist_ok=True)
+    mending.save_book(path, mending.Book(states, np.array([action], np.int32)))
 
 
 def act(agent, game, key=KEY):
@@ -86,8 +94,49 @@ def test_names(spec, name, tic_tac_toe, run):
     assert (agent.learn is not None) == name.startswith("learner")
 
 
+@pytest.mark.parametrize(("spec", "name"), [("book", "book #6"), ("book:3#2", "book(3) #2")])
+def test_books_are_played_by_the_player_that_they_mend(spec, name, tic_tac_toe, tmp_path):
+    run = make_run(tmp_path / "run", CONFIG)
+    start = jax.device_get(init_batch(tic_tac_toe, 1))
+    late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
+    iteration, number = (2, 3) if "2" in spec else (6, 0)
+    for seat, states, action in ((0, start, 7), (1, late, 8)):
+        write_book(run, iteration, seat, number, states, action)
+        agent = make_agent(spec, tic_tac_toe, own.Typed(run))
+        assert agent.name == name and agent.deterministic
+        found = jax.jit(agent.act)(agent.params, KEY, states)
+        assert found.action.tolist() == [action]
+
+
+def test_what_images_stand_for_is_followed_before_it_counts_as_proved(solution, tmp_path, capfd):
+    """As a book has all moves, its player need not make the image of its move in an image."""
+    network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
+    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network))
+    rows = solution.decisions[solution.player[solution.decisions] == 0]
+    actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    path = mending.book_path(run, 6, 0, 0)
+    path.parent.mkdir()
+    mending.save_book(path, mending.Book(states, actions, rounds=1))
+    arguments = ["--run-dir", str(run), "--lines", "first", "--mend", "1", "--json"]
+    assert verify.main(arguments) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert not found["up_to_symmetry"] and found["ends"]["lost"] == 0 < found["ends"]["won"]
+    assert found["moves_by_book"] == len(rows)
+    [once] = (run / "lines").glob("6-first-0-book-????????")
+    assert (once.with_name(f"{once.name}-images") / "000").exists()
+
+
+def test_a_book_must_be_made_first(tic_tac_toe, run):
+    said = "has no book for 9 simulations of network #6: make one with experiments.verify --lines"
+    with pytest.raises(ValueError, match=said):
+        make_agent("book:9", tic_tac_toe, own.Typed(run))
+
+
 def test_every_player_is_explained(tic_tac_toe, run):
     explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
+    for number in (0, 32):
+        write_book(run, 6, 0, number, jax.device_get(init_batch(tic_tac_toe, 1)), 7)
     for name in KINDS:
         assert name in explained
         assert make_agent(name, tic_tac_toe, own.Typed(run)).name.replace("-", "").startswith(name)
@@ -249,7 +298,7 @@ def amount(spec, counts, ends="use 1 to 1000000"):
 
 
 OR_TIME = "use 1 to 1000000, or a time up to 3600s such as 0.5s"
-EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, puct, gumbel"
+EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, book, puct, gumbel"
 
 
 @pytest.mark.parametrize(

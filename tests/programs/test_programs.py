@@ -20,7 +20,9 @@ from azjax import certificate as certificates
 from azjax import checkpoint, footprint, lock, runs
 from azjax.certificate import Certificate, Examined
 from azjax.config import make_parts
+from azjax.mending import book_path, load_book
 from experiments import arena, conclude, console, explain, own, play, report, train, verify
+from experiments.players import make_agent
 from terminal import Terminal
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
@@ -399,6 +401,27 @@ def test_lines_are_lost_as_the_certificate_says(finished, seat, capfd):
     assert said in out and f"{found['ends']['lost']:,} " in out
 
 
+def test_lost_games_are_mended(finished, capfd):
+    """In one round, which another call takes for done: what is left is followed without it."""
+    arguments = ["--run-dir", str(finished), "--lines", "first"]
+    assert verify.main([*arguments, "--json"]) == 1
+    lost = json.loads(capfd.readouterr().out)["ends"]["lost"]
+    status = verify.main([*arguments, "--mend", "1"])
+    out = capfd.readouterr().out
+    game = azjax.make("tic_tac_toe")
+    book = load_book(book_path(finished, 6, 0, 0), game)
+    moves = len(book.actions)
+    assert out.startswith(f"round 1: {lost:,} ends lost; 64 simulations find no better move in ")
+    assert f"; {moves:,} moves in the book\n" in out and f" alone, {moves:,} moves by book, " in out
+    assert verify.main([*arguments, "--mend", "1", "--json"]) == status
+    found = json.loads(capfd.readouterr().out)
+    assert found["moves_by_book"] == moves > 0 and (found["ends"]["lost"] > 0) == status
+    decide = jax.jit(make_agent("book", game, own.Typed(finished)).act)
+    np.testing.assert_array_equal(
+        decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
+    )
+
+
 @pytest.mark.slow
 def test_the_certificate_s_searches_are_what_verification_finds(tmp_path, capfd):
     run_dir = tmp_path / "run"
@@ -744,6 +767,9 @@ def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, 
         ("--lines both", ["both", "--lines", "first"]),
         ("--lines first --most 3", ["--most is 3", "use 16 or more"]),
         ("--most 999", ["--most is a setting of --lines: add --lines first"]),
+        ("--mend 9", ["--mend is a setting of --lines: add --lines first"]),
+        ("--lines first --mend -1", ["--mend is -1", "use 0 or more"]),
+        ("--lines first --mend 9 --most 99", ["--mend follows all games: leave --most out"]),
         ("--until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
 )
