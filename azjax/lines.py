@@ -10,10 +10,12 @@ files of a folder, so that memory is bounded and an interrupted walk goes on whe
 | `PLY/part-N.npy`     | positions; once the next ply stands, only how each was reached    |
 | `PLY/children-N.npy` | positions after them, until the next ply stands                   |
 | `PLY/ends-N.npz`     | games that ended there                                            |
+| `starts.json`        | what was played before ply 0, for each of its positions           |
 """
 
 import functools
 import itertools
+import json
 import pathlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,16 +26,19 @@ import numpy as np
 from scipy import stats
 
 from azjax import rows as packing
-from azjax.files import replacing
-from azjax.game import Game, State
+from azjax.files import replacing, write_json
+from azjax.game import Game, State, where
 from azjax.ratings import Interval
 
 Act = Callable[[State], np.ndarray]
+Line = tuple[int, ...]  # The actions of a game, from its start.
 
 GROUPS = 16  # Independent samples, whose spread tells how far off their mean may be.
 _PART = 2**18  # Positions of one file.
 _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that each part keeps.
+_REPLAYED = 2**10  # Games replayed per compiled call.
+_STARTS = "starts.json"
 
 
 class Ends(NamedTuple):
@@ -98,6 +103,7 @@ def follow(
     most: int | None = None,
     part_size: int = _PART,
     symmetric: bool = False,
+    starts: Sequence[Line] = ((),),
 ) -> Iterator[Found]:
     """Follows a player through all games; goes on where an earlier call was interrupted.
 
@@ -112,14 +118,13 @@ def follow(
       symmetric: follow one of the positions that are images of each other, and take the player
         to make the image of its move in the others, as one that respects the symmetries does.
         Decisions and moves are counted up to symmetry then, and games all the same.
+      starts: what was played before, once for each position that games are followed from.
 
     Yields:
       What was found, after every part; at the end that of all games.
     """
-    inverses = np.arange(game.num_actions)[None]
-    if symmetric and game.symmetries is not None:
-        inverses = np.argsort(game.symmetries.actions, axis=1)
-    _begin(game, folder, len(inverses))
+    inverses = np.argsort(images_of(game, symmetric), axis=1)
+    _begin(game, folder, inverses, starts)
     ends, lost, sampled = NOTHING, None, False
     for ply in itertools.count():
         layer = _layer(folder, ply)
@@ -138,15 +143,15 @@ def follow(
                 ends += (int(file["decisions"]), file["moves"], file["games"])
                 if lost is None and len(file["lost"]):
                     parents, last = file["lost"][:1].T
-                    lost = (*trace(folder, ply, parents)[0].tolist(), int(last[0]))
+                    lost = (*trace(folder, ply, parents)[0], int(last[0]))
             sampled = sampled or bool(ends.games[1:].any())
             yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled)
         if not _layer(folder, ply + 1).exists():
             _gather(folder, ply, most, part_size)
 
 
-def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> np.ndarray:
-    """Returns the actions `[N, ply]` that led from the start to positions `[N]` of a ply."""
+def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
+    """Returns the actions that led from the start of the game to positions `[N]` of a ply."""
     actions = np.zeros((len(indices), ply), np.int32)
     for earlier in range(ply, 0, -1):
         parts, bounds = _parts(_layer(folder, earlier))
@@ -157,10 +162,13 @@ def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> np.ndarray:
             rows = parts[number][indices[here] - bounds[number]]
             actions[here, earlier - 1], parents[here] = rows["action"], rows["parent"]
         indices = parents
-    return actions
+    starts = json.loads((folder / _STARTS).read_text())
+    return [
+        (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
+    ]
 
 
-def lost_games(folder: pathlib.Path) -> Iterator[tuple[int, ...]]:
+def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the actions of lost games, the shortest first; of each part 1,000 at most."""
     for ply in itertools.count():
         layer = _layer(folder, ply)
@@ -170,8 +178,37 @@ def lost_games(folder: pathlib.Path) -> Iterator[tuple[int, ...]]:
             with np.load(path) as file:
                 parents, last = file["lost"].T
             before = trace(folder, ply, parents)
-            for game in np.column_stack([before, last]).tolist():
-                yield tuple(game)
+            yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))
+
+
+def images_of(game: Game, symmetric: bool) -> np.ndarray:
+    """Returns `int [G, A]`, what the symmetries make of the actions; the identity, if not."""
+    if symmetric and game.symmetries is not None:
+        return game.symmetries.actions
+    return np.arange(game.num_actions)[None]
+
+
+def replay(game: Game, games: Sequence[Line]) -> State:
+    """Returns the positions that some games have come to, leaves `[N, ...]`, on the host."""
+    counts = np.array([len(line) for line in games], np.int32)
+    actions = np.zeros((len(games), game.max_plies), np.int32)
+    for row, line in enumerate(games):
+        actions[row, : len(line)] = line
+    return packing.in_batches(_play(game), (actions, counts), _REPLAYED)
+
+
+@functools.lru_cache(maxsize=8)
+def _play(game: Game) -> Callable:
+    """Builds `(actions [N, T], counts [N]) -> states [N, ...]`, which plays so many of them."""
+
+    def play(actions, count):
+        def move(state, step):
+            ply, action = step
+            return where(ply < count, game.step(state, action)[0], state), None
+
+        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))[0]
+
+    return jax.jit(jax.vmap(play))
 
 
 # --- Files -------------------------------------------------------------------------------
@@ -193,18 +230,21 @@ def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) ->
         np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
-def _begin(game: Game, folder: pathlib.Path, images: int) -> None:
-    """Writes the start, once; each position with so many images, itself first."""
+def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequence[Line]) -> None:
+    """Writes the starts, once; each position with all its images, itself first."""
     if _layer(folder, 0).exists():
         return
-    state = packing.pack(jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init()))
-    fields: list[Any] = [("hash", np.uint64), ("images", np.uint8, (images, state.shape[1]))]
+    played = [[tuple(image[list(line)]) for line in starts] for image in images]
+    states = [packing.pack(replay(game, lines)) for lines in played]
+    fields: list[Any] = [("hash", np.uint64)]
+    fields += [("images", np.uint8, (len(images), states[0].shape[1]))]
     fields += [("group", np.uint8), ("games", np.float64), ("parent", np.int64)]
-    start = np.zeros(1, [*fields, ("action", np.int32)])
-    start["images"] = state
-    start["games"] = 1
+    rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
+    rows["images"] = np.stack(states, axis=1)
+    rows["games"] = 1
     folder.mkdir(parents=True, exist_ok=True)
-    _write_ply(_layer(folder, 0), [start])
+    write_json(folder / _STARTS, [list(map(int, line)) for line in starts])
+    _write_ply(_layer(folder, 0), [rows])
 
 
 def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None) -> None:

@@ -2,12 +2,12 @@
 
 Where `lines.py` finds a game that a player loses, the player thinks again about every position
 of it, longer than in play. The last one in which it now expects more of another move was its
-mistake, and the better move goes into a book, by which it plays from then on. That leads to new
-positions, so all games are followed once more. Nothing is asked but the rules and the player's
-own search; and nothing is believed, as the walk that finds no lost game any more is the proof.
+mistake, and the better move goes into a book, by which it plays from then on. The games that go
+on from there are followed and mended in turn, and in the end all games once more. Nothing is asked
+but the rules and the player's own search; and nothing is believed, as the walk that finds no lost
+game any more is the proof.
 """
 
-import functools
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,13 +19,11 @@ import numpy as np
 from azjax import rows as packing
 from azjax.agents import Agent, Decision
 from azjax.files import replacing
-from azjax.game import Game, State, init_batch, where
+from azjax.game import Game, State, init_batch
 from azjax.hashing import contents, make_index
+from azjax.lines import Line, images_of, replay
 
 _BETTER = 0.25  # More than this must be expected of a move to call another one a mistake.
-_BATCH = 2**10  # Games replayed per compiled call.
-
-Line = tuple[int, ...]  # The actions of a game, from its start.
 
 
 class Book(NamedTuple):
@@ -96,9 +94,23 @@ def book_agent(game: Game, agent: Agent, book: Book, name: str | None = None) ->
     return agent._replace(name=name or f"{agent.name} with {len(known)} moves by book", act=act)
 
 
+class Mended(NamedTuple):
+    """What came of some lost games.
+
+    Attributes:
+      book: with better moves.
+      starts: what was played up to each position that has one, once, `lines.follow` goes on there.
+      helpless: games in which no better move was found.
+    """
+
+    book: Book
+    starts: list[Line]
+    helpless: int
+
+
 def mend(
     game: Game, book: Book, games: Sequence[Line], seat: int, think: Callable, symmetric: bool
-) -> tuple[Book, int]:
+) -> Mended:
     """Puts better moves into a book, one for each of some lost games.
 
     Args:
@@ -109,24 +121,18 @@ def mend(
       think: `states [N, ...] -> Decision`, a search on the host, longer than the player's.
       symmetric: whether the player makes the image of its move in the images of a position, as
         in `lines.follow`.
-
-    Returns:
-      The book, and in how many of the games no better move was found.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
-    states = _replay(game, lines)
+    states = replay(game, lines)
     own = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
     first, which = packing.distinct(packing.pack(_rows(states, own)))
     decision = think(_rows(states, own[first]))
     place = {lines[row]: int(number) for row, number in zip(own, which, strict=True)}
-    better, helpless = {}, 0
-    for line in games:
-        mistake = _find_mistake(line, place, decision)
-        if mistake is None:
-            helpless += 1
-        else:
-            better[line[:mistake]] = int(decision.action[place[line[:mistake]]])
-    return _add(game, book, better, symmetric), helpless
+    found = [(line, _find_mistake(line, place, decision)) for line in games]
+    starts = {place[line[:ply]]: line[:ply] for line, ply in found if ply is not None}
+    better = {line: int(decision.action[row]) for row, line in starts.items()}
+    helpless = sum(ply is None for _, ply in found)
+    return Mended(_add(game, book, better, symmetric), list(better), helpless)
 
 
 def _find_mistake(line: Line, place: dict[Line, int], decision: Decision) -> int | None:
@@ -148,40 +154,15 @@ def _find_mistake(line: Line, place: dict[Line, int], decision: Decision) -> int
 def _add(game: Game, book: Book, better: dict[Line, int], symmetric: bool) -> Book:
     """Adds moves in the positions after some lines; the newest move of a position counts."""
     if not better:
-        return book._replace(rounds=book.rounds + 1)
-    images = np.arange(game.num_actions)[None]
-    if symmetric and game.symmetries is not None:
-        images = game.symmetries.actions
+        return book
+    images = images_of(game, symmetric)
     lines = [tuple(image[[*line]]) for image in images for line in better]
     moves = np.array([image[move] for image in images for move in better.values()], np.int32)
-    added = _replay(game, lines)
+    added = replay(game, lines)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), added, book.states)
     actions = np.concatenate([moves, book.actions])
     first, _ = packing.distinct(packing.pack(states))
-    return Book(_rows(states, first), actions[first], book.rounds + 1)
-
-
-def _replay(game: Game, lines: Sequence[Line]) -> State:
-    """Returns the positions after some lines, leaves `[N, ...]`, on the host."""
-    counts = np.array([len(line) for line in lines], np.int32)
-    actions = np.zeros((len(lines), game.max_plies), np.int32)
-    for row, line in enumerate(lines):
-        actions[row, : len(line)] = line
-    return packing.in_batches(_player(game), (actions, counts), _BATCH)
-
-
-@functools.lru_cache(maxsize=8)
-def _player(game: Game) -> Callable:
-    """Builds `(actions [N, T], counts [N]) -> states [N, ...]`, which plays so many of them."""
-
-    def play_line(actions, count):
-        def move(state, step):
-            ply, action = step
-            return where(ply < count, game.step(state, action)[0], state), None
-
-        return jax.lax.scan(move, game.init(), (jnp.arange(len(actions)), actions))[0]
-
-    return jax.jit(jax.vmap(play_line))
+    return Book(_rows(states, first), actions[first], book.rounds)
 
 
 def _rows(states: State, which: np.ndarray) -> State:

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +25,7 @@ from experiments import console
 SEATS = {"first": 0, "second": 1}
 _POSITIONS = 2**12  # That a device is asked about at once,
 _NODES = 2**16  # and of their trees, which have to stay in a CPU's cache.
-_LONGEST = 2**15  # Simulations of a search that mends.
+_SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of a search that mends.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
@@ -121,9 +122,8 @@ def prove(
         lost = list(lines.lost_games(walk.folder)) if book.rounds < rounds else []
         if not lost:
             break
-        number = min(max(16 * simulations, 64) * 2**book.rounds, _LONGEST)
-        think = make_decide(make_agent(player, number))
-        mended, helpless = mend(player.game, book, lost, SEATS[seat], think, walk.symmetric)
+        number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
+        mended, helpless = _mend(player, seat, simulations, book, lost, walk.symmetric, number)
         save_book(path, mended)
         if len(book.actions):  # The player without it can be asked for again.
             shutil.rmtree(walk.folder)
@@ -131,7 +131,7 @@ def prove(
         if not as_json:
             print(
                 f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; {number:,} "
-                f"simulations find no better move in {helpless:,} of {len(lost):,} games; "
+                f"simulations find no better move in {helpless:,} games; "
                 f"{len(book.actions):,} moves in the book",
                 flush=True,
             )
@@ -140,6 +140,43 @@ def prove(
     else:
         _show(player, seat, simulations, book, walk)
     return 1 if walk.found.sampled or walk.found.ends.moves[2] else 0
+
+
+def _mend(
+    player: Player,
+    seat: str,
+    simulations: int,
+    book: Book,
+    lost: list[lines.Line],
+    symmetric: bool,
+    number: int,
+) -> tuple[Book, int]:
+    """Mends lost games by searches of so many simulations, and those that go on from there.
+
+    Returns:
+      The book, and in how many games no better move was found.
+    """
+    game, base = player.game, make_agent(player, simulations)
+    think, helpless = make_decide(make_agent(player, number)), 0
+    while lost:
+        mended = mend(game, book, lost, SEATS[seat], think, symmetric)
+        book, helpless = mended.book, helpless + mended.helpless
+        if not mended.starts:
+            break
+        decide = make_decide(book_agent(game, base, book))
+        with tempfile.TemporaryDirectory() as folder:
+            walked = pathlib.Path(folder, "lines")
+            steps = lines.follow(
+                game,
+                lambda states, decide=decide: decide(states).action,
+                SEATS[seat],
+                walked,
+                symmetric=symmetric,
+                starts=mended.starts,
+            )
+            _watch(steps)
+            lost = list(lines.lost_games(walked))
+    return book._replace(rounds=book.rounds + 1), helpless
 
 
 def _walk(

@@ -57,8 +57,8 @@ MUTATIONS = [
     Mutation(
         "lines: images make the move of the inverse symmetry",
         "azjax/lines.py",
-        "inverses = np.argsort(game.symmetries.actions, axis=1)",
-        "inverses = game.symmetries.actions",
+        "inverses = np.argsort(images_of(game, symmetric), axis=1)",
+        "inverses = images_of(game, symmetric)",
         "tests/core/test_lines.py",
     ),
     Mutation(
@@ -100,8 +100,8 @@ MUTATIONS = [
     Mutation(
         "mending: images of a position keep the move that loses",
         "azjax/mending.py",
-        "        images = game.symmetries.actions\n",
-        "        images = game.symmetries.actions[:1]\n",
+        "images = images_of(game, symmetric)\n",
+        "images = images_of(game, False)\n",
         "tests/core/test_mending.py",
     ),
     Mutation(

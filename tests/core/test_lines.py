@@ -87,6 +87,26 @@ def test_a_lost_game_is_the_player_s_own(tic_tac_toe, solution, player, tmp_path
         assert solution.over[row] and reward == (1 if len(game) % 2 == 0 else -1)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_games_may_be_followed_from_other_positions(
+    tic_tac_toe, solution, player, symmetric, tmp_path
+):
+    act, actions = player
+    starts = [(4, 0), (8, 4, 0, 2)]
+    found = walk(tic_tac_toe, act, 0, tmp_path / "lines", starts=starts, symmetric=symmetric)
+    total, lost = np.zeros(3), list(lines.lost_games(tmp_path / "lines"))
+    for start in starts:
+        row = 0
+        for action in start:
+            row = solution.children[row, action]
+        total += count(solution, actions, 0, row)
+    if not symmetric:  # Which this player is not.
+        assert found.ends.games[0].tolist() == total.tolist()
+    assert lost and all(game[:2] == (4, 0) or game[:4] == (8, 4, 0, 2) for game in lost)
+    states = lines.replay(tic_tac_toe, lost)
+    assert states.over.all() and found.ends.moves[2] == len(lost)
+
+
 def test_a_player_may_move_twice_in_a_row(tmp_path):
     game = misere_pile.make()
 

@@ -65,8 +65,11 @@ def test_a_player_is_mended_until_no_game_is_lost(
         lost.append(found.ends.moves[2])
         if not games:
             break
-        book, helpless = mend(tic_tac_toe, book, games, seat, think, symmetric)
-        assert not helpless and book.rounds == number + 1
+        mended = mend(tic_tac_toe, book, games, seat, think, symmetric)
+        assert not mended.helpless and 0 < len(mended.starts) <= len(games)
+        rows = place(lines.replay(tic_tac_toe, mended.starts)).tolist()
+        book, moves = mended.book, by_book(mended.book, place)
+        assert len({*rows}) == len(rows) and {*rows} <= {*moves}
     assert lost[0] > 20 and lost[-1] == 0
     assert moves and all(solution.optimal[row, action] for row, action in moves.items())
     assert all(solution.player[row] == seat for row in moves)
@@ -78,8 +81,10 @@ def test_a_player_is_mended_until_no_game_is_lost(
 def test_the_last_mistake_is_mended(tic_tac_toe, solution, place, think):
     """X plays 0 and 1, both in time to be saved, and 5, which loses; O plays 4, 2 and 6."""
     game = (0, 4, 1, 2, 5, 6)
-    book, helpless = mend(tic_tac_toe, empty_book(tic_tac_toe), [game], 0, think, False)
-    assert helpless == 0 and book.actions.tolist() == [6]
+    mended = mend(tic_tac_toe, empty_book(tic_tac_toe), [game], 0, think, False)
+    book = mended.book
+    assert mended.helpless == 0 and book.actions.tolist() == [6]
+    assert mended.starts == [(0, 4, 1, 2)]
     assert np.flatnonzero(book.states.board[0]).tolist() == [0, 1, 2, 4]
     [row] = place(book.states)
     assert solution.values[row] == 0 > solution.action_values[row, 5]
@@ -100,16 +105,16 @@ def test_what_was_not_tried_counts_as_lost_and_a_little_is_better_than_nothing(t
 
     tried = np.ones(9, int)
     stones = lambda book: np.abs(book.states.board).sum(axis=1).tolist()  # noqa: E731
-    assert stones(make(tried, {0: 0.5, 2: 0.6, 4: 0.1})[0]) == [2]  # The last of those that matter.
-    assert stones(make(tried, {0: 0.1, 2: 0.2, 4: 0.1})[0]) == [2]  # The greatest of small ones.
-    assert stones(make(np.eye(9, dtype=int)[8], {4: -0.5})[0]) == [4]
-    book, helpless = make(tried, {})
-    assert helpless == 1 and not len(book.actions) and book.rounds == 1
+    assert stones(make(tried, {0: 0.5, 2: 0.6, 4: 0.1}).book) == [2]  # The last that matters.
+    assert stones(make(tried, {0: 0.1, 2: 0.2, 4: 0.1}).book) == [2]  # The most.
+    assert stones(make(np.eye(9, dtype=int)[8], {4: -0.5}).book) == [4]
+    book, starts, helpless = make(tried, {})
+    assert helpless == 1 and starts == [] and not len(book.actions)
 
 
 def test_the_newest_move_of_a_position_counts(tic_tac_toe, think):
-    old, _ = mend(tic_tac_toe, empty_book(tic_tac_toe), [(0, 4, 1, 2, 5, 6)], 0, think, False)
-    new, _ = mend(
+    old, *_ = mend(tic_tac_toe, empty_book(tic_tac_toe), [(0, 4, 1, 2, 5, 6)], 0, think, False)
+    new, *_ = mend(
         tic_tac_toe,
         old._replace(actions=np.array([3], np.int32)),
         [(0, 4, 1, 2, 3, 6)],
@@ -155,7 +160,7 @@ def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
 
 
 def test_lines_lead_to_their_positions(tic_tac_toe, solution):
-    found = mending._replay(tic_tac_toe, [(), (4,), (4, 0, 8)])
+    found = lines.replay(tic_tac_toe, [(), (4,), (4, 0, 8)])
     start = jax.device_get(init_batch(tic_tac_toe, 3))
     assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, start)
     assert found.board.tolist() == [[0] * 9, [0] * 4 + [1] + [0] * 4, [-1, 0, 0, 0, 1, 0, 0, 0, 1]]

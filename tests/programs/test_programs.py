@@ -411,7 +411,7 @@ def test_lost_games_are_mended(finished, capfd):
     game = azjax.make("tic_tac_toe")
     book = load_book(book_path(finished, 6, 0, 0), game)
     moves = len(book.actions)
-    assert out.startswith(f"round 1: {lost:,} ends lost; 64 simulations find no better move in ")
+    assert out.startswith(f"round 1: {lost:,} ends lost; 256 simulations find no better move in ")
     assert f"; {moves:,} moves in the book\n" in out and f" alone, {moves:,} moves by book, " in out
     assert verify.main([*arguments, "--mend", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
