@@ -137,12 +137,13 @@ def mend(
 
 def _find_mistake(line: Line, place: dict[Line, int], decision: Decision) -> int | None:
     """Finds the last ply of a game at which another move is better, or where it is most so."""
+    visits, values = np.asarray(decision.visit_counts), np.asarray(decision.q_values)
     most, at = 0.0, None
     for ply in reversed(range(len(line))):
         row = place.get(line[:ply])
         if row is None or decision.action[row] == line[ply]:
             continue
-        expected = np.where(decision.visit_counts[row] > 0, decision.q_values[row], -1.0)
+        expected = np.where(visits[row] > 0, values[row], -1.0)
         gain = expected[decision.action[row]] - expected[line[ply]]
         if gain > most:
             most, at = gain, ply

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from azjax import footprint, lines
@@ -65,6 +66,12 @@ def make_decide(agent: Agent) -> Callable[[State], Decision]:
 
     size = _at_once(agent.nodes) * mesh.size
     return lambda states: in_batches(ask, (states,), size)
+
+
+def make_act(agent: Agent) -> lines.Act:
+    """Builds `states [N, ...] -> actions [N]` in the same way."""
+    decide = make_decide(agent)
+    return lambda states: np.asarray(decide(states).action)
 
 
 def _at_once(nodes: int) -> int:
@@ -163,12 +170,12 @@ def _mend(
         book, helpless = mended.book, helpless + mended.helpless
         if not mended.starts:
             break
-        decide = make_decide(book_agent(game, base, book))
+        act = make_act(book_agent(game, base, book))
         with tempfile.TemporaryDirectory() as folder:
             walked = pathlib.Path(folder, "lines")
             steps = lines.follow(
                 game,
-                lambda states, decide=decide: decide(states).action,
+                act,
                 SEATS[seat],
                 walked,
                 symmetric=symmetric,
@@ -197,14 +204,14 @@ def _walk(
     name = f"{player.iteration}-{seat}-{simulations}" + (f"-{most}" if most else "")
     if len(book.actions):
         agent = book_agent(player.game, agent, book)
-        name += f"-book-{zlib.crc32(book.actions, zlib.crc32(pack(book.states))):08x}"
-    decide, started, asked = make_decide(agent), time.time(), 0
+        content = pack(book.states).tobytes() + book.actions.tobytes()
+        name += f"-book-{zlib.crc32(content):08x}"
+    decide, started, asked = make_act(agent), time.time(), 0
 
     def act(states):
         nonlocal asked
-        actions = decide(states).action
-        asked += len(actions)
-        return actions
+        asked += len(jax.tree.leaves(states)[0])
+        return decide(states)
 
     folder, symmetric = run_dir / "lines" / name, player.parts.network.symmetric
     found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most, symmetric=symmetric))

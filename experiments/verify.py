@@ -57,6 +57,7 @@ class Options:
 
     def __post_init__(self):
         check_range("--", self, "simulations", 0, MOST_SIMULATIONS)
+        check_range("--", self, "limit mend", 0)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines follows one player: give --simulations a single number")
         for name in ("most", "mend"):
@@ -68,7 +69,6 @@ class Options:
             check_range("--", self, "most", lines.GROUPS)
             if self.mend:
                 raise ValueError("--mend follows all games: leave --most out")
-        check_range("--", self, "limit mend", 0)
 
 
 def examine(options: Options) -> int:

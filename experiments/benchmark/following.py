@@ -5,7 +5,6 @@ import pathlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 
 import jax
 
@@ -13,7 +12,7 @@ from azjax import lines, presets
 from azjax.config import make_parts
 from azjax.player import Player
 from experiments.benchmark.measuring import show
-from experiments.lines import make_agent, make_decide
+from experiments.lines import make_act, make_agent
 
 _PLAYERS = {0: 200_000, 32: 20_000}  # Simulations, and positions to decide.
 
@@ -25,9 +24,9 @@ def time_lines(repeats: int) -> list[dict]:
     player = Player(parts, init(jax.random.key(0)))
     rows = []
     for simulations, count in _PLAYERS.items():
-        decide = make_decide(make_agent(player, simulations))
-        _follow(player, decide, 1)  # Compiles.
-        found = [_follow(player, decide, count) for _ in range(repeats)]
+        act = make_act(make_agent(player, simulations))
+        _follow(player, act, 1)  # Compiles.
+        found = [_follow(player, act, count) for _ in range(repeats)]
         decided, seconds, asking = (statistics.median(x) for x in zip(*found, strict=True))
         rows.append(
             {
@@ -40,14 +39,14 @@ def time_lines(repeats: int) -> list[dict]:
     return show(f"every reply to a player of Connect Four; medians of {repeats}", rows)
 
 
-def _follow(player: Player, decide: Callable, count: int) -> tuple[int, float, float]:
-    """Decides at least so many positions; returns how many, the seconds, and those of `decide`."""
+def _follow(player: Player, act: lines.Act, count: int) -> tuple[int, float, float]:
+    """Decides at least so many positions; returns how many, the seconds, and those of `act`."""
     asking = 0.0
 
     def timed(states):
         nonlocal asking
         before = time.perf_counter()
-        actions = decide(states).action
+        actions = act(states)
         asking += time.perf_counter() - before
         return actions
 
