@@ -232,6 +232,9 @@ def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) ->
 
 def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequence[Line]) -> None:
     """Writes the starts, once; each position with all its images, itself first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / _STARTS).exists():
+        write_json(folder / _STARTS, [list(map(int, line)) for line in starts])
     if _layer(folder, 0).exists():
         return
     played = [[tuple(image[list(line)]) for line in starts] for image in images]
@@ -242,8 +245,6 @@ def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequenc
     rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
     rows["images"] = np.stack(states, axis=1)
     rows["games"] = 1
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / _STARTS, [list(map(int, line)) for line in starts])
     _write_ply(_layer(folder, 0), [rows])
 
 

@@ -132,8 +132,8 @@ def prove(
         number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
         mended, helpless = _mend(player, seat, simulations, book, lost, walk.symmetric, number)
         save_book(path, mended)
-        if len(book.actions):  # The player without it can be asked for again.
-            shutil.rmtree(walk.folder)
+        if len(book.actions) and not np.array_equal(mended.actions, book.actions):
+            shutil.rmtree(walk.folder)  # The player without a book can be asked for again.
         book = mended
         if not as_json:
             print(
