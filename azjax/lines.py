@@ -123,8 +123,8 @@ def follow(
     Yields:
       What was found, after every part; at the end that of all games.
     """
-    inverses = np.argsort(images_of(game, symmetric), axis=1)
-    _begin(game, folder, inverses, starts)
+    images = images_of(game, symmetric)
+    _begin(game, folder, images, starts)
     ends, lost, sampled = NOTHING, None, False
     for ply in itertools.count():
         layer = _layer(folder, ply)
@@ -135,7 +135,7 @@ def follow(
             here = layer / f"ends-{number:06d}.npz"
             if not here.exists():
                 children, found = _expand(
-                    game, act, seat, inverses, np.array(part), int(bounds[number])
+                    game, act, seat, images, np.array(part), int(bounds[number])
                 )
                 _save(layer / f"children-{number:06d}.npy", children)
                 _save(here, **found)
@@ -267,7 +267,7 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 
 
 def _expand(
-    game: Game, act: Act, seat: int, inverses: np.ndarray, rows: np.ndarray, offset: int
+    game: Game, act: Act, seat: int, images: np.ndarray, rows: np.ndarray, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Plays the player's move, or every reply, in some positions, and its images in theirs.
 
@@ -282,10 +282,10 @@ def _expand(
         legal[own] = np.arange(game.num_actions) == np.asarray(chosen)[:, None]
     parents, actions = np.nonzero(legal)
     before = rows["images"][parents]
-    transformed = inverses[:, actions].T.ravel().astype(np.int32)
+    transformed = images[:, actions].T.ravel().astype(np.int32)
     moves = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), moves, _BATCH)
-    rewards, over = rewards[:: len(inverses)], over[:: len(inverses)]
+    rewards, over = rewards[:: len(images)], over[:: len(images)]
     columns = (1 - rewards * np.where(own[parents], 1, -1)).astype(int)[over]  # Of `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros_like(NOTHING.games)

@@ -55,10 +55,10 @@ MUTATIONS = [
         "tests/core/test_pgx.py",
     ),
     Mutation(
-        "lines: images make the move of the inverse symmetry",
+        "lines: the move of a position is made in its images, too",
         "azjax/lines.py",
-        "inverses = np.argsort(images_of(game, symmetric), axis=1)",
-        "inverses = images_of(game, symmetric)",
+        "transformed = images[:, actions]",
+        "transformed = images[:1].repeat(len(images), axis=0)[:, actions]",
         "tests/core/test_lines.py",
     ),
     Mutation(
