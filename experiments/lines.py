@@ -6,11 +6,10 @@ import shutil
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -278,9 +277,8 @@ def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) 
     print(f"{ends.decisions:,} positions decided{images}, {found.ply + 1} plies")
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
-        print(
-            f"\nthe first lost game, {moves}:\n{player.game.render(_replay(player, found.lost))}\n"
-        )
+        last = jax.tree.map(lambda leaf: leaf[0], lines.replay(player.game, [found.lost]))
+        print(f"\nthe first lost game, {moves}:\n{player.game.render(last)}\n")
     elif found.sampled:
         print("NOT PROVED: no game was lost among those followed, and others were left out")
     else:
@@ -288,10 +286,3 @@ def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) 
     if walk.asked:
         speed = walk.asked / max(walk.seconds, 1e-9)
         print(f"{walk.asked:,} of the positions were decided now, {speed:,.0f} a second")
-
-
-def _replay(player: Player, actions: Iterable[int]) -> Any:
-    state = player.game.init()
-    for action in actions:
-        state, _ = player.game.step(state, jnp.int32(action))
-    return state
