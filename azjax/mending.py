@@ -1,13 +1,16 @@
 """What a beaten player learns from its defeats, until no opponent can beat it.
 
-Where `lines.py` finds a game that a player loses, the player thinks again about every position
-of it, longer than in play. The last one in which it now expects more of another move was its
-mistake, and the better move goes into a book, by which it plays from then on. The games that go
-on from there are followed and mended in turn, and in the end all games once more. Nothing is asked
-but the rules and the player's own search; and nothing is believed, as the walk that finds no lost
-game any more is the proof.
+Where `lines.py` finds a game that a player loses, its last move was refuted: the opponent's reply
+wins. A position in which every move is refuted is lost, and so the move before it is refuted as
+well. That much the rules prove. Which of the other moves to try, and whether to try one earlier in
+the game, the player tells by thinking again, longer than in play. What it finds goes into a book,
+by which it plays from then on. The games that go on from there are followed and mended in turn, and
+in the end all games once more. Nothing is asked but the rules and the player's own search; and
+nothing is believed, as the walk that finds no lost game any more is the proof.
 """
 
+import dataclasses
+import itertools
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -23,7 +26,7 @@ from azjax.game import Game, State, init_batch
 from azjax.hashing import contents, make_index
 from azjax.lines import Line, images_of, replay
 
-_BETTER = 0.25  # More than this must be expected of a move to call another one a mistake.
+_CLEARLY = 0.5  # So much more must be expected of a move to call another one a mistake.
 
 
 class Book(NamedTuple):
@@ -32,18 +35,21 @@ class Book(NamedTuple):
     Attributes:
       states: the positions, leaves `[K, ...]`, on the host.
       actions: `int32 [K]`.
+      refuted: `bool [K, A]`, the moves that lose there, whatever follows.
       rounds: how often lost games were mended.
     """
 
     states: State
     actions: np.ndarray
+    refuted: np.ndarray
     rounds: int = 0
 
 
 def empty_book(game: Game) -> Book:
     """Returns a book without any move."""
     none = np.zeros(0, np.int32)
-    return Book(_rows(jax.device_get(init_batch(game, 1)), none), none)
+    states = _rows(jax.device_get(init_batch(game, 1)), none)
+    return Book(states, none, np.zeros((0, game.num_actions), bool))
 
 
 def book_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
@@ -56,14 +62,14 @@ def save_book(path: pathlib.Path, book: Book) -> None:
     """Writes a book, whole or not at all."""
     with replacing(path) as beside, beside.open("wb") as file:
         states = packing.pack(book.states)
-        np.savez(file, states=states, actions=book.actions, rounds=book.rounds)
+        np.savez(file, **book._replace(states=states)._asdict())
 
 
 def load_book(path: pathlib.Path, game: Game) -> Book:
     """Reads a book of a game."""
     with np.load(path, allow_pickle=False) as file:
         states = packing.unpack(game, file["states"])
-        return Book(states, file["actions"], int(file["rounds"]))
+        return Book(states, file["actions"], file["refuted"], int(file["rounds"]))
 
 
 def book_agent(game: Game, agent: Agent, book: Book, name: str | None = None) -> Agent:
@@ -94,76 +100,159 @@ def book_agent(game: Game, agent: Agent, book: Book, name: str | None = None) ->
     return agent._replace(name=name or f"{agent.name} with {len(known)} moves by book", act=act)
 
 
+@dataclasses.dataclass(eq=False)
+class Thought:
+    """What a player thinks of one position, which experience corrects.
+
+    Attributes:
+      legal: `bool [A]`.
+      expected: `float [A]`, of each move, for the player; -1 of those that were not tried.
+      refuted: `bool [A]`, the moves that lose, whatever follows.
+      chosen: the move that a search chose.
+    """
+
+    legal: np.ndarray
+    expected: np.ndarray
+    refuted: np.ndarray
+    chosen: int
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether every move is refuted."""
+        return not (self.legal & ~self.refuted).any()
+
+    @property
+    def worth(self) -> float:
+        """What is expected of the best move."""
+        return self.expected[self.legal].max()
+
+    @property
+    def best(self) -> int:
+        """The move to play: the chosen one, unless it is refuted or clearly more is expected."""
+        left = np.where(self.legal & ~self.refuted, self.expected, -np.inf)
+        is_right = not self.refuted[self.chosen] and left.max() <= left[self.chosen] + _CLEARLY
+        return self.chosen if is_right or self.is_lost else int(left.argmax())
+
+    def learn(self, action: int, worth: float, is_lost: bool) -> None:
+        """Takes into account what the position is worth that an opponent led to after a move."""
+        self.expected[action] = min(self.expected[action], worth)
+        self.refuted[action] |= is_lost
+
+
+Think = Callable[[State], list[Thought]]
+
+
+def make_think(game: Game, decide: Callable[[State], Decision], book: Book) -> Think:
+    """Builds `states [N, ...] -> N thoughts`, on the host; of a position it is always the same one.
+
+    Args:
+      game: the rules.
+      decide: a search, on the host.
+      book: with the moves that are known to be refuted.
+    """
+    refuted = dict(zip(_keys(book.states), book.refuted, strict=True))
+    nothing = np.zeros(game.num_actions, bool)
+    memory: dict[bytes, Thought] = {}
+
+    def think(states):
+        keys = _keys(states)
+        new = {key: row for row, key in enumerate(keys) if key not in memory}
+        if new:
+            asked = _rows(states, np.array([*new.values()]))
+            decision = decide(asked)
+            visits, values = np.asarray(decision.visit_counts), np.asarray(decision.q_values)
+            legal = np.asarray(jax.vmap(game.legal_actions)(asked))
+            for row, key in enumerate(new):
+                losing = refuted.get(key, nothing).copy()
+                expected = np.where((visits[row] > 0) & ~losing, values[row], -1.0)
+                memory[key] = Thought(legal[row], expected, losing, int(decision.action[row]))
+        return [memory[key] for key in keys]
+
+    return think
+
+
 class Mended(NamedTuple):
     """What came of some lost games.
 
     Attributes:
       book: with better moves.
       starts: what was played up to each position that has one, once, `lines.follow` goes on there.
-      helpless: games in which no better move was found.
     """
 
     book: Book
     starts: list[Line]
-    helpless: int
 
 
 def mend(
-    game: Game, book: Book, games: Sequence[Line], seat: int, think: Callable, symmetric: bool
+    game: Game, book: Book, games: Sequence[Line], seat: int, think: Think, symmetric: bool
 ) -> Mended:
-    """Puts better moves into a book, one for each of some lost games.
+    """Puts other moves into a book, at most one for each of some lost games.
 
     Args:
       game: the rules.
-      book: the moves found so far.
+      book: what was found so far.
       games: lost games of the player that moves by it, from `lines.lost_games`.
       seat: 0 or 1, the player's.
-      think: `states [N, ...] -> Decision`, a search on the host, longer than the player's.
+      think: from `make_think`, of a search that is longer than the player's. It learns.
       symmetric: whether the player makes the image of its move in the images of a position, as
         in `lines.follow`.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
     states = replay(game, lines)
     own = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
-    first, which = packing.distinct(packing.pack(_rows(states, own)))
-    decision = think(_rows(states, own[first]))
-    place = {lines[row]: int(number) for row, number in zip(own, which, strict=True)}
-    found = [(line, _find_mistake(line, place, decision)) for line in games]
-    starts = {place[line[:ply]]: line[:ply] for line, ply in found if ply is not None}
-    better = {line: int(decision.action[row]) for row, line in starts.items()}
-    helpless = sum(ply is None for _, ply in found)
-    return Mended(_add(game, book, better, symmetric), list(better), helpless)
+    lines = [lines[row] for row in own]
+    thoughts = dict(zip(lines, think(_rows(states, own)), strict=True))
+    starts: dict[Thought, Line] = {}
+    for line in games:
+        played = [(thoughts[line[:ply]], ply) for ply in range(len(line)) if line[:ply] in thoughts]
+        worth, is_lost = -1.0, True
+        for thought, ply in reversed(played):
+            thought.learn(line[ply], worth, is_lost)
+            worth, is_lost = thought.worth, thought.is_lost
+        played = list(itertools.takewhile(lambda each: not each[0].is_lost, played))
+        if played and not any(thought in starts for thought, _ in played):
+            thought, ply = _find_mistake(line, played)
+            starts[thought] = line[:ply]
+    known = {
+        thought: line
+        for line, thought in thoughts.items()
+        if thought in starts or thought.refuted.any()
+    }
+    book = _add(game, book, known, images_of(game, symmetric))
+    return Mended(book, [line for thought, line in starts.items() if not thought.is_lost])
 
 
-def _find_mistake(line: Line, place: dict[Line, int], decision: Decision) -> int | None:
-    """Finds the last ply of a game at which another move is better, or where it is most so."""
-    visits, values = np.asarray(decision.visit_counts), np.asarray(decision.q_values)
-    most, at = 0.0, None
-    for ply in reversed(range(len(line))):
-        row = place.get(line[:ply])
-        if row is None or decision.action[row] == line[ply]:
-            continue
-        expected = np.where(visits[row] > 0, values[row], -1.0)
-        gain = expected[decision.action[row]] - expected[line[ply]]
-        if gain > most:
-            most, at = gain, ply
-        if most > _BETTER:
+def _find_mistake(line: Line, played: list[tuple[Thought, int]]) -> tuple[Thought, int]:
+    """Finds the last ply of a game at which another move is clearly better, or most so."""
+    most, mistake = -1.0, played[-1]
+    for thought, ply in reversed(played):
+        gain = thought.expected[thought.best] - thought.expected[line[ply]]
+        if thought.best != line[ply] and gain > most:
+            most, mistake = gain, (thought, ply)
+        if most > _CLEARLY:
             break
-    return at
+    return mistake
 
 
-def _add(game: Game, book: Book, better: dict[Line, int], symmetric: bool) -> Book:
-    """Adds moves in the positions after some lines; the newest move of a position counts."""
-    if not better:
+def _add(game: Game, book: Book, known: dict[Thought, Line], images: np.ndarray) -> Book:
+    """Adds the best moves after some lines; the newest move of a position counts."""
+    if not known:
         return book
-    images = images_of(game, symmetric)
-    lines = [tuple(image[[*line]]) for image in images for line in better]
-    moves = np.array([image[move] for image in images for move in better.values()], np.int32)
-    added = replay(game, lines)
-    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), added, book.states)
-    actions = np.concatenate([moves, book.actions])
-    first, _ = packing.distinct(packing.pack(states))
-    return Book(_rows(states, first), actions[first], book.rounds)
+    played = [tuple(image[[*line]]) for image in images for line in known.values()]
+    states = [replay(game, played), book.states]
+    moves = [*images[:, [thought.best for thought in known]], book.actions]
+    refuted = np.stack([thought.refuted for thought in known])
+    losing = [*(refuted[:, np.argsort(image)] for image in images), book.refuted]
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
+    first, which = packing.distinct(packing.pack(states))
+    union = np.zeros((len(first), game.num_actions), bool)
+    np.logical_or.at(union, which, np.concatenate(losing))
+    moves = np.concatenate(moves).astype(np.int32)
+    return Book(_rows(states, first), moves[first], union, book.rounds)
+
+
+def _keys(states: State) -> list[bytes]:
+    return [row.tobytes() for row in packing.pack(states)]
 
 
 def _rows(states: State, which: np.ndarray) -> State:

@@ -16,7 +16,17 @@ from jax.sharding import NamedSharding, PartitionSpec
 from azjax import footprint, lines
 from azjax.agents import Agent, Decision, network_agent, search_agent
 from azjax.game import State
-from azjax.mending import Book, book_agent, book_path, empty_book, load_book, mend, save_book
+from azjax.mending import (
+    Book,
+    Mended,
+    book_agent,
+    book_path,
+    empty_book,
+    load_book,
+    make_think,
+    mend,
+    save_book,
+)
 from azjax.player import Player, changed
 from azjax.rows import in_batches, pack
 from azjax.train import AXIS, make_mesh
@@ -25,7 +35,8 @@ from experiments import console
 SEATS = {"first": 0, "second": 1}
 _POSITIONS = 2**12  # That a device is asked about at once,
 _NODES = 2**16  # and of their trees, which have to stay in a CPU's cache.
-_SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of a search that mends.
+_SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of a search that mends,
+_GENERATIONS = 100  # and how often it mends what comes of its moves, before all games are followed.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
@@ -129,18 +140,20 @@ def prove(
         if not lost:
             break
         number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
-        mended, helpless = _mend(player, seat, simulations, book, lost, walk.symmetric, number)
-        save_book(path, mended)
-        if len(book.actions) and not np.array_equal(mended.actions, book.actions):
+        if len(book.actions):
             shutil.rmtree(walk.folder)  # The player without a book can be asked for again.
-        book = mended
+        for mended in _mend(player, seat, simulations, book, lost, walk.symmetric, number):
+            save_book(path, mended.book)  # So that no search is lost if this is interrupted.
+        book = mended.book._replace(rounds=book.rounds + 1)
+        save_book(path, book)
         if not as_json:
             print(
-                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; {number:,} "
-                f"simulations find no better move in {helpless:,} games; "
-                f"{len(book.actions):,} moves in the book",
+                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; with {number:,} "
+                f"simulations {len(book.actions):,} moves in the book, images counted",
                 flush=True,
             )
+        if not mended.starts:
+            break  # Every move is refuted, from the first on.
     if as_json:
         print(json.dumps(_content(player, seat, simulations, book, walk), indent=2))
     else:
@@ -156,33 +169,29 @@ def _mend(
     lost: list[lines.Line],
     symmetric: bool,
     number: int,
-) -> tuple[Book, int]:
+) -> Iterator[Mended]:
     """Mends lost games by searches of so many simulations, and those that go on from there.
 
-    Returns:
-      The book, and in how many games no better move was found.
+    Yields:
+      What came of it, each time.
     """
     game, base = player.game, make_agent(player, simulations)
-    think, helpless = make_decide(make_agent(player, number)), 0
-    while lost:
+    think = make_think(game, make_decide(make_agent(player, number)), book)
+    for _ in range(_GENERATIONS):
         mended = mend(game, book, lost, SEATS[seat], think, symmetric)
-        book, helpless = mended.book, helpless + mended.helpless
-        if not mended.starts:
+        yield mended
+        book, starts = mended
+        if not starts:
             break
         act = make_act(book_agent(game, base, book))
         with tempfile.TemporaryDirectory() as folder:
             walked = pathlib.Path(folder, "lines")
-            steps = lines.follow(
-                game,
-                act,
-                SEATS[seat],
-                walked,
-                symmetric=symmetric,
-                starts=mended.starts,
+            _watch(
+                lines.follow(game, act, SEATS[seat], walked, symmetric=symmetric, starts=starts)
             )
-            _watch(steps)
             lost = list(lines.lost_games(walked))
-    return book._replace(rounds=book.rounds + 1), helpless
+        if not lost:
+            break
 
 
 def _walk(

@@ -164,8 +164,8 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
             f"one with experiments.verify --lines first --simulations {number} --mend 12"
         )
-    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *[book.states for book in books])
-    book = mending.Book(states, np.concatenate([book.actions for book in books]))
+    moves = [book[:-1] for book in books]  # Without their rounds.
+    book = mending.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
     without = spec._replace(name="alphazero" if number else "network")
     agent = _trained_agent(without, player, run_dir)
     return mending.book_agent(player.game, agent, book, f"book({number})" if number else "book")

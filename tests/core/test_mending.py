@@ -8,7 +8,7 @@ from azjax import lines, mending
 from azjax.agents import Decision, network_agent
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
-from azjax.mending import book_agent, empty_book, load_book, mend, save_book
+from azjax.mending import book_agent, empty_book, load_book, make_think, mend, save_book
 from azjax.oracle import symmetry_classes
 
 
@@ -24,16 +24,33 @@ def place(solution):
 
 
 @pytest.fixture(scope="module")
-def think(solution, place):
+def know(solution, place):
     """Expects of every move what it is worth."""
 
-    def think(states):
+    def know(states):
         rows = place(states)
         worth, legal = solution.action_values[rows], solution.legal[rows]
-        q_values = np.where(legal, worth, 0)
+        q_values = np.where(legal, worth, 0.0)
         return Decision(worth.argmax(axis=1), legal, q_values=q_values, visit_counts=legal)
 
-    return think
+    return know
+
+
+@pytest.fixture(scope="module")
+def guess(solution, place):
+    """Expects nothing of any move, and likes the first."""
+
+    def guess(states):
+        legal = solution.legal[place(states)]
+        nothing = np.zeros(legal.shape)
+        return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
+
+    return guess
+
+
+def mend_once(game, decide, games, book=None):
+    book = book or empty_book(game)
+    return mend(game, book, games, 0, make_think(game, decide, book), False)
 
 
 def by_book(book, place):
@@ -44,16 +61,17 @@ def by_book(book, place):
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize(("seat", "thinker"), [(0, "know"), (1, "know"), (1, "guess")])
 def test_a_player_is_mended_until_no_game_is_lost(
-    tic_tac_toe, solution, place, think, seat, symmetric, tmp_path
+    tic_tac_toe, solution, place, request, seat, thinker, symmetric, tmp_path
 ):
+    think = make_think(tic_tac_toe, request.getfixturevalue(thinker), empty_book(tic_tac_toe))
     worth = np.random.default_rng(1).random(solution.num_states)
     if symmetric:
         worth = worth[symmetry_classes(tic_tac_toe, solution)]
     actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
     book, lost = empty_book(tic_tac_toe), []
-    for number in range(12):
+    for number in range(60):
         moves = by_book(book, place)
 
         def act(states, moves=moves):
@@ -66,63 +84,106 @@ def test_a_player_is_mended_until_no_game_is_lost(
         if not games:
             break
         mended = mend(tic_tac_toe, book, games, seat, think, symmetric)
-        assert not mended.helpless and 0 < len(mended.starts) <= len(games)
+        assert 0 < len(mended.starts) <= len(games)
         rows = place(lines.replay(tic_tac_toe, mended.starts)).tolist()
         book, moves = mended.book, by_book(mended.book, place)
         assert len({*rows}) == len(rows) and {*rows} <= {*moves}
     assert lost[0] > 20 and lost[-1] == 0
-    assert moves and all(solution.optimal[row, action] for row, action in moves.items())
-    assert all(solution.player[row] == seat for row in moves)
+    rows = place(book.states)
+    assert len(rows) and all(solution.player[row] == seat for row in rows)
+    assert book.refuted.any() and not (book.refuted & ~solution.legal[rows]).any()
+    assert (solution.action_values[rows][book.refuted] == -1).all()
+    assert thinker == "guess" or solution.optimal[rows, book.actions].all()
     if symmetric:  # So it may be played, too, in the images that were not followed.
         *_, every = lines.follow(tic_tac_toe, act, seat, tmp_path / "every")
         assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
-def test_the_last_mistake_is_mended(tic_tac_toe, solution, place, think):
+def test_the_last_mistake_is_mended(tic_tac_toe, solution, place, know):
     """X plays 0 and 1, both in time to be saved, and 5, which loses; O plays 4, 2 and 6."""
-    game = (0, 4, 1, 2, 5, 6)
-    mended = mend(tic_tac_toe, empty_book(tic_tac_toe), [game], 0, think, False)
-    book = mended.book
-    assert mended.helpless == 0 and book.actions.tolist() == [6]
-    assert mended.starts == [(0, 4, 1, 2)]
+    book, starts = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    assert book.actions.tolist() == [6] and starts == [(0, 4, 1, 2)]
     assert np.flatnonzero(book.states.board[0]).tolist() == [0, 1, 2, 4]
+    assert np.flatnonzero(book.refuted[0]).tolist() == [5]
     [row] = place(book.states)
     assert solution.values[row] == 0 > solution.action_values[row, 5]
 
 
-def test_what_was_not_tried_counts_as_lost_and_a_little_is_better_than_nothing(tic_tac_toe):
-    def make(visits, values):
-        def think(states):
-            shape = len(states.board), 9
-            q_values, counts = np.zeros(shape), np.zeros(shape, int)
-            counts[:] = visits
-            stones = np.abs(states.board).sum(axis=1)
-            for stone, value in values.items():
-                q_values[stones == stone, 8] = value
-            return Decision(np.full(shape[0], 8), None, q_values=q_values, visit_counts=counts)
-
-        return mend(tic_tac_toe, empty_book(tic_tac_toe), [(0, 4, 1, 2, 5, 6)], 0, think, False)
-
-    tried = np.ones(9, int)
-    stones = lambda book: np.abs(book.states.board).sum(axis=1).tolist()  # noqa: E731
-    assert stones(make(tried, {0: 0.5, 2: 0.6, 4: 0.1}).book) == [2]  # The last that matters.
-    assert stones(make(tried, {0: 0.1, 2: 0.2, 4: 0.1}).book) == [2]  # The most.
-    assert stones(make(np.eye(9, dtype=int)[8], {4: -0.5}).book) == [4]
-    book, starts, helpless = make(tried, {})
-    assert helpless == 1 and starts == [] and not len(book.actions)
+def test_where_every_move_is_refuted_the_one_before_is(tic_tac_toe, guess):
+    """X has to stop O at 8, which then takes 6 and wins at 2 or at 3."""
+    forced, lost = (1, 0, 7, 4), (1, 0, 7, 4, 8, 6)
+    games = [(*lost, 2, 3), (*lost, 3, 2), (*lost, 5, 2)]
+    refuted = {}
+    for count, starts in ((2, [lost]), (3, [forced])):
+        made = mend_once(tic_tac_toe, guess, games[:count])
+        assert made.starts == starts
+        stones = np.abs(made.book.states.board).sum(axis=1)
+        refuted[count] = {
+            int(stone): np.flatnonzero(row).tolist()
+            for stone, row in zip(stones, made.book.refuted, strict=True)
+        }
+    assert refuted == {2: {6: [2, 3]}, 3: {4: [8], 6: [2, 3, 5]}}
+    # What is known of a position is known in other games that come to it.
+    again = mend_once(tic_tac_toe, guess, [(7, 0, 1, 4, 8, 6, 2, 3)], made.book)
+    assert again.starts == [(7, 0, 1, 4)]
 
 
-def test_the_newest_move_of_a_position_counts(tic_tac_toe, think):
-    old, *_ = mend(tic_tac_toe, empty_book(tic_tac_toe), [(0, 4, 1, 2, 5, 6)], 0, think, False)
-    new, *_ = mend(
-        tic_tac_toe,
-        old._replace(actions=np.array([3], np.int32)),
-        [(0, 4, 1, 2, 3, 6)],
-        0,
-        think,
-        False,
-    )
+def test_what_is_lost_from_the_start_is_not_mended(tic_tac_toe, guess):
+    start = jax.device_get(init_batch(tic_tac_toe, 1))
+    book = mending.Book(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
+    assert mend_once(tic_tac_toe, guess, [(0, 4, 1, 2, 5, 6)], book).starts == []
+
+
+def test_a_position_is_thought_about_once(tic_tac_toe, guess):
+    asked = []
+
+    def decide(states):
+        asked.append(states.board.tolist())
+        return guess(states)
+
+    think = make_think(tic_tac_toe, decide, empty_book(tic_tac_toe))
+    states = lines.replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
+    found = think(states)
+    assert [found.index(thought) for thought in found] == [0, 1, 2, 2, 4]
+    assert think(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
+    assert asked == [states.board[[0, 1, 3, 4]].tolist()]
+
+
+@pytest.mark.parametrize(
+    ("tried", "eight", "rest", "start", "action"),
+    [
+        ("all", {}, {}, 4, 8),  # The last move that matters: the refuted one lost.
+        ("all", {4: -0.4, 0: 0.9}, {4: -0.4}, 4, 8),  # More was lost before.
+        ("all", {4: -0.8}, {4: -0.8}, 2, 8),  # What it led to speaks against the one before,
+        ("all", {4: -0.8, 2: -0.7}, {4: -0.8, 2: -0.7}, 0, 8),  # and against the first.
+        ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Of another more is expected.
+        ("all", {4: -0.9, 2: -0.7, 0: -0.8}, {4: -0.9, 2: -0.7, 0: -0.8}, 2, 8),  # The most.
+        ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # What was not tried counts as lost.
+    ],
+)
+def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, start, action):
+    """8 is preferred everywhere; what is expected of it and of the rest depends on the stones."""
+
+    def decide(states):
+        q_values = np.zeros((len(states.board), 9))
+        stones = np.abs(states.board).sum(axis=1).tolist()
+        q_values[:] = np.array([rest.get(count, 0) for count in stones])[:, None]
+        q_values[:, 8] = [eight.get(count, 0) for count in stones]
+        visits = np.broadcast_to((np.arange(9) == 8) | (tried == "all"), q_values.shape)
+        return Decision(np.full(len(stones), 8), None, q_values=q_values, visit_counts=visits)
+
+    book, starts = mend_once(tic_tac_toe, decide, [(0, 4, 1, 2, 5, 6)])
+    assert [*map(len, starts)] == [start]
+    [row] = np.flatnonzero(np.abs(book.states.board).sum(axis=1) == start)
+    assert book.actions[row] == action
+
+
+def test_the_newest_move_of_a_position_counts(tic_tac_toe, know):
+    old, _ = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    other = old._replace(actions=np.array([3], np.int32))
+    new, _ = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 3, 6)], other)
     assert new.actions.tolist() == old.actions.tolist() == [6]
+    assert np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
 
 
 def test_a_book_comes_before_the_player(tic_tac_toe, solution, tmp_path):
@@ -132,6 +193,7 @@ def test_a_book_comes_before_the_player(tic_tac_toe, solution, tmp_path):
     book = mending.Book(
         rows_of(solution.states, chosen),
         solution.legal[chosen].cumsum(axis=1).argmax(axis=1).astype(np.int32),  # The last one.
+        solution.action_values[chosen] == -1,
         rounds=3,
     )
     save_book(tmp_path / "book.npz", book)

@@ -48,7 +48,8 @@ def make_run(run_dir, config):
 def write_book(run_dir, iteration, seat, number, states, action):
     path = mending.book_path(run_dir, iteration, seat, number)
     path.parent.mkdir(exist_ok=True)
-    mending.save_book(path, mending.Book(states, np.array([action], np.int32)))
+    nothing = np.zeros((1, 9), bool)
+    mending.save_book(path, mending.Book(states, np.array([action], np.int32), nothing))
 
 
 def act(agent, game, key=KEY):
@@ -117,7 +118,8 @@ def test_what_images_stand_for_is_followed_before_it_counts_as_proved(solution, 
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
     path = mending.book_path(run, 6, 0, 0)
     path.parent.mkdir()
-    mending.save_book(path, mending.Book(states, actions, rounds=1))
+    refuted = np.zeros((len(rows), 9), bool)
+    mending.save_book(path, mending.Book(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--mend", "1", "--json"]
     assert verify.main(arguments) == 0
     found = json.loads(capfd.readouterr().out)
