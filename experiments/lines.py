@@ -186,9 +186,7 @@ def _mend(
         act = make_act(book_agent(game, base, book))
         with tempfile.TemporaryDirectory() as folder:
             walked = pathlib.Path(folder, "lines")
-            _watch(
-                lines.follow(game, act, SEATS[seat], walked, symmetric=symmetric, starts=starts)
-            )
+            _watch(lines.follow(game, act, SEATS[seat], walked, symmetric=symmetric, starts=starts))
             lost = list(lines.lost_games(walked))
         if not lost:
             break
