@@ -9,7 +9,7 @@ files of a folder, so that memory is bounded and an interrupted walk goes on whe
 | -------------------- | ----------------------------------------------------------------- |
 | `PLY/part-N.npy`     | positions; once the next ply stands, only how each was reached    |
 | `PLY/children-N.npy` | positions after them, until the next ply stands                   |
-| `PLY/ends-N.npz`     | games that ended there                                            |
+| `PLY/ends-N.npz`     | games that ended there, and moves not made in all images          |
 | `starts.json`        | what was played before ply 0, for each of its positions           |
 """
 
@@ -36,7 +36,7 @@ Line = tuple[int, ...]  # The actions of a game, from its start.
 GROUPS = 16  # Independent samples, whose spread tells how far off their mean may be.
 _PART = 2**18  # Positions of one file.
 _BATCH = 2**13  # Moves made per compiled call.
-_LOST = 1000  # Lost games that each part keeps.
+_KEPT = 1000  # Lost games, and decisions unlike those in images, that each part keeps.
 _REPLAYED = 2**10  # Games replayed per compiled call.
 _STARTS = "starts.json"
 
@@ -85,6 +85,7 @@ class Found(NamedTuple):
       ends: of all games so far.
       lost: actions of the first lost game from the start, None as long as there is none.
       sampled: whether some positions were left out, so that games are estimates.
+      unlike: whether the player was seen to treat images of each other otherwise.
     """
 
     ply: int
@@ -93,6 +94,7 @@ class Found(NamedTuple):
     ends: Ends
     lost: tuple[int, ...] | None
     sampled: bool
+    unlike: bool
 
 
 def follow(
@@ -103,6 +105,7 @@ def follow(
     most: int | None = None,
     part_size: int = _PART,
     symmetric: bool = False,
+    compare: bool = False,
     starts: Sequence[Line] = ((),),
 ) -> Iterator[Found]:
     """Follows a player through all games; goes on where an earlier call was interrupted.
@@ -118,6 +121,8 @@ def follow(
       symmetric: follow one of the positions that are images of each other, and take the player
         to make the image of its move in the others, as one that respects the symmetries does.
         Decisions and moves are counted up to symmetry then, and games all the same.
+      compare: ask the player about all of them, see `unlike_games`: where it always makes the
+        image of its move, what is found holds of every game.
       starts: what was played before, once for each position that games are followed from.
 
     Yields:
@@ -125,7 +130,7 @@ def follow(
     """
     images = images_of(game, symmetric)
     _begin(game, folder, images, starts)
-    ends, lost, sampled = NOTHING, None, False
+    ends, lost, sampled, unlike = NOTHING, None, False, False
     for ply in itertools.count():
         layer = _layer(folder, ply)
         parts, bounds = _parts(layer)
@@ -134,9 +139,8 @@ def follow(
         for number, part in enumerate(parts):
             here = layer / f"ends-{number:06d}.npz"
             if not here.exists():
-                children, found = _expand(
-                    game, act, seat, images, np.array(part), int(bounds[number])
-                )
+                rows, offset = np.array(part), int(bounds[number])
+                children, found = _expand(game, act, seat, images, compare, rows, offset)
                 _save(layer / f"children-{number:06d}.npy", children)
                 _save(here, **found)
             with np.load(here) as file:
@@ -144,8 +148,9 @@ def follow(
                 if lost is None and len(file["lost"]):
                     parents, last = file["lost"][:1].T
                     lost = (*trace(folder, ply, parents)[0], int(last[0]))
+                unlike = unlike or bool(len(file["unlike"]))
             sampled = sampled or bool(ends.games[1:].any())
-            yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled)
+            yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled, unlike)
         if not _layer(folder, ply + 1).exists():
             _gather(folder, ply, most, part_size)
 
@@ -170,13 +175,25 @@ def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields the actions of lost games, the shortest first; of each part 1,000 at most."""
+    return _games(folder, "lost")
+
+
+def unlike_games(folder: pathlib.Path) -> Iterator[Line]:
+    """Yields games up to a move of the player that it does not make in all images.
+
+    The first ones come first, of each part 1,000 at most; none, unless `follow` compared images.
+    """
+    return _games(folder, "unlike")
+
+
+def _games(folder: pathlib.Path, kind: str) -> Iterator[Line]:
     for ply in itertools.count():
         layer = _layer(folder, ply)
         if not layer.exists():
             return
         for path in sorted(layer.glob("ends-*.npz")):
             with np.load(path) as file:
-                parents, last = file["lost"].T
+                parents, last = file[kind].T
             before = trace(folder, ply, parents)
             yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))
 
@@ -267,36 +284,65 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 
 
 def _expand(
-    game: Game, act: Act, seat: int, images: np.ndarray, rows: np.ndarray, offset: int
+    game: Game,
+    act: Act,
+    seat: int,
+    images: np.ndarray,
+    compare: bool,
+    rows: np.ndarray,
+    offset: int,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Plays the player's move, or every reply, in some positions, and its images in theirs.
 
     Returns:
-      The positions after them, and what is known of the games that end.
+      The positions after them, and what is known of the games that end, and of the moves.
     """
     states = packing.unpack(game, rows["images"][:, 0])
     player, legal = packing.in_batches(_look(game), (states,), _BATCH)
-    own = player == seat
-    if own.any():
-        chosen = act(jax.tree.map(lambda leaf: leaf[own], states))
-        legal[own] = np.arange(game.num_actions) == np.asarray(chosen)[:, None]
+    own, unlike = np.flatnonzero(player == seat), np.zeros((0, 2), np.int64)
+    if len(own):
+        asked = rows["images"][own, : None if compare else 1]
+        chosen = act(packing.unpack(game, asked.reshape(-1, asked.shape[2])))
+        chosen = np.asarray(chosen).reshape(asked.shape[:2])
+        legal[own] = np.arange(game.num_actions) == chosen[:, :1]
+        otherwise = ~_alike(asked, chosen, images)
+        unlike = np.stack([own + offset, chosen[:, 0]], axis=1)[otherwise][:_KEPT]
     parents, actions = np.nonzero(legal)
     before = rows["images"][parents]
     transformed = images[:, actions].T.ravel().astype(np.int32)
     moves = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), moves, _BATCH)
     rewards, over = rewards[:: len(images)], over[:: len(images)]
-    columns = (1 - rewards * np.where(own[parents], 1, -1)).astype(int)[over]  # Of `Ends`.
+    signs = np.where(player[parents] == seat, 1, -1)
+    columns = (1 - rewards * signs).astype(int)[over]  # Of `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros_like(NOTHING.games)
     np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
-    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
-    decided, counts = own.sum(), np.bincount(columns, minlength=3)
+    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_KEPT]
+    counts = np.bincount(columns, minlength=3)
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
-    found = {"decisions": decided, "moves": counts, "games": games, "lost": lost}
-    return _merge(children), found
+    found = {"decisions": len(own), "moves": counts, "games": games, "lost": lost}
+    return _merge(children), {**found, "unlike": unlike}
+
+
+def _alike(states: np.ndarray, actions: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """Tells where an action is made in all images of a position, as far as they differ.
+
+    Args:
+      states: `uint8 [N, E, R]`, the first `E` images of each.
+      actions: `int [N, E]`, what is done in each.
+      images: `int [G, A]`, what the symmetries make of the actions.
+
+    Returns:
+      `bool [N]`.
+    """
+    expected, alike = images[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
+    for one, other in itertools.product(range(actions.shape[1]), repeat=2):
+        is_same = (states[:, one] == states[:, other]).all(axis=1)
+        alike[:, one] |= is_same & (actions[:, one] == expected[:, other])
+    return np.all(alike, axis=1)
 
 
 @functools.lru_cache(maxsize=8)

@@ -218,7 +218,9 @@ def mend(
         for line, thought in thoughts.items()
         if thought in starts or thought.refuted.any()
     }
-    book = _add(game, book, known, images_of(game, symmetric))
+    moves = [thought.best for thought in known]
+    refuted = [thought.refuted for thought in known]
+    book = _add(game, book, [*known.values()], moves, refuted, images_of(game, symmetric))
     return Mended(book, [line for thought, line in starts.items() if not thought.is_lost])
 
 
@@ -234,21 +236,39 @@ def _find_mistake(line: Line, played: list[tuple[Thought, int]]) -> tuple[Though
     return mistake
 
 
-def _add(game: Game, book: Book, known: dict[Thought, Line], images: np.ndarray) -> Book:
-    """Adds the best moves after some lines; the newest move of a position counts."""
-    if not known:
+def make_alike(game: Game, book: Book, games: Sequence[Line]) -> Mended:
+    """Puts into a book that the last move of each game is made in all images, too.
+
+    Args:
+      game: the rules, with symmetries.
+      book: what was found so far.
+      games: of the player that moves by it, from `lines.unlike_games`; one at least.
+    """
+    lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
+    nothing = [np.zeros(game.num_actions, bool)] * len(games)
+    return Mended(_add(game, book, lines, moves, nothing, images_of(game, True)), lines)
+
+
+def _add(
+    game: Game,
+    book: Book,
+    lines: list[Line],
+    moves: list[int],
+    refuted: list[np.ndarray],
+    images: np.ndarray,
+) -> Book:
+    """Adds moves after some lines, and what is refuted there; a position's newest move counts."""
+    if not lines:
         return book
-    played = [tuple(image[[*line]]) for image in images for line in known.values()]
+    played = [tuple(image[[*line]]) for image in images for line in lines]
     states = [replay(game, played), book.states]
-    moves = [*images[:, [thought.best for thought in known]], book.actions]
-    refuted = np.stack([thought.refuted for thought in known])
-    losing = [*(refuted[:, np.argsort(image)] for image in images), book.refuted]
+    actions = np.concatenate([*images[:, moves], book.actions]).astype(np.int32)
+    losing = [*(np.stack(refuted)[:, np.argsort(image)] for image in images), book.refuted]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
     first, which = packing.distinct(packing.pack(states))
     union = np.zeros((len(first), game.num_actions), bool)
     np.logical_or.at(union, which, np.concatenate(losing))
-    moves = np.concatenate(moves).astype(np.int32)
-    return Book(_rows(states, first), moves[first], union, book.rounds)
+    return Book(_rows(states, first), actions[first], union, book.rounds)
 
 
 def _keys(states: State) -> list[bytes]:

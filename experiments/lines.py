@@ -23,6 +23,7 @@ from azjax.mending import (
     book_path,
     empty_book,
     load_book,
+    make_alike,
     make_think,
     mend,
     save_book,
@@ -135,24 +136,20 @@ def prove(
     path = book_path(run_dir, player.iteration, SEATS[seat], simulations)
     book = load_book(path, player.game) if rounds and path.exists() else empty_book(player.game)
     while True:
-        walk = _walk(run_dir, player, seat, simulations, most, book)
-        lost = list(lines.lost_games(walk.folder)) if book.rounds < rounds else []
-        if not lost:
+        is_last = book.rounds >= rounds
+        walk = _walk(run_dir, player, seat, simulations, most, book, is_last)
+        if is_last or not (walk.found.ends.moves[2] or walk.found.unlike):
             break
-        number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
-        if len(book.actions):
-            shutil.rmtree(walk.folder)  # The player without a book can be asked for again.
-        for mended in _mend(player, seat, simulations, book, lost, walk.symmetric, number):
-            save_book(path, mended.book)  # So that no search is lost if this is interrupted.
-        book = mended.book._replace(rounds=book.rounds + 1)
+        book, starts = _improve(path, player, seat, simulations, book, walk)
+        book = book._replace(rounds=book.rounds + 1)
         save_book(path, book)
         if not as_json:
             print(
-                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; with {number:,} "
-                f"simulations {len(book.actions):,} moves in the book, images counted",
+                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
+                f"{len(book.actions):,} moves in the book now, images counted",
                 flush=True,
             )
-        if not mended.starts:
+        if not starts:
             break  # Every move is refuted, from the first on.
     if as_json:
         print(json.dumps(_content(player, seat, simulations, book, walk), indent=2))
@@ -161,35 +158,35 @@ def prove(
     return 1 if walk.found.sampled or walk.found.ends.moves[2] else 0
 
 
-def _mend(
-    player: Player,
-    seat: str,
-    simulations: int,
-    book: Book,
-    lost: list[lines.Line],
-    symmetric: bool,
-    number: int,
-) -> Iterator[Mended]:
-    """Mends lost games by searches of so many simulations, and those that go on from there.
+def _improve(
+    path: pathlib.Path, player: Player, seat: str, simulations: int, book: Book, walk: _Walk
+) -> Mended:
+    """Mends what a walk lost, and what is lost in games that go on from there.
 
-    Yields:
-      What came of it, each time.
+    Where it lost nothing, moves that are not made in all images of a position are, from now on. The
+    book is saved each time, so that no search is lost if this is interrupted.
     """
     game, base = player.game, make_agent(player, simulations)
+    lost = list(lines.lost_games(walk.folder))
+    if not lost:
+        return make_alike(game, book, list(lines.unlike_games(walk.folder)))
+    number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
     think = make_think(game, make_decide(make_agent(player, number)), book)
+    starts: list[lines.Line] = []
     for _ in range(_GENERATIONS):
-        mended = mend(game, book, lost, SEATS[seat], think, symmetric)
-        yield mended
-        book, starts = mended
+        book, starts = mend(game, book, lost, SEATS[seat], think, walk.symmetric)
+        save_book(path, book)
         if not starts:
             break
         act = make_act(book_agent(game, base, book))
-        with tempfile.TemporaryDirectory() as folder:
-            walked = pathlib.Path(folder, "lines")
-            _watch(lines.follow(game, act, SEATS[seat], walked, symmetric=symmetric, starts=starts))
+        with tempfile.TemporaryDirectory() as temporary:
+            walked = pathlib.Path(temporary, "lines")
+            settings = {"symmetric": walk.symmetric, "starts": starts}
+            _watch(lines.follow(game, act, SEATS[seat], walked, **settings))
             lost = list(lines.lost_games(walked))
         if not lost:
             break
+    return Mended(book, starts)
 
 
 def _walk(
@@ -199,31 +196,41 @@ def _walk(
     simulations: int,
     most: int | None,
     book: Book,
+    is_last: bool,
 ) -> _Walk:
     """Follows the player with a book through all games.
 
     One of the positions that are images of each other stands for all, if its network respects the
     symmetries. That is no proof, as the last bit of a sum may break a tie in an image otherwise:
-    where no game is lost so, every position is followed by itself.
+    where no game is lost so, the player is asked about all images. What it does otherwise in some,
+    its book can mend; if this is the last walk, each is followed by itself instead.
     """
     agent = make_agent(player, simulations)
     name = f"{player.iteration}-{seat}-{simulations}" + (f"-{most}" if most else "")
     if len(book.actions):
         agent = book_agent(player.game, agent, book)
         content = pack(book.states).tobytes() + book.actions.tobytes()
-        name += f"-book-{zlib.crc32(content):08x}"
+        by_book, name = name, f"{name}-book-{zlib.crc32(content):08x}"
+        for folder in (run_dir / "lines").glob(f"{by_book}-book-*"):
+            if not folder.name.startswith(name):
+                shutil.rmtree(folder)  # Its book is gone.
     decide, started, asked = make_act(agent), time.time(), 0
+    symmetric = player.parts.network.symmetric
 
     def act(states):
         nonlocal asked
         asked += len(jax.tree.leaves(states)[0])
         return decide(states)
 
-    folder, symmetric = run_dir / "lines" / name, player.parts.network.symmetric
-    found = _watch(lines.follow(player.game, act, SEATS[seat], folder, most, symmetric=symmetric))
+    def walk(kind, **settings):
+        folder = run_dir / "lines" / f"{name}{kind}"
+        return folder, _watch(lines.follow(player.game, act, SEATS[seat], folder, **settings))
+
+    folder, found = walk("", most=most, symmetric=symmetric)
     if symmetric and not found.ends.moves[2] and not found.sampled:
-        folder, symmetric = folder.with_name(f"{name}-images"), False
-        found = _watch(lines.follow(player.game, act, SEATS[seat], folder))
+        folder, found = walk("-compared", symmetric=True, compare=True)
+        if found.unlike and is_last:
+            (folder, found), symmetric = walk("-images"), False
     return _Walk(found, folder, symmetric, asked, time.time() - started)
 
 

@@ -121,8 +121,8 @@ MUTATIONS = [
     Mutation(
         "mending: images of a position keep the move that loses",
         "azjax/mending.py",
-        "known, images_of(game, symmetric))",
-        "known, images_of(game, False))",
+        "moves, refuted, images_of(game, symmetric))",
+        "moves, refuted, images_of(game, False))",
         "tests/core/test_mending.py",
     ),
     Mutation(
@@ -133,7 +133,21 @@ MUTATIONS = [
         "tests/core/test_mending.py",
     ),
     Mutation(
-        "mending: images that nobody followed are proved",
+        "mending: what images do otherwise stays so",
+        "azjax/mending.py",
+        "moves, nothing, images_of(game, True))",
+        "moves, nothing, images_of(game, False))",
+        "tests/core/test_mending.py",
+    ),
+    Mutation(
+        "lines: any image's move is right in all of them",
+        "azjax/lines.py",
+        "alike[:, one] |= is_same & (",
+        "alike[:, one] |= (",
+        "tests/core/test_lines.py",
+    ),
+    Mutation(
+        "mending: images that nobody asked about are proved",
         "experiments/lines.py",
         "if symmetric and not found.ends.moves[2] and not found.sampled:",
         "if False:",

@@ -1,5 +1,7 @@
 """Games that a player can be led into, counted by the rules alone: the oracle counts as many."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -49,17 +51,19 @@ def test_all_games_are_counted(tic_tac_toe, solution, player, seat, part_size, t
     assert found.ends.share(2) == (share, share, share)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_images_of_each_other_are_followed_once(tic_tac_toe, solution, seat, tmp_path):
-    """By a player that likes images of each other as well."""
+@pytest.fixture(scope="module")
+def fair_player(tic_tac_toe, solution):
+    """Likes images of each other as well: how it plays, and the moves in all positions."""
     classes = symmetry_classes(tic_tac_toe, solution)
     worth = np.random.default_rng(1).random(classes.max() + 1)[classes]
     actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
     rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
+    return lambda states: actions[[rows[board.tobytes()] for board in states.board]], actions
 
-    def act(states):
-        return actions[[rows[board.tobytes()] for board in states.board]]
 
+@pytest.mark.parametrize("seat", [0, 1])
+def test_images_of_each_other_are_followed_once(tic_tac_toe, solution, fair_player, seat, tmp_path):
+    act, actions = fair_player
     every = walk(tic_tac_toe, act, seat, tmp_path / "every")
     found = walk(tic_tac_toe, act, seat, tmp_path / "one", symmetric=True, part_size=50)
     assert found.ends.games.tolist() == every.ends.games.tolist()
@@ -71,6 +75,42 @@ def test_images_of_each_other_are_followed_once(tic_tac_toe, solution, seat, tmp
             assert solution.legal[row, action]
             row = solution.children[row, action]
         assert solution.over[row] and len(game) % 2 == seat
+
+
+@pytest.mark.parametrize(("seat", "line", "distinct"), [(0, (0, 5), 8), (1, (1,), 4)])
+def test_a_player_is_compared_with_itself_in_images(
+    tic_tac_toe, solution, fair_player, seat, line, distinct, tmp_path
+):
+    """Each image of a position that it comes to is mistreated in turn."""
+    act, actions = fair_player
+    symmetric = walk(tic_tac_toe, act, seat, tmp_path / "symmetric", symmetric=True)
+    fair = walk(tic_tac_toe, act, seat, tmp_path / "fair", symmetric=True, compare=True)
+    assert jax.tree.all(jax.tree.map(np.array_equal, fair, symmetric)) and not fair.unlike
+    assert seat or actions[0] == line[0]
+    images = tic_tac_toe.symmetries.actions
+    boards = lines.replay(tic_tac_toe, [tuple(image[[*line]]) for image in images]).board
+    original = action_of(act, boards[0])
+    for image in range(len(images)):
+        here = (boards == boards[image]).all(axis=1)
+        liked = images[here, original]
+        assert here.sum() == 8 / distinct and action_of(act, boards[image]) in liked
+        other = np.setdiff1d(np.flatnonzero(boards[image] == 0), liked)[0]
+
+        def mistreat(states, board=boards[image], other=other):
+            return np.where((states.board == board).all(axis=1), other, act(states))
+
+        folder = tmp_path / str(image)
+        found = walk(tic_tac_toe, mistreat, seat, folder, symmetric=True, compare=True)
+        [(*before, last)] = lines.unlike_games(folder)
+        [board] = lines.replay(tic_tac_toe, [tuple(before)]).board
+        assert found.unlike and (boards == board).all(axis=1).any()
+        assert last == action_of(mistreat, board)
+        blind = walk(tic_tac_toe, mistreat, seat, tmp_path / f"blind {image}", symmetric=True)
+        assert not blind.unlike and not [*lines.unlike_games(tmp_path / f"blind {image}")]
+
+
+def action_of(act, board):
+    return act(SimpleNamespace(board=board[None]))[0]
 
 
 def test_a_lost_game_is_the_player_s_own(tic_tac_toe, solution, player, tmp_path):

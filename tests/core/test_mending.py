@@ -8,7 +8,15 @@ from azjax import lines, mending
 from azjax.agents import Decision, network_agent
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
-from azjax.mending import book_agent, empty_book, load_book, make_think, mend, save_book
+from azjax.mending import (
+    book_agent,
+    empty_book,
+    load_book,
+    make_alike,
+    make_think,
+    mend,
+    save_book,
+)
 from azjax.oracle import symmetry_classes
 
 
@@ -211,6 +219,29 @@ def test_a_book_comes_before_the_player(tic_tac_toe, solution, tmp_path):
     for ours, theirs in ((found.action, plain.action), (found.weights, plain.weights)):
         np.testing.assert_array_equal(ours[~is_known], theirs[~is_known])
     np.testing.assert_array_equal(found.value, plain.value)
+
+
+def test_what_is_played_in_one_image_is_played_in_all(tic_tac_toe, solution, place, tmp_path):
+    actions = np.where(solution.legal, np.random.default_rng(1).random((9,)), -1).argmax(axis=1)
+    book, counts = empty_book(tic_tac_toe), []
+    for number in range(9):
+        moves = by_book(book, place)
+
+        def act(states, moves=moves):
+            return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
+
+        folder, settings = tmp_path / str(number), {"symmetric": True, "compare": True}
+        *_, found = lines.follow(tic_tac_toe, act, 0, folder, **settings)
+        unlike = list(lines.unlike_games(folder))
+        if not unlike:
+            break
+        counts.append(len(unlike))
+        book, starts = make_alike(tic_tac_toe, book, unlike)
+        assert starts == [game[:-1] for game in unlike] and not book.refuted.any()
+    assert counts and max(counts) > 5
+    *_, every = lines.follow(tic_tac_toe, act, 0, tmp_path / "every")
+    assert every.ends.games.tolist() == found.ends.games.tolist()
+    assert every.ends.decisions > found.ends.decisions
 
 
 def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):

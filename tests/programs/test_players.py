@@ -109,8 +109,12 @@ def test_books_are_played_by_the_player_that_they_mend(spec, name, tic_tac_toe, 
         assert found.action.tolist() == [action]
 
 
-def test_what_images_stand_for_is_followed_before_it_counts_as_proved(solution, tmp_path, capfd):
-    """As a book has all moves, its player need not make the image of its move in an image."""
+@pytest.mark.parametrize("rounds", [1, 9])
+def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_path, capfd):
+    """As a book has all moves, its player need not make the image of its move in an image.
+
+    Then every image is followed, or the book is mended if it may be.
+    """
     network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network))
     rows = solution.decisions[solution.player[solution.decisions] == 0]
@@ -120,13 +124,17 @@ def test_what_images_stand_for_is_followed_before_it_counts_as_proved(solution, 
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
     mending.save_book(path, mending.Book(states, actions, refuted, rounds=1))
-    arguments = ["--run-dir", str(run), "--lines", "first", "--mend", "1", "--json"]
-    assert verify.main(arguments) == 0
+    arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
+    assert verify.main([*arguments, "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert not found["up_to_symmetry"] and found["ends"]["lost"] == 0 < found["ends"]["won"]
+    assert found["up_to_symmetry"] == (rounds > 1)
+    assert found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["moves_by_book"] == len(rows)
-    [once] = (run / "lines").glob("6-first-0-book-????????")
-    assert (once.with_name(f"{once.name}-images") / "000").exists()
+    changed = mending.load_book(path, azjax.make("tic_tac_toe")).actions != actions
+    assert changed.any() == (rounds > 1)
+    names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
+    assert ("-compared" in names) and ("-images" in "".join(names)) == (rounds == 1)
+    assert len(names) == 2 + (rounds == 1)  # What an earlier book led to is gone.
 
 
 def test_a_book_must_be_made_first(tic_tac_toe, run):
