@@ -13,9 +13,12 @@ files of a folder, so that memory is bounded and an interrupted walk goes on whe
 | `starts.json`        | what was played before ply 0, for each of its positions           |
 """
 
+import collections
+import concurrent.futures
 import functools
 import itertools
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,6 +40,7 @@ GROUPS = 16  # Independent samples, whose spread tells how far off their mean ma
 _PART = 2**18  # Positions of one file.
 _BATCH = 2**13  # Moves made per compiled call.
 _KEPT = 1000  # Lost games, and decisions unlike those in images, that each part keeps.
+_WORKERS = min(os.cpu_count() or 1, 8)  # Parts that are in memory at a time.
 _REPLAYED = 2**10  # Games replayed per compiled call.
 _STARTS = "starts.json"
 
@@ -117,7 +121,7 @@ def follow(
       folder: for this player and seat alone; it is made.
       most: positions of one ply that are followed. Where there are more, games are drawn at
         random in proportion to their number, and what they lead to is an unbiased estimate.
-      part_size: positions that are in memory at a time, and stand in one file.
+      part_size: positions that stand in one file; so many are in memory for each core.
       symmetric: follow one of the positions that are images of each other, and take the player
         to make the image of its move in the others, as one that respects the symmetries does.
         Decisions and moves are counted up to symmetry then, and games all the same.
@@ -131,18 +135,13 @@ def follow(
     images = images_of(game, symmetric)
     _begin(game, folder, images, starts)
     ends, lost, sampled, unlike = NOTHING, None, False, False
+    choose = functools.partial(_choose, game, act, seat, images, compare)
     for ply in itertools.count():
         layer = _layer(folder, ply)
-        parts, bounds = _parts(layer)
-        if not parts:
+        _, bounds = _parts(layer)
+        if not bounds[-1]:
             return
-        for number, part in enumerate(parts):
-            here = layer / f"ends-{number:06d}.npz"
-            if not here.exists():
-                rows, offset = np.array(part), int(bounds[number])
-                children, found = _expand(game, act, seat, images, compare, rows, offset)
-                _save(layer / f"children-{number:06d}.npy", children)
-                _save(here, **found)
+        for number, here in enumerate(_follow_ply(game, choose, images, layer)):
             with np.load(here) as file:
                 ends += (int(file["decisions"]), file["moves"], file["games"])
                 if lost is None and len(file["lost"]):
@@ -283,37 +282,78 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 # --- One ply -----------------------------------------------------------------------------
 
 
+def _follow_ply(
+    game: Game, choose: Callable, images: np.ndarray, layer: pathlib.Path
+) -> Iterator[pathlib.Path]:
+    """Yields where the ends of each part of a ply stand, as soon as they do.
+
+    Moves are chosen in this thread, so that it can be interrupted, and made in others.
+    """
+    parts, bounds = _parts(layer)
+    paths = [layer / f"ends-{number:06d}.npz" for number in range(len(parts))]
+
+    def chosen():
+        for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
+            rows = None if path.exists() else np.array(part)
+            yield number, rows, None if rows is None else choose(rows)
+
+    def finish(task):
+        number, rows, moves = task
+        if rows is not None:
+            children, found = _expand(game, images, rows, moves, int(bounds[number]))
+            _save(layer / f"children-{number:06d}.npy", children)
+            _save(paths[number], **found)
+        return paths[number]
+
+    return _side_by_side(finish, chosen())
+
+
+class _Moves(NamedTuple):
+    """What is played in `N` positions.
+
+    Attributes:
+      own: `bool [N]`, where the player moves.
+      played: `bool [N, A]`, the player's move, or every reply.
+      unlike: `int [U, 2]`, numbers of positions, and the player's moves there that it does not
+        make in all images.
+    """
+
+    own: np.ndarray
+    played: np.ndarray
+    unlike: np.ndarray
+
+
+def _choose(
+    game: Game, act: Act, seat: int, images: np.ndarray, compare: bool, rows: np.ndarray
+) -> _Moves:
+    states = packing.unpack(game, rows["images"][:, 0])
+    player, played = packing.in_batches(_look(game), (states,), _BATCH)
+    own = player == seat
+    if not own.any():
+        return _Moves(own, played, np.zeros((0, 2), np.int64))
+    asked = rows["images"][own, : None if compare else 1]
+    chosen = act(packing.unpack(game, asked.reshape(-1, asked.shape[2])))
+    chosen = np.asarray(chosen).reshape(asked.shape[:2])
+    played[own] = np.arange(game.num_actions) == chosen[:, :1]
+    numbered = np.stack([np.flatnonzero(own), chosen[:, 0]], axis=1)
+    return _Moves(own, played, numbered[~_alike(asked, chosen, images)])
+
+
 def _expand(
-    game: Game,
-    act: Act,
-    seat: int,
-    images: np.ndarray,
-    compare: bool,
-    rows: np.ndarray,
-    offset: int,
+    game: Game, images: np.ndarray, rows: np.ndarray, moves: _Moves, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Plays the player's move, or every reply, in some positions, and its images in theirs.
+    """Makes moves in some positions, and their images in the images of these.
 
     Returns:
       The positions after them, and what is known of the games that end, and of the moves.
     """
-    states = packing.unpack(game, rows["images"][:, 0])
-    player, legal = packing.in_batches(_look(game), (states,), _BATCH)
-    own, unlike = np.flatnonzero(player == seat), np.zeros((0, 2), np.int64)
-    if len(own):
-        asked = rows["images"][own, : None if compare else 1]
-        chosen = act(packing.unpack(game, asked.reshape(-1, asked.shape[2])))
-        chosen = np.asarray(chosen).reshape(asked.shape[:2])
-        legal[own] = np.arange(game.num_actions) == chosen[:, :1]
-        otherwise = ~_alike(asked, chosen, images)
-        unlike = np.stack([own + offset, chosen[:, 0]], axis=1)[otherwise][:_KEPT]
-    parents, actions = np.nonzero(legal)
+    parents, actions = np.nonzero(moves.played)
     before = rows["images"][parents]
     transformed = images[:, actions].T.ravel().astype(np.int32)
-    moves = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
-    after, rewards, over = packing.in_batches(_step(game), moves, _BATCH)
+    made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
+    after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
     rewards, over = rewards[:: len(images)], over[:: len(images)]
-    signs = np.where(player[parents] == seat, 1, -1)
+    signs = np.where(moves.own[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # Of `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros_like(NOTHING.games)
@@ -323,8 +363,8 @@ def _expand(
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
-    found = {"decisions": len(own), "moves": counts, "games": games, "lost": lost}
-    return _merge(children), {**found, "unlike": unlike}
+    found = {"decisions": moves.own.sum(), "moves": counts, "games": games, "lost": lost}
+    return _merge(children), {**found, "unlike": moves.unlike[:_KEPT] + (offset, 0)}
 
 
 def _alike(states: np.ndarray, actions: np.ndarray, images: np.ndarray) -> np.ndarray:
@@ -384,17 +424,29 @@ def _gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) ->
     count = -(-sum(map(len, children)) // part_size)
     bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are even.
 
-    def buckets() -> Iterator[np.ndarray]:
-        cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
-        pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
-        for bucket in zip(*pieces, strict=True):
-            yield _merge(np.concatenate(bucket))
-
+    cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
+    pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
+    buckets = [*zip(*pieces, strict=True)]
+    merged = _side_by_side(lambda bucket: _merge(np.concatenate(bucket)), buckets)
     for path in sorted(layer.glob("part-*.npy")):
         _save(path, np.load(path)[["parent", "action"]])
-    _write_ply(_layer(folder, ply + 1), buckets(), most)
+    _write_ply(_layer(folder, ply + 1), merged, most)
     for path in found:
         path.unlink()
+
+
+def _side_by_side(function: Callable, items: Iterable) -> Iterator[Any]:
+    """Yields a function's results in their order, computed in as many threads as there are cores.
+
+    What is large, numpy and XLA compute outside Python's lock.
+    """
+    with concurrent.futures.ThreadPoolExecutor(_WORKERS) as pool:
+        waiting = collections.deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) == _WORKERS:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
 
 
 def _sampler(

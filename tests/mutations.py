@@ -86,8 +86,8 @@ MUTATIONS = [
     Mutation(
         "lines: the opponent follows the player's policy, too",
         "azjax/lines.py",
-        "own = player == seat",
-        "own = player == player",
+        "np.flatnonzero(player == seat)",
+        "np.flatnonzero(player == player)",
         "tests/core/test_lines.py",
     ),
     Mutation(
@@ -114,8 +114,8 @@ MUTATIONS = [
     Mutation(
         "mending: what is refuted in a position is not so in its images",
         "azjax/mending.py",
-        "refuted[:, np.argsort(image)] for image",
-        "refuted for image",
+        "np.stack(refuted)[:, np.argsort(image)] for image",
+        "np.stack(refuted) for image",
         "tests/core/test_mending.py",
     ),
     Mutation(
