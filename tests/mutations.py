@@ -86,8 +86,8 @@ MUTATIONS = [
     Mutation(
         "lines: the opponent follows the player's policy, too",
         "azjax/lines.py",
-        "np.flatnonzero(player == seat)",
-        "np.flatnonzero(player == player)",
+        "own = player == seat",
+        "own = player == player",
         "tests/core/test_lines.py",
     ),
     Mutation(
