@@ -34,8 +34,8 @@ from azjax.train import AXIS, make_mesh
 from experiments import console
 
 SEATS = {"first": 0, "second": 1}
-_POSITIONS = 2**12  # That a device is asked about at once,
-_NODES = 2**16  # and of their trees, which have to stay in a CPU's cache.
+_FEWEST, _POSITIONS = 2**6, 2**12  # Positions that a device is asked about at once,
+_NODES = 2**16  # and nodes of their trees, which had better stay in a CPU's cache.
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of a search that mends,
 _GENERATIONS = 100  # and how often it mends what comes of its moves, before all games are followed.
 
@@ -87,7 +87,7 @@ def make_act(agent: Agent) -> lines.Act:
 
 def _at_once(nodes: int) -> int:
     """How many positions a device is asked about at once, with so many nodes in each tree."""
-    return min(max(_NODES // nodes, 1), _POSITIONS)
+    return min(max(_NODES // nodes, _FEWEST), _POSITIONS)
 
 
 class _Walk(NamedTuple):
