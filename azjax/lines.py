@@ -37,9 +37,9 @@ Act = Callable[[State], np.ndarray]
 Line = tuple[int, ...]  # The actions of a game, from its start.
 
 GROUPS = 16  # Independent samples, whose spread tells how far off their mean may be.
-_PART = 2**18  # Positions of one file.
+_PART = 2**16  # Positions of one file.
 _BATCH = 2**13  # Moves made per compiled call.
-_KEPT = 1000  # Lost games, and decisions unlike those in images, that each part keeps.
+_LOST = 1000  # Lost games that each part keeps.
 _WORKERS = min(os.cpu_count() or 1, 8)  # Parts that are in memory at a time.
 _REPLAYED = 2**10  # Games replayed per compiled call.
 _STARTS = "starts.json"
@@ -180,7 +180,7 @@ def lost_games(folder: pathlib.Path) -> Iterator[Line]:
 def unlike_games(folder: pathlib.Path) -> Iterator[Line]:
     """Yields games up to a move of the player that it does not make in all images.
 
-    The first ones come first, of each part 1,000 at most; none, unless `follow` compared images.
+    There are none, unless `follow` compared images.
     """
     return _games(folder, "unlike")
 
@@ -358,13 +358,13 @@ def _expand(
     ended, last = parents[over], actions[over]
     games = np.zeros_like(NOTHING.games)
     np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])
-    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_KEPT]
+    lost = np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]
     counts = np.bincount(columns, minlength=3)
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
     found = {"decisions": moves.own.sum(), "moves": counts, "games": games, "lost": lost}
-    return _merge(children), {**found, "unlike": moves.unlike[:_KEPT] + (offset, 0)}
+    return _merge(children), {**found, "unlike": moves.unlike + (offset, 0)}
 
 
 def _alike(states: np.ndarray, actions: np.ndarray, images: np.ndarray) -> np.ndarray:

@@ -144,7 +144,8 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     Raises:
       ValueError: if the game has no such encoding, or its symmetries do not divide the widths.
     """
-    dtype = _choose_dtype(config.evaluation_dtype)
+    convolves = isinstance(config, TowerConfig)
+    dtype = _choose_dtype(config.evaluation_dtype, convolves)
     symmetric = isinstance(config, MLPConfig) and config.symmetric and game.num_symmetries > 1
     if isinstance(config, TowerConfig):
         form = choose_form(game.board_shape, dtype)
@@ -184,14 +185,16 @@ def _shareable(config: MLPConfig, game: Game) -> Symmetries:
     return game.symmetries
 
 
-def _choose_dtype(name: DType) -> jnp.dtype:
-    """For `auto`, the type with the fastest products: on CPUs, float32 unless they have AMX."""
+def _choose_dtype(name: DType, convolves: bool = False) -> jnp.dtype:
+    """For `auto`, the fastest type: on CPUs, float32, but bfloat16 for products where AMX is.
+
+    Convolutions in bfloat16 XLA computes on CPUs in a plain loop.
+    """
     if name != "auto":
         return jnp.dtype(name)
     about = pathlib.Path("/proc/cpuinfo")
-    if jax.default_backend() == "cpu" and not (about.exists() and "amx_bf16" in about.read_text()):
-        return jnp.dtype("float32")
-    return jnp.dtype("bfloat16")
+    has_amx = not convolves and about.exists() and "amx_bf16" in about.read_text()
+    return jnp.dtype("float32" if jax.default_backend() == "cpu" and not has_amx else "bfloat16")
 
 
 def _wrap(

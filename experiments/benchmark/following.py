@@ -14,7 +14,7 @@ from azjax.player import Player
 from experiments.benchmark.measuring import show
 from experiments.lines import make_act, make_agent
 
-_PLAYERS = {0: 200_000, 32: 20_000}  # Simulations, and positions to decide.
+_PLAYERS = {0: 2_000_000, 32: 20_000}  # Simulations, and positions to decide.
 
 
 def time_lines(repeats: int) -> list[dict]:

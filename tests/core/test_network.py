@@ -194,10 +194,17 @@ def test_a_game_without_symmetries_has_none_to_share(tic_tac_toe):
     assert not asked.symmetric and shapes(asked) == shapes(plain)
 
 
-@pytest.mark.parametrize(("flags", "dtype"), [("avx512f", "float32"), ("amx_bf16", "bfloat16")])
-def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, flags, dtype):
+@pytest.mark.parametrize(
+    ("kind", "flags", "dtype"),
+    [
+        (MLPConfig, "avx512f", "float32"),
+        (MLPConfig, "amx_bf16", "bfloat16"),
+        (TowerConfig, "amx_bf16", "float32"),
+    ],
+)
+def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, kind, flags, dtype):
     monkeypatch.setattr(networks.pathlib.Path, "read_text", lambda path: f"flags: sse {flags}")
-    network = make_network(MLPConfig(evaluation_dtype="auto"), tic_tac_toe)
+    network = make_network(kind(evaluation_dtype="auto"), tic_tac_toe)
     folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
     assert {leaf.dtype for leaf in jax.tree.leaves(folded)} == {jnp.dtype(dtype)}
 
