@@ -549,7 +549,7 @@ MUTATIONS = [
     Mutation(
         "network: evaluation_dtype without effect",
         "azjax/network.py",
-        "dtype = _choose_dtype(config.evaluation_dtype)",
+        "dtype = _choose_dtype(config.evaluation_dtype, convolves)",
         'dtype = jnp.dtype("float32")',
         "tests/core/test_network.py",
     ),
