@@ -224,6 +224,7 @@ def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
     assert (np.asarray(later[1].met.ply[0]) != np.asarray(first[1].met.ply[0])).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_games_of_pgx_are_played_in_groups_and_kept():
     """Their states have a leaf without elements."""
     pytest.importorskip("pgx")

@@ -175,6 +175,7 @@ def noise(positions, seed):
     return rng.normal(size=positions.outcomes.shape), rng.normal(size=len(positions.outcomes))
 
 
+@pytest.mark.slow
 def test_it_counts_as_the_proof_does(solution, tic_tac_toe_positions):
     """Over all positions; those with one move left have nothing to get wrong."""
     scores, values = noise(tic_tac_toe_positions, 0)

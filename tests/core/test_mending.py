@@ -68,8 +68,10 @@ def by_book(book, place):
     return dict(zip(rows.tolist(), book.actions.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize(("seat", "thinker"), [(0, "know"), (1, "know"), (1, "guess")])
+@pytest.mark.parametrize(
+    ("seat", "thinker", "symmetric"),
+    [(0, "know", True), (1, "know", False), (1, "guess", False), (1, "guess", True)],
+)
 def test_a_player_is_mended_until_no_game_is_lost(
     tic_tac_toe, solution, place, request, seat, thinker, symmetric, tmp_path
 ):
