@@ -138,10 +138,10 @@ def follow(
     choose = functools.partial(_choose, game, act, seat, images, compare)
     for ply in itertools.count():
         layer = _layer(folder, ply)
-        _, bounds = _parts(layer)
-        if not bounds[-1]:
+        parts, bounds = _parts(layer)
+        if not parts:
             return
-        for number, here in enumerate(_follow_ply(game, choose, images, layer)):
+        for number, here in enumerate(_follow_ply(game, choose, images, layer, parts, bounds)):
             with np.load(here) as file:
                 ends += (int(file["decisions"]), file["moves"], file["games"])
                 if lost is None and len(file["lost"]):
@@ -190,11 +190,13 @@ def _games(folder: pathlib.Path, kind: str) -> Iterator[Line]:
         layer = _layer(folder, ply)
         if not layer.exists():
             return
+        found = [np.zeros((0, 2), np.int64)]
         for path in sorted(layer.glob("ends-*.npz")):
             with np.load(path) as file:
-                parents, last = file[kind].T
-            before = trace(folder, ply, parents)
-            yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))
+                found.append(file[kind])
+        parents, last = np.concatenate(found).T
+        before = trace(folder, ply, parents) if len(parents) else []
+        yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))
 
 
 def images_of(game: Game, symmetric: bool) -> np.ndarray:
@@ -283,29 +285,37 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 
 
 def _follow_ply(
-    game: Game, choose: Callable, images: np.ndarray, layer: pathlib.Path
+    game: Game,
+    choose: Callable[[np.ndarray], "_Moves"],
+    images: np.ndarray,
+    layer: pathlib.Path,
+    parts: Sequence[np.ndarray],
+    bounds: np.ndarray,
 ) -> Iterator[pathlib.Path]:
     """Yields where the ends of each part of a ply stand, as soon as they do.
 
     Moves are chosen in this thread, so that it can be interrupted, and made in others.
     """
-    parts, bounds = _parts(layer)
     paths = [layer / f"ends-{number:06d}.npz" for number in range(len(parts))]
 
-    def chosen():
+    def choose_moves():
         for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
-            rows = None if path.exists() else np.array(part)
-            yield number, rows, None if rows is None else choose(rows)
+            if path.exists():
+                yield number, None
+            else:
+                rows = np.array(part)
+                yield number, (rows, choose(rows))
 
-    def finish(task):
-        number, rows, moves = task
-        if rows is not None:
+    def make_moves(task):
+        number, chosen = task
+        if chosen is not None:
+            rows, moves = chosen
             children, found = _expand(game, images, rows, moves, int(bounds[number]))
             _save(layer / f"children-{number:06d}.npy", children)
             _save(paths[number], **found)
         return paths[number]
 
-    return _side_by_side(finish, chosen())
+    return _side_by_side(make_moves, choose_moves())
 
 
 class _Moves(NamedTuple):
@@ -326,6 +336,7 @@ class _Moves(NamedTuple):
 def _choose(
     game: Game, act: Act, seat: int, images: np.ndarray, compare: bool, rows: np.ndarray
 ) -> _Moves:
+    """Asks the player in its own positions, and finds every reply in the others."""
     states = packing.unpack(game, rows["images"][:, 0])
     player, played = packing.in_batches(_look(game), (states,), _BATCH)
     own = player == seat

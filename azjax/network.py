@@ -147,7 +147,7 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
     convolves = isinstance(config, TowerConfig)
     dtype = _choose_dtype(config.evaluation_dtype, convolves)
     symmetric = isinstance(config, MLPConfig) and config.symmetric and game.num_symmetries > 1
-    if isinstance(config, TowerConfig):
+    if convolves:
         form = choose_form(game.board_shape, dtype)
         widths = config.channels, config.blocks, config.value_hidden
         module = learned = Tower(*widths, game.num_actions, form)

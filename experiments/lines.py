@@ -181,8 +181,11 @@ def _improve(
         act = make_act(book_agent(game, base, book))
         with tempfile.TemporaryDirectory() as temporary:
             walked = pathlib.Path(temporary, "lines")
-            settings = {"symmetric": walk.symmetric, "starts": starts}
-            _watch(lines.follow(game, act, SEATS[seat], walked, **settings))
+            _watch(
+                lines.follow(
+                    game, act, SEATS[seat], walked, symmetric=walk.symmetric, starts=starts
+                )
+            )
             lost = list(lines.lost_games(walked))
         if not lost:
             break
@@ -210,10 +213,11 @@ def _walk(
     if len(book.actions):
         agent = book_agent(player.game, agent, book)
         content = pack(book.states).tobytes() + book.actions.tobytes()
-        by_book, name = name, f"{name}-book-{zlib.crc32(content):08x}"
-        for folder in (run_dir / "lines").glob(f"{by_book}-book-*"):
-            if not folder.name.startswith(name):
+        own = f"{name}-book-{zlib.crc32(content):08x}"
+        for folder in (run_dir / "lines").glob(f"{name}-book-*"):
+            if not folder.name.startswith(own):
                 shutil.rmtree(folder)  # Its book is gone.
+        name = own
     decide, started, asked = make_act(agent), time.time(), 0
     symmetric = player.parts.network.symmetric
 
