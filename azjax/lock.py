@@ -1,6 +1,6 @@
-"""The lock of a run directory: one program at a time trains there.
+"""Locks of a run directory: one program at a time trains there, or follows the same games.
 
-The operating system holds it, and lets go of it however the program ends.
+The operating system holds them, and lets go of them however the program ends.
 """
 
 import contextlib
@@ -18,14 +18,19 @@ NAME = "train.lock"
 
 
 @contextlib.contextmanager
-def hold(run_dir: Path) -> Iterator[None]:
-    """Holds the lock of a run directory while its `with` block lasts.
+def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
+    """Holds a lock while its `with` block lasts.
+
+    Args:
+      folder: a run directory, or a folder in one.
+      name: of the lock's file there.
+      does: what others are told that its holder does there.
 
     Raises:
       CheckpointError: if another program holds it, naming its process and host, or if the
         disk has no locks.
     """
-    path = pathlib.Path(run_dir) / NAME
+    path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,7 +38,7 @@ def hold(run_dir: Path) -> Iterator[None]:
             file.seek(0)
             holder = file.read(300) or "another process"
             raise CheckpointError(
-                f"{holder} trains in {path.parent}: wait until it ends"
+                f"{holder} {does} in {path.parent}: wait until it ends"
             ) from error
         except OSError as error:
             raise CheckpointError(

@@ -12,6 +12,7 @@ nothing is believed, as the walk that finds no lost game any more is the proof.
 import dataclasses
 import itertools
 import pathlib
+import zipfile
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -66,10 +67,19 @@ def save_book(path: pathlib.Path, book: Book) -> None:
 
 
 def load_book(path: pathlib.Path, game: Game) -> Book:
-    """Reads a book of a game."""
-    with np.load(path, allow_pickle=False) as file:
-        states = packing.unpack(game, file["states"])
-        return Book(states, file["actions"], file["refuted"], int(file["rounds"]))
+    """Reads a book of a game.
+
+    Raises:
+      ValueError: if the file is none, or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            states = packing.unpack(game, file["states"])
+            return Book(states, file["actions"], file["refuted"], int(file["rounds"]))
+    except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is damaged, or no book of {game.name}: delete it, and mend again"
+        ) from error
 
 
 def book_agent(game: Game, agent: Agent, book: Book, name: str | None = None) -> Agent:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from azjax import footprint, lines
+from azjax import footprint, lines, lock
 from azjax.agents import Agent, Decision, network_agent, search_agent
 from azjax.game import State
 from azjax.mending import (
@@ -132,25 +132,34 @@ def prove(
 
     Returns:
       0 if no game is lost and none was left out, otherwise 1.
+
+    Raises:
+      CheckpointError: if another program follows the same player.
+      ValueError: if its book cannot be read.
     """
     path = book_path(run_dir, player.iteration, SEATS[seat], simulations)
-    book = load_book(path, player.game) if rounds and path.exists() else empty_book(player.game)
-    while True:
-        is_last = book.rounds >= rounds
-        walk = _walk(run_dir, player, seat, simulations, most, book, is_last)
-        if is_last or not (walk.found.ends.moves[2] or walk.found.unlike):
-            break
-        book, starts = _improve(path, player, seat, simulations, book, walk)
-        book = book._replace(rounds=book.rounds + 1)
-        save_book(path, book)
-        if not as_json:
-            print(
-                f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
-                f"{len(book.actions):,} moves in the book now, images counted",
-                flush=True,
-            )
-        if not starts:
-            break  # Every move is refuted, from the first on.
+    path.parent.mkdir(exist_ok=True)
+    name = f"{player.iteration}-{seat}-{simulations}.lock"
+    with lock.hold(path.parent, name, "follows this player's games"):
+        book = empty_book(player.game)
+        if rounds and path.exists():
+            book = load_book(path, player.game)
+        while True:
+            is_last = book.rounds >= rounds
+            walk = _walk(run_dir, player, seat, simulations, most, book, is_last)
+            if is_last or not (walk.found.ends.moves[2] or walk.found.unlike):
+                break
+            book, starts = _improve(path, player, seat, simulations, book, walk)
+            book = book._replace(rounds=book.rounds + 1)
+            save_book(path, book)
+            if not as_json:
+                print(
+                    f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
+                    f"{len(book.actions):,} moves in the book now, images counted",
+                    flush=True,
+                )
+            if not starts:
+                break  # Every move is refuted, from the first on.
     if as_json:
         print(json.dumps(_content(player, seat, simulations, book, walk), indent=2))
     else:

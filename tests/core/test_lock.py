@@ -88,6 +88,17 @@ def test_a_holder_that_has_not_signed_yet_is_refused_all_the_same(tmp_path):
         assert refusal(tmp_path) == f"another process trains in {tmp_path}: wait until it ends"
 
 
+def test_other_names_are_other_locks(tmp_path):
+    with lock.hold(tmp_path), lock.hold(tmp_path, "other", "follows"):
+        with pytest.raises(CheckpointError) as error, lock.hold(tmp_path, "other", "follows"):
+            pass
+        assert (
+            str(error.value)
+            == f"{signature(os.getpid())} follows in {tmp_path}: wait until it ends"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_it_is_free_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError), lock.hold(tmp_path):
         raise ZeroDivisionError

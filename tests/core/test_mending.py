@@ -254,6 +254,20 @@ def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
         book_agent(tic_tac_toe, agent, book)
 
 
+@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
+    path = tmp_path / "book.npz"
+    if content is None:
+        np.savez(path, states=np.zeros((1, 3), np.uint8), actions=np.zeros(1, np.int32))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ValueError) as error:
+        load_book(path, tic_tac_toe)
+    assert str(error.value) == (
+        f"{path} is damaged, or no book of tic_tac_toe: delete it, and mend again"
+    )
+
+
 def test_lines_lead_to_their_positions(tic_tac_toe, solution):
     found = lines.replay(tic_tac_toe, [(), (4,), (4, 0, 8)])
     start = jax.device_get(init_batch(tic_tac_toe, 3))

@@ -422,6 +422,14 @@ def test_lost_games_are_mended(finished, capfd):
     )
 
 
+def test_the_same_player_is_followed_by_one_program_at_a_time(finished, capfd):
+    folder, arguments = finished / "lines", ["--run-dir", str(finished), "--lines", "first"]
+    folder.mkdir(exist_ok=True)
+    with lock.hold(folder, "6-first-0.lock", "follows this player's games"):
+        assert verify.main(arguments) == 2
+    assert f" follows this player's games in {folder}: wait until it ends" in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_certificate_s_searches_are_what_verification_finds(tmp_path, capfd):
     run_dir = tmp_path / "run"
