@@ -13,13 +13,11 @@ import sys
 import tempfile
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax import lines, oracle, presets
 from azjax.certificate import network_policy
 from azjax.config import make_parts
-from azjax.game import where
 from azjax.judge import in_slices
 from azjax.selfplay import Games, start_games
 from azjax.train import init, iteration
@@ -37,17 +35,6 @@ def answer(variables, states):
     return scores, values, choose(scores, jax.vmap(game.legal_actions)(states))
 
 
-@jax.jit
-@jax.vmap
-def replay(actions, plies) -> Games:
-    """A game after the first `plies` of the actions `[T]`."""
-
-    def move(state, ply):
-        return where(ply < plies, game.step(state, actions[ply])[0], state), None
-
-    return Games(jax.lax.scan(move, game.init(), jnp.arange(len(actions)))[0], plies)
-
-
 def from_lost_games(act, rng) -> Games | None:
     """Positions before any move of the games that a player can lose; None if it loses none."""
     lost = []
@@ -59,8 +46,9 @@ def from_lost_games(act, rng) -> Games | None:
     if not lost:
         return None
     drawn = [lost[number] for number in rng.integers(len(lost), size=half)]
-    filled = np.array([moves + (0,) * (game.max_plies - len(moves)) for moves in drawn], np.int32)
-    return replay(filled, rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32))
+    plies = rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32)
+    begun = [moves[:ply] for moves, ply in zip(drawn, plies, strict=True)]
+    return Games(lines.replay(game, begun), plies)
 
 
 def from_random_openings(act, rng) -> Games:
