@@ -46,8 +46,8 @@ class LearnerConfig:
     """Share of the policy loss that is dealt out among the samples of a batch by how far each
     target is from the network's policy, see `alphazero_loss`. AlphaZero: 0."""
     ema_decay: float = 0.99
-    """Decay of the running average of the parameters, which plays and is verified; 0: the
-    parameters themselves. AlphaZero: 0."""
+    """Decay of the running average of the parameters, which plays and is verified, over about the
+    last tenth of the steps at most; 0: the parameters themselves. AlphaZero: 0."""
 
     def __post_init__(self):
         check_types("learner", self)
