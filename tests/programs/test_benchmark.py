@@ -1,5 +1,6 @@
 """The baseline plays the same game with the same network, and the measurements measure."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -20,7 +21,7 @@ from azjax.network import TowerConfig, make_network
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import iterations, measuring, products, textbook, training
+from experiments.benchmark import iterations, measuring, products, stepping, textbook, training
 from experiments.benchmark.options import Options
 
 COUNT = jax.device_count()
@@ -219,6 +220,19 @@ def test_products_are_counted_as_two_operations_a_factor(monkeypatch):
     monkeypatch.setattr(products, "median_seconds", clock)
     (row,) = products.time_products(SMALL)
     assert list(row.values()) == [3 * 2 * 512**3 * COUNT / 1e9, 3 * 4 * 512**3 * COUNT / 1e9]
+
+
+@pytest.mark.slow
+def test_every_wait_in_the_explorer_is_timed(browser, monkeypatch):
+    monkeypatch.setattr(stepping, "open_browser", lambda: contextlib.nullcontext(browser))
+    monkeypatch.setattr(stepping, "_PAGES", 1)
+    monkeypatch.setattr(stepping, "_SEEDS", ["seed", [1, 2]])
+    rows = stepping.time_explorer(simulations=8)
+    times = {row["waiting for"]: row["times"] for row in rows}
+    assert len(rows) == 7 and times.pop("a step, click to paint") == 3 * 8
+    for name, count in times.items():
+        assert count == (1 if "Connect Four" in name else 2), name
+    assert all(0 < row["median, ms"] <= row["slowest, ms"] for row in rows)
 
 
 def test_the_training_process_gets_the_sizes_asked_for():
