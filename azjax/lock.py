@@ -1,4 +1,4 @@
-"""Locks of a run directory: one program at a time trains there, or follows the same games.
+"""Locks of a run directory: one program at a time trains there, or follows a player.
 
 The operating system holds them, and lets go of them however the program ends.
 """

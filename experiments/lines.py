@@ -139,7 +139,7 @@ def prove(
     """
     path = book_path(run_dir, player.iteration, SEATS[seat], simulations)
     path.parent.mkdir(exist_ok=True)
-    name = f"{player.iteration}-{seat}-{simulations}.lock"
+    name = f"{_name(player, seat, simulations)}.lock"
     with lock.hold(path.parent, name, "follows this player's games"):
         book = empty_book(player.game)
         if rounds and path.exists():
@@ -165,6 +165,11 @@ def prove(
     else:
         _show(player, seat, simulations, book, walk)
     return 1 if walk.found.sampled or walk.found.ends.moves[2] else 0
+
+
+def _name(player: Player, seat: str, simulations: int) -> str:
+    """How files of a player in a seat begin, as its book's do, see `book_path`."""
+    return f"{player.iteration}-{seat}-{simulations}"
 
 
 def _improve(
@@ -218,7 +223,7 @@ def _walk(
     its book can mend; if this is the last walk, each is followed by itself instead.
     """
     agent = make_agent(player, simulations)
-    name = f"{player.iteration}-{seat}-{simulations}" + (f"-{most}" if most else "")
+    name = _name(player, seat, simulations) + (f"-{most}" if most else "")
     if len(book.actions):
         agent = book_agent(player.game, agent, book)
         content = pack(book.states).tobytes() + book.actions.tobytes()
