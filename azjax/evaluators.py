@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game, State, check_batch, legal_action_at, play
+from azjax.game import Game, State, batch_keys, check_batch, legal_action_at, play
 from azjax.hashing import make_index
 from azjax.network import Network
 from azjax.oracle import Solution
@@ -21,18 +21,19 @@ class Evaluator:
     """An opinion about positions, which is called like its function.
 
     Attributes:
-      function: `(params, key, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised
-        move preferences, and the expected outcome in [-1, 1] for the player to move. Logits of
-        illegal actions and values of finished games are ignored by the search.
+      function: `(params, keys, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised
+        move preferences, and the expected outcome in [-1, 1] for the player to move. A search
+        ignores logits of illegal actions and values of finished games. It passes keys `[B]`, one
+        per position; `game.batch_keys` makes as many of a single one.
       is_deterministic: whether `params` and a position determine the answer, whatever the key.
     """
 
     function: Function
     is_deterministic: bool = False
 
-    def __call__(self, params: Any, key: Any, states: State) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, params: Any, keys: Any, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns `(logits, value)`."""
-        return self.function(params, key, states)
+        return self.function(params, keys, states)
 
 
 def is_deterministic(evaluate: Evaluator | Function) -> bool:
@@ -44,8 +45,8 @@ def is_deterministic(evaluate: Evaluator | Function) -> bool:
 def network_evaluator(game: Game, network: Network) -> Evaluator:
     """Asks a network; `params` are its folded parameters."""
 
-    def evaluate(params, key, states):
-        del key
+    def evaluate(params, keys, states):
+        del keys
         planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
         logits, value, *_ = network.infer(params, planes)
         return logits, value
@@ -57,8 +58,8 @@ def network_evaluator(game: Game, network: Network) -> Evaluator:
 def uniform_evaluator(game: Game) -> Evaluator:
     """Takes all actions for alike and every position for even; ignores `params`."""
 
-    def evaluate(params, key, states):
-        del params, key
+    def evaluate(params, keys, states):
+        del params, keys
         batch = check_batch(game, states)
         return jnp.zeros((batch, game.num_actions)), jnp.zeros(batch)
 
@@ -71,11 +72,11 @@ def rollout_evaluator(game: Game) -> Evaluator:
     It ignores `params`, and draws: the same position gets another value with another key.
     """
 
-    def evaluate(params, key, states):
+    def evaluate(params, keys, states):
         del params
         batch = check_batch(game, states)
-        keys = jax.random.split(key, batch)
-        return jnp.zeros((batch, game.num_actions)), rollout(game, keys, states)
+        value = rollout(game, batch_keys(keys, batch), states)
+        return jnp.zeros((batch, game.num_actions)), value
 
     return Evaluator(evaluate)
 
@@ -89,7 +90,8 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
       states: `[B, ...]`.
 
     Returns:
-      `float32 [B]`, the outcomes for the players to move in those states.
+      `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that
+      lasts longer than the game's `max_plies`.
     """
     uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,)))(keys)
 
@@ -105,15 +107,16 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
         return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
 
     start = jnp.int32(0), states, jnp.zeros(len(keys)), jnp.ones(len(keys))
-    return jax.lax.while_loop(goes_on, move, start)[2]
+    _, states, total, _ = jax.lax.while_loop(goes_on, move, start)
+    return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
     """Looks the truth up: logits 0 for optimal actions and -10 for others; ignores `params`."""
     index = make_index(game, solution.states)
 
-    def evaluate(params, key, states):
-        del params, key
+    def evaluate(params, keys, states):
+        del params, keys
         row = index(states)
         logits = jnp.where(jnp.asarray(solution.optimal)[row], 0.0, -10.0)
         return logits, jnp.asarray(solution.values)[row]

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from azjax import checkpoint, runs
 from azjax.agents import Agent, search_agent
@@ -71,11 +74,18 @@ class Player:
 
         Raises:
           ValueError: if the states are not a batch of this game, the keys do not go with it, or a
-            setting is unknown or out of range, or the trees do not fit in memory.
+            setting is unknown or out of range, or the trees do not fit in memory, or the network
+            returns NaN.
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
-        return _compiled_search(self.parts, algorithm)(self.params, keys, states)
+        result, has_nan = _compiled_search(self.parts, algorithm)(self.params, keys, states)
+        if not isinstance(has_nan, Tracer) and np.any(has_nan):
+            raise ValueError(
+                f"the network returned NaN in the searches of {np.sum(has_nan)} of {len(has_nan)} "
+                "positions: load a checkpoint whose parameters are finite"
+            )
+        return result
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:
@@ -101,7 +111,16 @@ def _compiled_evaluate(parts: Parts) -> Callable:
 
 @functools.lru_cache(maxsize=32)
 def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
-    return jax.jit(make_search(search, parts.game, parts.evaluate))
+    """Builds `(params, keys, states) -> (result, bool [B])`; the latter marks trees with NaN."""
+    run = make_search(search, parts.game, parts.evaluate)
+
+    def search_and_check(params, keys, states):
+        result = run(params, keys, states)
+        tree = result.tree
+        has_nan = jnp.isnan(tree.raw_values) | jnp.any(jnp.isnan(tree.children_prior_logits), -1)
+        return result, jnp.any(has_nan, axis=-1)
+
+    return jax.jit(search_and_check)
 
 
 def load(

@@ -159,8 +159,7 @@ def unroll(
       encoding: of the recorded planes.
       search: from `search.make_search`.
       params: for the search's evaluator.
-      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it,
-        unless the search's evaluator is random.
+      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it.
       games: the games in flight.
       note: `SearchResult -> extra`, what else to keep of each search; leaves `[B, ...]`.
       archive: of `Games`, which other ones may begin from; None for none.

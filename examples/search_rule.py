@@ -14,11 +14,11 @@ import azjax
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.search import (
-    NEVER,
     ROOT,
     Roots,
     Selection,
     Tree,
+    legal_actions,
     make_result,
     make_search,
     visit_shares,
@@ -48,7 +48,8 @@ class GrowingPUCT:
             c = jnp.log((1 + total + self.c_base) / self.c_base) + self.c_init
             q = jnp.where(visits > 0, tree.qvalues(node), 0.0)
             score = q + c * jax.nn.softmax(logits) * jnp.sqrt(total) / (1 + visits)
-            return jnp.argmax(jnp.where(logits > NEVER, score, -jnp.inf)).astype(jnp.int32)
+            legal = legal_actions(tree, node)
+            return jnp.argmax(jnp.where(legal, score, -jnp.inf)).astype(jnp.int32)
 
         def finish(tree: Tree):
             action = jnp.argmax(tree.children_visits[:, ROOT], axis=-1)

@@ -39,6 +39,70 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
+    # Searches.
+    Mutation(
+        "search: an action is legal if its logit is not low",
+        "azjax/search/tree.py",
+        "children_prior_logits[node] != NEVER",
+        "children_prior_logits[node] > NEVER",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: logits of legal actions may be -inf",
+        "azjax/search/tree.py",
+        "clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)",
+        "clipped = logits.astype(jnp.float32)",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: where values are NaN, Gumbel plays action 0",
+        "azjax/search/gumbel.py",
+        "jnp.where(legal[action], action, jnp.argmax(legal))",
+        "jnp.where(True, action, jnp.argmax(legal))",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: where values are NaN, UCT plays action 0",
+        "azjax/search/uct.py",
+        "score = jnp.where(jnp.isnan(score), jnp.inf, score)",
+        "score = jnp.where(jnp.isnan(score), -jnp.inf, score)",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: UCT tries actions in an order of few levels",
+        "azjax/search/uct.py",
+        "first = jnp.argmax(jnp.where(untried, order, -jnp.inf))",
+        "first = jnp.argmax(jnp.where(untried, 1e6 + order, -jnp.inf))",
+        "tests/core/test_uct.py",
+    ),
+    Mutation(
+        "search: all positions of a batch share the key of the first below the root",
+        "azjax/search/make.py",
+        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)",
+        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree[:1].repeat(len(keys_tree)), i)",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: all positions of a batch share the order of the first",
+        "azjax/search/uct.py",
+        "keys_order, keys_action = keys[:, 0], keys[:, 1]",
+        "keys_order, keys_action = keys[:1, 0].repeat(len(keys)), keys[:, 1]",
+        "tests/core/test_legality.py",
+    ),
+    Mutation(
+        "search: a random game that is cut off counts as a draw",
+        "azjax/evaluators.py",
+        "jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)",
+        "total",
+        "tests/core/test_evaluators.py",
+    ),
+    Mutation(
+        "search: a network's NaN is nothing to speak of",
+        "azjax/player.py",
+        "jnp.isnan(tree.raw_values) | jnp.any(jnp.isnan(tree.children_prior_logits), -1)",
+        "jnp.zeros(tree.raw_values.shape, bool)",
+        "tests/core/test_api.py",
+    ),
     # Games.
     Mutation(
         "games: discs are turned that no other disc holds",
@@ -605,8 +669,8 @@ MUTATIONS = [
     Mutation(
         "evaluators: all rollouts of a batch are alike",
         "azjax/evaluators.py",
-        "keys = jax.random.split(key, batch)",
-        "keys = jnp.broadcast_to(key, (batch,))",
+        "batch_keys(keys, batch)",
+        "jnp.broadcast_to(batch_keys(keys)[:1], (batch,))",
         "tests/core/test_evaluators.py",
     ),
     Mutation(
@@ -730,9 +794,9 @@ MUTATIONS = [
     ),
     Mutation(
         "viz: the page's rollouts share their key with the tree",
-        "azjax/viz/js/evaluators.js",
-        "splitKey(key, 1)[0]",
-        "key",
+        "azjax/viz/js/search.js",
+        "drawsPriors ? splitKey(key) : [key]",
+        "drawsPriors ? [key, splitKey(key)[1]] : [key]",
         "tests/viz/test_live.py",
     ),
     Mutation(

@@ -12,6 +12,7 @@ from azjax.game import Game, State, check_batch, legal_action_at
 from azjax.hashing import make_index
 from azjax.oracle import Solution
 from azjax.search import Algorithm, SearchResult, make_search
+from azjax.search.tree import mask_logits
 from azjax.verify import choose
 
 
@@ -131,8 +132,7 @@ def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "net
         check_batch(game, states)
         logits, value = evaluate(params, key, states)
         legal = jax.vmap(game.legal_actions)(states)
-        lowest = jnp.finfo(logits.dtype).min
-        prior = jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, lowest)), 0.0)
+        prior = jnp.where(legal, jax.nn.softmax(mask_logits(legal, logits)), 0.0)
         return Decision(choose(logits, legal), prior, value=value, prior=prior)
 
     return Agent(name, act, params, deterministic=is_deterministic(evaluate))

@@ -18,7 +18,7 @@ from azjax.search.algorithm import (
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT
-from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.search.tree import NEVER, ROOT, Tree, legal_actions
 from azjax.search.uct import UCT
 
 ALGORITHMS = {"puct": PUCT, "gumbel": Gumbel, "uct": UCT}
@@ -36,6 +36,7 @@ __all__ = [
     "SearchResult",
     "Selection",
     "Tree",
+    "legal_actions",
     "make_resumable",
     "make_result",
     "make_search",

@@ -47,7 +47,7 @@ class Roots(NamedTuple):
     Attributes:
       states: `[B, ...]`.
       legal: `bool [B, A]`.
-      logits: `float32 [B, A]`, the evaluator's; `tree.NEVER` where illegal.
+      logits: `float32 [B, A]`, the evaluator's, see `tree.mask_logits`.
       value: `float32 [B]`, the evaluator's; 0 where the game is over.
       keys: `[B]`, for the algorithm's own draws.
       temperature: `float32 [B]`, for drawing the action; 0: the best.
@@ -71,13 +71,13 @@ class Selection(NamedTuple):
     Attributes:
       logits: `float32 [B, A]`, the prior of the roots, noise included.
       at_root: `(tree, node) -> action`, for the root of one tree.
-      below: the same for the other nodes. The tree has no axis `B`; the action must be legal,
-        `children_prior_logits > tree.NEVER`.
+      below: the same for the other nodes. The tree has no axis `B`; the action must be one of
+        `tree.legal_actions(tree, node)`, also where values or logits are NaN.
       finish: `tree [B, ...] -> SearchResult`.
       extra: what the selection needs beside the tree; leaves `[B, ...]`, in the tree's
         `extra_data`.
-      prior: `(key, logits [B, A]) -> logits [B, A]`, to put something in the place of the
-        evaluator's logits below the roots; None keeps them.
+      prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
+        below the roots; None keeps them.
     """
 
     logits: jax.Array

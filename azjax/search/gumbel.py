@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.search.algorithm import Roots, Selection, make_result
-from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
@@ -69,15 +69,18 @@ class Gumbel:
         select: Any = mctx.gumbel_muzero_interior_action_selection
 
         def below(tree: Tree, node: jax.Array) -> jax.Array:
-            return select(None, tree, node, None, qtransform=qtransform)
+            action = select(None, tree, node, None, qtransform=qtransform)
+            legal = legal_actions(tree, node)  # Where a value is NaN, mctx selects action 0.
+            return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)
 
         def finish(tree):
             completed = jax.vmap(qtransform, in_axes=(0, None))(tree, ROOT)
-            improved = jnp.where(roots.legal, roots.logits + completed, NEVER)
+            improved = mask_logits(roots.legal, roots.logits + completed)
             visits = tree.children_visits[:, ROOT]
             finalist = visits == jnp.max(visits, axis=-1, keepdims=True)
             action = jnp.argmax(jnp.where(finalist, gumbel + improved, -jnp.inf), axis=-1)
-            return make_result(tree, action, jax.nn.softmax(improved))
+            weights = jnp.where(roots.legal, jax.nn.softmax(improved), 0.0)
+            return make_result(tree, action, weights)
 
         at_root = functools.partial(_halving_action, qtransform)
         return Selection(roots.logits, at_root, below, finish, (gumbel, visits_wanted))

@@ -11,7 +11,7 @@ from azjax.evaluators import Evaluator
 from azjax.game import Game, State, batch_keys, check_batch, play
 from azjax.search.algorithm import Algorithm, Roots, SearchResult, Selection
 from azjax.search.simulate import Expansion, simulate
-from azjax.search.tree import NEVER, Tree, new_tree
+from azjax.search.tree import Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
 
@@ -30,6 +30,11 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
       `visits ** (1 / temperature)` (0: the most visited). With `add_noise` set, PUCT and Gumbel
       explore as in self-play. It raises ValueError if the states are no batch of this game, or
       the keys do not go with it.
+
+      A result depends on its own position and key alone, not on the batch around it. An action
+      is legal because the rules allow it, at every depth: where an evaluator returns -inf for a
+      legal action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN
+      and its `action` still legal.
     """
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
@@ -92,40 +97,50 @@ def _begin(
 
     The last is `(simulation, tree) -> tree`, with the number of the simulation to make.
     """
-    keys = jax.vmap(jax.random.split)(batch_keys(keys, check_batch(game, states)))
-    key_root, key_tree = jax.random.split(keys[0, 0])  # Only random evaluators use these.
+    keys_evaluate, keys_select = _split(batch_keys(keys, check_batch(game, states)))
+    keys_root, keys_tree = _split(keys_evaluate)  # Only random evaluators use these.
     legal = jax.vmap(game.legal_actions)(states)
-    logits, value = _evaluate(game, evaluate, params, key_root, states)
+    logits, value = _evaluate(game, evaluate, params, keys_root, states)
     temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), value.shape)
     selection = algorithm.select(
-        Roots(states, legal, logits, value, keys[:, 1], temperature, add_noise, budget)
+        Roots(states, legal, logits, value, keys_select, temperature, add_noise, budget)
     )
     room = algorithm.num_simulations + 1
-    tree = new_tree(selection.logits, value, states, legal, room, selection.extra)
+    prior = mask_logits(legal, selection.logits)
+    tree = new_tree(prior, value, states, legal, room, selection.extra)
     expand = functools.partial(_expand, game, evaluate, selection, params)
 
     def grow_one(i, tree):
-        key = jax.random.fold_in(key_tree, i)
-        return simulate(selection, expand, game.max_plies, key, tree, i)
+        keys = jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)
+        return simulate(selection, expand, keys, tree, i)
 
     return selection, tree, grow_one
 
 
-def _expand(game, evaluate, selection, params, key, actions, states) -> Expansion:
+def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Splits each of the keys `[B]` in two."""
+    pairs = jax.vmap(jax.random.split)(keys)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _expand(game, evaluate, selection, params, keys, actions, states) -> Expansion:
     """Plays one action in each game and evaluates what comes after."""
     step = jax.vmap(functools.partial(play, game))(states, actions)
-    key, key_prior = jax.random.split(key) if selection.prior else (key, None)
-    logits, value = _evaluate(game, evaluate, params, key, step.state)
-    if selection.prior:
-        logits = selection.prior(key_prior, logits)
+    if not selection.prior:
+        logits, value = _evaluate(game, evaluate, params, keys, step.state)
+        return Expansion(step.state, step.reward, step.discount, logits, value)
+    keys_evaluate, keys_prior = _split(keys)
+    logits, value = _evaluate(game, evaluate, params, keys_evaluate, step.state)
+    legal = jax.vmap(game.legal_actions)(step.state)
+    logits = mask_logits(legal, selection.prior(keys_prior, logits))
     return Expansion(step.state, step.reward, step.discount, logits, value)
 
 
 def _evaluate(
-    game: Game, evaluate: Evaluator, params: Any, key: jax.Array, states: State
+    game: Game, evaluate: Evaluator, params: Any, keys: jax.Array, states: State
 ) -> tuple[jax.Array, jax.Array]:
     """Evaluates states, with illegal actions excluded and finished games worth 0."""
-    logits, value, *_ = evaluate(params, key, states)
+    logits, value, *_ = evaluate(params, keys, states)
     legal = jax.vmap(game.legal_actions)(states)
     over = jax.vmap(game.is_over)(states)
-    return jnp.where(legal, logits, NEVER), jnp.where(over, 0.0, value)
+    return mask_logits(legal, logits), jnp.where(over, 0.0, value)

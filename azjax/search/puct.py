@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
-from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
@@ -88,7 +88,8 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
     prior = jax.nn.softmax(logits)
     exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
     bonus = settings.c_puct * exploration / (1 + visits)
-    return Terms(q, prior, bonus, jnp.where(logits > NEVER, q + bonus, -jnp.inf))
+    score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
+    return Terms(q, prior, bonus, score)
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
@@ -104,6 +105,6 @@ def _with_dirichlet(settings: PUCT, keys, logits, legal):
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]
     gammas = jax.vmap(lambda key: jax.random.loggamma(key, alpha, (num_actions,)))(keys)
-    noise = jax.nn.softmax(jnp.where(legal, gammas, NEVER))
+    noise = jax.nn.softmax(mask_logits(legal, gammas))
     prior = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
-    return jnp.where(legal, jnp.log(jnp.maximum(prior, 1e-30)), NEVER)
+    return mask_logits(legal, jnp.log(jnp.maximum(prior, 1e-30)))

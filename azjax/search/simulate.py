@@ -1,8 +1,8 @@
 """One simulation in a batch of trees: walk down, expand, back up.
 
-It does what `mctx.search` does, on the same tree, but keeps the path of a walk and updates
-the tree along it in place. (`mctx` carries the tree through a vmapped loop, which copies it
-at every step.) And a walk ends where a game ends, so that no tree is deeper than the game.
+It does what `mctx.search` does, on the same tree, but for all trees of a batch in one loop, which
+updates them in place. (`mctx` carries the tree through a vmapped loop, which copies it at every
+step.) And a walk ends where a game ends, so that no tree is deeper than the game.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from azjax.game import State
 from azjax.search.algorithm import Selection
-from azjax.search.tree import NEVER, ROOT, UNVISITED, Tree
+from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions
 
 
 class Expansion(NamedTuple):
@@ -41,22 +41,17 @@ class _Walk(NamedTuple):
       depth: `int32 []`, moves made below the root.
       node: `int32 [B]`, where each walk is, or ended.
       action: `int32 [B]`, the action chosen there.
-      nodes: `int32 [D, B]`, the nodes passed; N where a walk had ended.
-      actions: `int32 [D, B]`, the actions chosen there.
     """
 
     depth: jax.Array
     node: jax.Array
     action: jax.Array
-    nodes: jax.Array
-    actions: jax.Array
 
 
 def simulate(
     selection: Selection,
     expand: Callable[[jax.Array, jax.Array, State], Expansion],
-    max_depth: int,
-    key: jax.Array,
+    keys: jax.Array | None,
     tree: Tree,
     simulation: jax.Array,
 ) -> Tree:
@@ -64,18 +59,17 @@ def simulate(
 
     Args:
       selection: how to choose actions.
-      expand: `(key, actions [B], states [B, ...]) -> Expansion`.
-      max_depth: the length of the longest game.
-      key: for `expand`.
+      expand: `(keys [B], actions [B], states [B, ...]) -> Expansion`.
+      keys: `[B]`, for `expand`; None if it draws nothing.
       tree: the trees.
       simulation: `int32 []`, how many there were before; new nodes get the next number.
     """
     batch = jnp.arange(tree.node_values.shape[0])
-    walk = _descend(selection, max_depth, tree)
+    walk = _descend(selection, tree)
     child = tree.children_index[batch, walk.node, walk.action]
     child = jnp.where(child == UNVISITED, simulation + 1, child)
     states = jax.tree.map(lambda leaf: leaf[batch, walk.node], tree.embeddings)
-    found = expand(key, walk.action, states)
+    found = expand(keys, walk.action, states)
     edge = (batch, walk.node, walk.action)
     tree = tree.replace(
         children_index=tree.children_index.at[edge].set(child),
@@ -91,51 +85,41 @@ def simulate(
             lambda leaf, new: leaf.at[batch, child].set(new), tree.embeddings, found.states
         ),
     )
-    return _back_up(tree, walk, found.value)
+    return _back_up(tree, child, walk.depth + 1, found.value)
 
 
-def _descend(selection: Selection, max_depth: int, tree: Tree) -> _Walk:
+def _descend(selection: Selection, tree: Tree) -> _Walk:
     """Follows the selection from every root until an unvisited action or a finished game."""
-    size, num_nodes = tree.node_values.shape
+    size = len(tree.node_values)
     batch = jnp.arange(size)
     root = jnp.full(size, ROOT)
-    action = jax.vmap(selection.at_root)(tree, root)
-    nodes = jnp.full((max_depth, size), num_nodes).at[0].set(root)
-    actions = jnp.zeros((max_depth, size), jnp.int32).at[0].set(action)
 
     def below(walk):
         """The next node of each walk, and whether it goes on there."""
         child = tree.children_index[batch, walk.node, walk.action]
-        legal = jnp.any(tree.children_prior_logits[batch, child] > NEVER, axis=-1)
-        return child, (child != UNVISITED) & legal
+        goes_on = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
+        return child, (child != UNVISITED) & goes_on
 
     def step(walk):
         child, moves = below(walk)
         node = jnp.where(moves, child, walk.node)
         chosen = jax.vmap(selection.below)(tree, node)
-        depth = walk.depth + 1
-        return _Walk(
-            depth=depth,
-            node=node,
-            action=jnp.where(moves, chosen, walk.action),
-            nodes=walk.nodes.at[depth].set(jnp.where(moves, child, num_nodes)),
-            actions=walk.actions.at[depth].set(chosen),
-        )
+        return _Walk(walk.depth + 1, node, jnp.where(moves, chosen, walk.action))
 
-    start = _Walk(jnp.int32(0), root, action, nodes, actions)
+    start = _Walk(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
     return jax.lax.while_loop(lambda walk: jnp.any(below(walk)[1]), step, start)
 
 
-def _back_up(tree: Tree, walk: _Walk, value: jax.Array) -> Tree:
-    """Adds the leaves' values to all nodes on the way back to the roots."""
+def _back_up(tree: Tree, leaf: jax.Array, depth: jax.Array, value: jax.Array) -> Tree:
+    """Adds the leaves' values to all nodes up to the roots; no leaf is deeper than `depth`."""
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)
 
-    def step(i, carry):
-        tree, below, value = carry
-        depth = walk.depth - i
-        node, action = walk.nodes[depth], walk.actions[depth]
-        passed = node < num_nodes  # The others are written to a node that does not exist.
+    def step(_, carry):
+        tree, child, below, value = carry
+        parent, action = tree.parents[batch, child], tree.action_from_parent[batch, child]
+        passed = parent != NO_PARENT
+        node = jnp.where(passed, parent, num_nodes)  # Writes to a node that does not exist drop.
         reward = tree.children_rewards[batch, node, action]
         back = reward + tree.children_discounts[batch, node, action] * value
         value = jnp.where(passed, back, value)
@@ -148,6 +132,6 @@ def _back_up(tree: Tree, walk: _Walk, value: jax.Array) -> Tree:
             children_values=tree.children_values.at[batch, node, action].set(below, mode="drop"),
             children_visits=tree.children_visits.at[batch, node, action].add(1, mode="drop"),
         )
-        return tree, jnp.where(passed, mean, below), value
+        return tree, jnp.where(passed, parent, child), jnp.where(passed, mean, below), value
 
-    return jax.lax.fori_loop(0, walk.depth + 1, step, (tree, value, value))[0]
+    return jax.lax.fori_loop(0, depth, step, (tree, leaf, value, value))[0]

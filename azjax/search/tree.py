@@ -14,7 +14,9 @@ from azjax.game import State
 
 ROOT = 0
 UNVISITED = -1
+NO_PARENT = -1
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
+_LARGEST = 1e30  # Of a legal action's logit; far enough from `NEVER` to differ from it in sums.
 
 
 class Tree(Protocol):
@@ -24,10 +26,10 @@ class Tree(Protocol):
       node_visits: `int32 [B, N]`; a node that does not exist yet has none.
       raw_values: `float32 [B, N]`, the evaluator's.
       node_values: `float32 [B, N]`, means over the visits, for the player to move there.
-      parents: `int32 [B, N]`; -1 at the root, and for a node that does not exist yet.
+      parents: `int32 [B, N]`; `NO_PARENT` at the root, and for a node that does not exist yet.
       action_from_parent: `int32 [B, N]`; -1 there, too.
       children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
-      children_prior_logits: `float32 [B, N, A]`; `NEVER` where illegal.
+      children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
       children_visits: `int32 [B, N, A]`.
       children_rewards: `float32 [B, N, A]`, to the player to move.
       children_discounts: `float32 [B, N, A]`, see `game.Step`.
@@ -62,6 +64,21 @@ class Tree(Protocol):
         ...
 
 
+def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
+    """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
+
+    Those of legal actions are clipped to [-1e30, 1e30], so that -inf is a prior of almost zero,
+    and an action is legal because the rules allow it, whatever an evaluator returns. NaN stays.
+    """
+    clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
+    return jnp.where(legal, clipped, NEVER)
+
+
+def legal_actions(tree: Tree, node: jax.Array) -> jax.Array:
+    """Returns `bool [A]`, the legal actions in one node of one tree; none in a finished game."""
+    return tree.children_prior_logits[node] != NEVER
+
+
 def new_tree(
     logits: jax.Array,
     value: jax.Array,
@@ -88,7 +105,7 @@ def new_tree(
         node_visits=with_root(jnp.ones(size, jnp.int32)),
         raw_values=with_root(value),
         node_values=with_root(value),
-        parents=jnp.full(node, -1, jnp.int32),
+        parents=jnp.full(node, NO_PARENT, jnp.int32),
         action_from_parent=jnp.full(node, -1, jnp.int32),
         children_index=jnp.full(edge, UNVISITED, jnp.int32),
         children_prior_logits=with_root(logits),

@@ -9,10 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
-from azjax.search.tree import NEVER, ROOT, Tree
+from azjax.search.tree import ROOT, Tree, legal_actions
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
-
-_UNTRIED = 1e6  # The score of an untried action, above all others.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,25 +38,25 @@ class UCT:
     def select(self, roots: Roots) -> Selection:
         """Puts a random order of the actions in the place of the priors."""
         keys = jax.vmap(jax.random.split)(roots.keys)
-        key_order, key_action = keys[0, 0], keys[:, 1]
+        keys_order, keys_action = keys[:, 0], keys[:, 1]
 
         def finish(tree):
             visits = tree.children_visits[:, ROOT]
             first = _earliest(visits, tree.children_index[:, ROOT])
-            drawn = jax.vmap(draw_by_visits)(key_action, visits, roots.temperature)
+            drawn = jax.vmap(draw_by_visits)(keys_action, visits, roots.temperature)
             action = jnp.where(roots.temperature > 0, drawn, first)
             result = make_result(tree, action, visit_shares(tree))
             value = jnp.sum(result.action_weights * result.q_values, axis=-1)
             return result._replace(value=value, prior=None)
 
         select = functools.partial(uct_action, self)
-        logits = random_order(key_order, roots.logits)
+        logits = random_order(keys_order, roots.logits)
         return Selection(logits, select, select, finish, prior=random_order)
 
 
-def random_order(key: jax.Array, logits: jax.Array) -> jax.Array:
-    """Returns uniform numbers in the place of logits `[B, A]`; `NEVER` stays."""
-    return jnp.where(logits > NEVER, jax.random.uniform(key, logits.shape), NEVER)
+def random_order(keys: jax.Array, logits: jax.Array) -> jax.Array:
+    """Replaces logits `[B, A]` by uniform numbers; each position draws with its own key `[B]`."""
+    return jax.vmap(lambda key: jax.random.uniform(key, logits.shape[1:]))(keys)
 
 
 def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
@@ -71,11 +69,14 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
     """
     visits = tree.children_visits[node]
     order = tree.children_prior_logits[node]
-    legal = order > NEVER
+    untried = legal_actions(tree, node) & (visits == 0)
     total = (tree.node_visits[node] - (node == ROOT)).astype(jnp.float32)
     bound = settings.exploration * jnp.sqrt(jnp.log1p(total) / jnp.maximum(visits, 1))
-    score = jnp.where(visits > 0, tree.qvalues(node) + bound, _UNTRIED + order)
-    return _earliest(jnp.where(legal, score, -jnp.inf), tree.children_index[node])
+    score = jnp.where(visits > 0, tree.qvalues(node) + bound, -jnp.inf)
+    score = jnp.where(jnp.isnan(score), jnp.inf, score)
+    tried = _earliest(score, tree.children_index[node])
+    first = jnp.argmax(jnp.where(untried, order, -jnp.inf))
+    return jnp.where(jnp.any(untried), first, tried).astype(jnp.int32)
 
 
 def _earliest(score, index):

@@ -107,6 +107,12 @@ def test_a_search_has_the_settings_of_its_run(player, states):
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), expected)
 
 
+def test_a_network_that_returns_nan_is_named(player, states):
+    broken = dataclasses.replace(player, params=jax.tree.map(lambda x: x * np.nan, player.params))
+    with pytest.raises(ValueError, match="NaN in the searches of 4 of 4 positions: load a check"):
+        broken.search(jax.random.key(0), states)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -111,6 +111,15 @@ def test_rollouts_differ_between_the_rows_of_a_batch(tic_tac_toe):
     assert len(np.unique(values)) == 3
 
 
+def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
+    """Instead of counting as a draw."""
+    states, key = init_batch(tic_tac_toe, 64), jax.random.key(0)
+    short = rollout_evaluator(tic_tac_toe._replace(max_plies=6))(None, key, states)[1]
+    whole = rollout_evaluator(tic_tac_toe)(None, key, states)[1]
+    ended = ~np.isnan(short)
+    assert 0 < ended.sum() < 64 and np.isfinite(whole).all()
+
+
 @pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
 def test_exact_evaluator_equals_the_oracle(name, solution):
     game = misere_pile.make() if name == "misere_pile" else games.make(name)

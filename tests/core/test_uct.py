@@ -9,14 +9,16 @@ import jax
 import mctx
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 import misere_pile
 from azjax import games
-from azjax.evaluators import rollout_evaluator
+from azjax.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.game import init_batch
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import ALGORITHMS, UCT, make, make_search
 from azjax.search.gumbel import considered_visits
-from azjax.search.uct import uct_action
+from azjax.search.uct import random_order, uct_action
 from reference import Position, uct
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
@@ -126,6 +128,25 @@ def test_every_action_is_tried_once_before_any_other_is_tried_again():
     _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 5, runs=2048)
     assert (visits.max(axis=1) == 1).all() and (visits.sum(axis=1) == 5).all()
     assert abs(visits.mean(axis=0) - 5 / 9).max() < 5 * math.sqrt(5 / 9 * 4 / 9 / 2048)
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "hex:11"])
+def test_untried_actions_come_in_uniformly_random_order(name):
+    """At the root and below it, counted over many positions."""
+    game, runs = games.make(name), 4096
+    search = jax.jit(make_search(UCT(num_simulations=3), game, uniform_evaluator(game)))
+    result = search(None, jax.random.split(jax.random.key(0), runs), init_batch(game, runs))
+    index = np.asarray(result.tree.children_index)
+    _, first, second, third = np.asarray(result.tree.action_from_parent).T
+    assert (index[:, 0] >= 0).sum() == 3 * runs
+    for actions in (first, second, third):
+        assert chisquare(np.bincount(actions, minlength=game.num_actions)).pvalue > 1e-4
+    pairs = np.bincount(first * game.num_actions + second, minlength=game.num_actions**2)
+    pairs = np.delete(pairs, np.arange(game.num_actions) * (game.num_actions + 1))
+    assert chisquare(pairs).pvalue > 1e-4 and (first != second).all()
+
+    orders = random_order(jax.random.split(jax.random.key(1), runs), np.zeros((runs, 9)))
+    assert chisquare(np.bincount(orders.argmax(axis=1), minlength=9)).pvalue > 1e-4
 
 
 @pytest.mark.slow

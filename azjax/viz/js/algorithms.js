@@ -9,8 +9,6 @@ import { f32, gumbels, logGammas, splitKey, uniformAt } from "./random.js";
 // them is `best`; `finish(context, root, stats)` is the search's `{action, value}`. `stats` is
 // `{visits, value, N, Q}`; N, Q, U and S have one number for each of `node.actions`.
 
-const UNTRIED = 1e6; // UCT's score of an untried action, above all others.
-
 /** Probabilities of logits, in float32. */
 export function softmax(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -147,10 +145,10 @@ const uct = {
     const log = f32(Math.log1p(visits - (node.parent === null ? 1 : 0)));
     const C = f32(settings.exploration);
     const widths = N.map((n) => f32(Math.sqrt(f32(log / Math.max(n, 1)))));
-    const score = (n, i) => (n ? f32(Q[i] + C * widths[i]) : f32(UNTRIED + node.order[i]));
     const U = N.map((n, i) => (n ? f32(C * widths[i]) : Infinity));
     const S = Q.map((q, i) => (N[i] ? f32(q + C * widths[i]) : Infinity));
-    return { Q, U, S, best: earliest(N.map(score), node, N) };
+    const order = N.map((n, i) => (n ? -Infinity : node.order[i]));
+    return { Q, U, S, best: N.includes(0) ? argmax(order) : earliest(S, node, N) };
   },
 
   finish(context, root, { N, Q }) {

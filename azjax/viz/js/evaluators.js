@@ -1,4 +1,4 @@
-import { f32, splitKey, uniformAt } from "./random.js";
+import { f32, uniformAt } from "./random.js";
 
 // An evaluator is `(position, key) -> {logits, value}`: one logit for each action of the game, or
 // null where all are alike, and the expected outcome for the player to move.
@@ -14,7 +14,7 @@ function uniformEvaluator() {
 
 /** Takes all actions for alike, and the outcome of one random game for the value. */
 function rolloutEvaluator(game) {
-  return (position, key) => ({ logits: null, ...rollout(game, position, splitKey(key, 1)[0]) });
+  return (position, key) => ({ logits: null, ...rollout(game, position, key) });
 }
 
 /** Knows the truth: logits 0 for moves that keep the value, -10 for others. */
