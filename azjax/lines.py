@@ -305,11 +305,10 @@ def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequenc
         raise ValueError(f"{folder} has other starts: use another folder for these")
     if _layer(folder, 0).exists():
         return
-    over = np.asarray(jax.vmap(game.is_over)(replay(game, listed)))
-    if over.any():
-        raise ValueError(
-            f"{game.name} is over after the moves {listed[over.argmax()]}: leave this start out"
-        )
+    _, legal = packing.in_batches(_look(game), (replay(game, listed),), _BATCH)
+    if not legal.any(axis=1).all():
+        over = listed[legal.any(axis=1).argmin()]
+        raise ValueError(f"{game.name} is over after the moves {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / _STARTS, listed)
     played = [[tuple(image[list(line)]) for line in starts] for image in images]
