@@ -89,7 +89,8 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
       states: `[B, ...]`.
 
     Returns:
-      `float32 [B]`, the outcomes for the players to move in those states.
+      `float32 [B]`, the outcomes for the players to move in those states. A game that is not over
+      after `game.max_plies` more moves counts as drawn: `testing.check_game` finds such games.
     """
     uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,)))(keys)
 

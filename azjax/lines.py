@@ -11,6 +11,7 @@ files of a folder, so that memory is bounded and an interrupted walk goes on whe
 | `PLY/children-N.npy` | positions after them, until the next ply stands                   |
 | `PLY/ends-N.npz`     | games that ended there, and moves not made in all images          |
 | `starts.json`        | what was played before ply 0, for each of its positions           |
+| `settings.json`      | what else determines the positions, so that no other walk goes on |
 """
 
 import collections
@@ -43,7 +44,7 @@ _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that each part keeps.
 _WORKERS = min(os.cpu_count() or 1, 8)  # Parts that are in memory at a time.
 _REPLAYED = 2**10  # Games replayed per compiled call.
-_STARTS = "starts.json"
+_STARTS, _SETTINGS = "starts.json", "settings.json"
 
 
 class Ends(NamedTuple):
@@ -120,9 +121,9 @@ def follow(
       act: `states [N, ...] -> actions [N]`, the player; a position determines its move.
       seat: 0 or 1, the player's.
       folder: for this player, seat and settings alone; it is made.
-      most: positions of one ply that are followed, `GROUPS` or more. Where there are more, games
-        are drawn at random in proportion to their number, and what they lead to is an unbiased
-        estimate.
+      most: positions of one ply after the starts that are followed, `GROUPS` or more. Where there
+        are more, games are drawn at random in proportion to their number, and what they lead to is
+        an unbiased estimate.
       part_size: positions that stand in one file; so many are in memory for each core.
       symmetric: follow one of the positions that are images of each other, and take the player
         to make the image of its move in the others, as one that respects the symmetries does.
@@ -136,12 +137,13 @@ def follow(
 
     Raises:
       ValueError: if a setting is out of range, a start cannot be played or is over, or the folder
-        has other starts; if the player's move is illegal; or if the game goes on after its
+        is of another walk; if the player's move is illegal; or if the game goes on after its
         `max_plies`, or where no move is legal.
     """
     _check_settings(seat, most, part_size, starts)
     images = images_of(game, symmetric)
-    _begin(game, folder, images, starts)
+    settings = {"seat": seat, "most": most, "symmetric": symmetric, "compare": compare}
+    _begin(game, folder, images, starts, part_size, settings)
     shortest = min(map(len, starts))
     ends, lost, sampled, unlike = NOTHING, None, False, False
     choose = functools.partial(_choose, game, act, seat, images, compare)
@@ -298,18 +300,30 @@ def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) ->
         np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
-def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequence[Line]) -> None:
-    """Writes the starts, once; each position with all its images, itself first."""
-    listed = [list(map(int, line)) for line in starts]
-    if (folder / _STARTS).exists() and json.loads((folder / _STARTS).read_text()) != listed:
-        raise ValueError(f"{folder} has other starts: use another folder for these")
+def _begin(
+    game: Game,
+    folder: pathlib.Path,
+    images: np.ndarray,
+    starts: Sequence[Line],
+    part_size: int,
+    settings: dict[str, Any],
+) -> None:
+    """Writes settings and starts, once; each position with all its images, itself first."""
+    lines = [tuple(map(int, line)) for line in starts]
+    listed = [list(line) for line in lines]
+    for path, given in ((folder / _SETTINGS, settings), (folder / _STARTS, listed)):
+        if path.exists() and (there := json.loads(path.read_text())) != given:
+            raise ValueError(
+                f"{path} is of another walk, {there}, and not {given}: use another folder"
+            )
     if _layer(folder, 0).exists():
         return
-    _, legal = packing.in_batches(_look(game), (replay(game, listed),), _BATCH)
+    _, legal = packing.in_batches(_look(game), (replay(game, lines),), _BATCH)
     if not legal.any(axis=1).all():
         over = listed[legal.any(axis=1).argmin()]
         raise ValueError(f"{game.name} is over after the moves {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / _SETTINGS, settings)
     write_json(folder / _STARTS, listed)
     played = [[tuple(image[list(line)]) for line in starts] for image in images]
     states = [packing.pack(replay(game, lines)) for lines in played]
@@ -319,7 +333,7 @@ def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequenc
     rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
     rows["images"] = np.stack(states, axis=1)
     rows["games"] = 1
-    _write_ply(_layer(folder, 0), [rows])
+    _write_ply(_layer(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
 
 
 def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None) -> None:

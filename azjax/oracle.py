@@ -89,8 +89,8 @@ def solve(game: Game) -> Solution:
         than its `most_positions`, each counted once for every ply at which it can be reached; or
         if it lasts longer than its `max_plies`.
     """
-    _check_enumerable(game)
-    layers, discounts, (children, rewards, legal) = _enumerate(game)
+    most = _check_enumerable(game)
+    layers, discounts, (children, rewards, legal) = _enumerate(game, most)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -117,7 +117,7 @@ def solve(game: Game) -> Solution:
     )
 
 
-def _enumerate(game: Game):
+def _enumerate(game: Game, most: int):
     """Breadth-first: the layers of distinct states, and the edges between them."""
     frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
     expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
@@ -130,9 +130,9 @@ def _enumerate(game: Game):
             )
         layers.append(frontier)
         offset += size
-        if offset > game.most_positions:
+        if offset > most:
             raise ValueError(
-                f"{game.name} has more positions than its most_positions, {game.most_positions}, "
+                f"{game.name} has more positions than its most_positions, {most}, "
                 "each counted once for every ply: set most_positions to what there are at most"
             )
         how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())

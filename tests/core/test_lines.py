@@ -243,6 +243,8 @@ def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_pa
         plies = {step.ply: step for step in steps}
         assert [plies[ply].positions for ply in plies] == expected.positions
         assert [plies[ply].of for ply in plies] == expected.positions
+        starting = [step for step in steps if step.ply == 0]
+        assert len(starting) == -(-len(starts) // part_size)  # Parts.
         lost = list(lines.lost_games(folder))
         assert len(lost) == len({(position(one, line[:-1]), line[-1]) for line in lost})
 
@@ -415,12 +417,26 @@ def test_settings_that_cannot_be_followed_are_refused(settings, said, tmp_path):
     assert not (tmp_path / "lines").exists()
 
 
-def test_a_folder_of_other_starts_is_refused(tmp_path):
-    act = make_act(pair("nim"), lowest)
-    walk(NIM, act, 0, tmp_path, starts=((0,), (1,)))
-    walk(NIM, act, 0, tmp_path, starts=((0,), (1,)))
-    with pytest.raises(ValueError, match="has other starts: use another folder"):
-        walk(NIM, act, 0, tmp_path)
+OTHER_WALKS = [
+    {"starts": ((),)},
+    {"seat": 1},
+    {"most": 16},
+    {"symmetric": True},
+    {"symmetric": True, "compare": True},
+]
+
+
+@pytest.mark.parametrize("other", OTHER_WALKS, ids=lambda other: [*other][-1])
+def test_a_folder_of_another_walk_is_refused(other, tmp_path):
+    """It would go on with positions that are not its own, or prove what was not compared."""
+    act, settings = make_act(pair("nim"), lowest), {"seat": 0, "starts": ((0,), (1,))}
+    first = walk(NIM, act, folder=tmp_path, **settings)
+    again = walk(NIM, act, folder=tmp_path, **settings, part_size=2)
+    assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
+    with pytest.raises(ValueError, match="json is of another walk, .*: use another folder"):
+        walk(NIM, act, folder=tmp_path, **{**settings, **other})
+    (tmp_path / "settings.json").unlink()  # Walks of before had none.
+    walk(NIM, act, folder=tmp_path, **settings)
 
 
 @pytest.mark.parametrize("line", [(4, 4), (0, 3, 1, 4, 2, 5), (4, 9), (4, -1)])
