@@ -114,7 +114,7 @@ def test_a_walk_that_is_killed_at_any_change_of_a_file_goes_on(case, tmp_path, m
     changes, files = disk.changes, contents(tmp_path / "whole")
     assert changes > 30 and len(whole) > whole[-1].ply + 1  # Several parts to a ply.
     assert not [name for name in files if re.search(r"children|tmp", name)]
-    for last in range(0, changes, 1 + changes // 60):
+    for last in range(0, changes, 1 + changes // 45):
         folder = tmp_path / str(last)
         assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
         again = last * 7 % 11  # And once more, a few changes later.
@@ -128,8 +128,8 @@ def test_a_walk_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path)
     whole = case(tmp_path / "whole")
     changes, files = disk.changes, contents(tmp_path / "whole")
-    for first in range(3, changes, 8):
-        for second in range(first % 9, changes - first, 9):
+    for first in range(3, changes, 11):
+        for second in range(first % 9, changes - first, 13):
             folder = tmp_path / f"{first} {second}"
             assert kill(case, folder, disk, first)
             kill(case, folder, disk, second)
