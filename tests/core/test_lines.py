@@ -242,7 +242,10 @@ def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_pa
         assert_equal(steps, folder, expected)
         plies = {step.ply: step for step in steps}
         assert [plies[ply].positions for ply in plies] == expected.positions
-        assert [plies[ply].of for ply in plies] == expected.positions
+        assert [*plies] == [*range(len(expected.positions))]
+        assert all(step.of == expected.positions[step.ply] for step in steps)
+        followed = [(step.ply, step.positions) for step in steps]
+        assert followed == sorted({*followed})
         starting = [step for step in steps if step.ply == 0]
         assert len(starting) == -(-len(starts) // part_size)  # Parts.
         lost = list(lines.lost_games(folder))

@@ -76,7 +76,11 @@ def case(request, monkeypatch):
     monkeypatch.setattr(lines, "_BATCH", 64)
     monkeypatch.setattr(lines, "_REPLAYED", 64)
     act = make_act(pair(name), policy)
-    return lambda folder: list(lines.follow(pair(name).game, act, seat, folder, **settings))
+
+    def follow(folder, **others):
+        return list(lines.follow(pair(name).game, act, seat, folder, **{**settings, **others}))
+
+    return follow
 
 
 def contents(folder):
@@ -136,6 +140,18 @@ def test_a_walk_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
             assert is_equal(case(folder), whole) and contents(folder) == files, (first, second)
 
 
+@pytest.mark.parametrize("case", ["every"], indirect=True)
+def test_a_walk_may_go_on_with_parts_of_another_size(case, tmp_path, monkeypatch):
+    """Nothing of a ply that was not complete stays."""
+    disk = Disk(monkeypatch, tmp_path)
+    whole = case(tmp_path / "whole")
+    for last in range(0, disk.changes, 4):
+        folder = tmp_path / str(last)
+        assert kill(case, folder, disk, last)
+        steps = case(folder, part_size=2**18)
+        assert jax.tree.all(jax.tree.map(np.array_equal, steps[-1].ends, whole[-1].ends)), last
+
+
 def test_what_is_done_is_not_done_again(case, tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path)
     case(tmp_path)
@@ -150,3 +166,14 @@ def test_threads_write_the_same_files(case, tmp_path, monkeypatch):
     four = case(tmp_path / "four")
     assert is_equal(one, four)
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
+
+
+def test_few_parts_are_in_memory_at_a_time(monkeypatch):
+    """What is done side by side comes in order, and no more is taken than there are threads."""
+    monkeypatch.setattr(lines, "_WORKERS", 3)
+    taken, most = [], []
+    results = lines._side_by_side(lambda part: -part, (taken.append(n) or n for n in range(20)))
+    for done, result in enumerate(results):
+        assert result == -done
+        most.append(len(taken) - done)
+    assert len(taken) == 20 and max(most) == 3
