@@ -11,6 +11,7 @@ files of a folder, so that memory is bounded and an interrupted walk goes on whe
 | `PLY/children-N.npy` | positions after them, until the next ply stands                   |
 | `PLY/ends-N.npz`     | games that ended there, and moves not made in all images          |
 | `starts.json`        | what was played before ply 0, for each of its positions           |
+| `settings.json`      | what else determines the positions, so that no other walk goes on |
 """
 
 import collections
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 from scipy import stats
 
 from azjax import rows as packing
@@ -42,7 +44,7 @@ _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that each part keeps.
 _WORKERS = min(os.cpu_count() or 1, 8)  # Parts that are in memory at a time.
 _REPLAYED = 2**10  # Games replayed per compiled call.
-_STARTS = "starts.json"
+_STARTS, _SETTINGS = "starts.json", "settings.json"
 
 
 class Ends(NamedTuple):
@@ -118,9 +120,10 @@ def follow(
       game: the rules.
       act: `states [N, ...] -> actions [N]`, the player; a position determines its move.
       seat: 0 or 1, the player's.
-      folder: for this player and seat alone; it is made.
-      most: positions of one ply that are followed. Where there are more, games are drawn at
-        random in proportion to their number, and what they lead to is an unbiased estimate.
+      folder: for this player, seat and settings alone; it is made.
+      most: positions of one ply after the starts that are followed, `GROUPS` or more. Where there
+        are more, games are drawn at random in proportion to their number, and what they lead to is
+        an unbiased estimate.
       part_size: positions that stand in one file; so many are in memory for each core.
       symmetric: follow one of the positions that are images of each other, and take the player
         to make the image of its move in the others, as one that respects the symmetries does.
@@ -131,9 +134,17 @@ def follow(
 
     Yields:
       What was found, after every part; at the end that of all games.
+
+    Raises:
+      ValueError: if a setting is out of range, a start cannot be played or is over, or the folder
+        is of another walk; if the player's move is illegal; or if the game goes on after its
+        `max_plies`, or where no move is legal.
     """
+    _check_settings(seat, most, part_size, starts)
     images = images_of(game, symmetric)
-    _begin(game, folder, images, starts)
+    settings = {"seat": seat, "most": most, "symmetric": symmetric, "compare": compare}
+    _begin(game, folder, images, starts, part_size, settings)
+    shortest = min(map(len, starts))
     ends, lost, sampled, unlike = NOTHING, None, False, False
     choose = functools.partial(_choose, game, act, seat, images, compare)
     for ply in itertools.count():
@@ -141,6 +152,12 @@ def follow(
         parts, bounds = _parts(layer)
         if not parts:
             return
+        if ply + shortest >= game.max_plies:
+            line = trace(folder, ply, np.zeros(1, np.int64))[0]
+            raise ValueError(
+                f"{game.name} is not over after {len(line)} moves, {list(line)}, and its max_plies "
+                f"is {game.max_plies}: set max_plies to the length of its longest game"
+            )
         for number, here in enumerate(_follow_ply(game, choose, images, layer, parts, bounds)):
             with np.load(here) as file:
                 ends += (int(file["decisions"]), file["moves"], file["games"])
@@ -152,6 +169,21 @@ def follow(
             yield Found(ply, int(bounds[number + 1]), int(bounds[-1]), ends, lost, sampled, unlike)
         if not _layer(folder, ply + 1).exists():
             _gather(folder, ply, most, part_size)
+        for path in layer.glob("children-*.npy"):
+            path.unlink()
+
+
+def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequence[Line]) -> None:
+    if seat not in (0, 1):
+        raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
+    if most is not None and most < GROUPS:
+        raise ValueError(
+            f"most is {most}: use {GROUPS} or more, one position for each sample, or None for all"
+        )
+    if part_size < 1:
+        raise ValueError(f"part_size is {part_size}: use 1 or more")
+    if not len(starts):
+        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
 
 
 def trace(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
@@ -207,24 +239,44 @@ def images_of(game: Game, symmetric: bool) -> np.ndarray:
 
 
 def replay(game: Game, games: Sequence[Line]) -> State:
-    """Returns the positions that some games have come to, leaves `[N, ...]`, on the host."""
+    """Returns the positions that some games have come to, leaves `[N, ...]`, on the host.
+
+    Raises:
+      ValueError: if a move is illegal, or a game has more moves than the game's `max_plies`.
+    """
     counts = np.array([len(line) for line in games], np.int32)
     actions = np.zeros((len(games), game.max_plies), np.int32)
     for row, line in enumerate(games):
+        if len(line) > game.max_plies:
+            raise ValueError(
+                f"a line of {game.name} has {len(line)} moves: use {game.max_plies} at most"
+            )
         actions[row, : len(line)] = line
-    return packing.in_batches(_play(game), (actions, counts), _REPLAYED)
+    states, is_legal = packing.in_batches(_play(game), (actions, counts), _REPLAYED)
+    if not is_legal.all():
+        row, ply = np.argwhere(~is_legal)[0]
+        raise ValueError(
+            f"the action {actions[row, ply]} is illegal in {game.name} after the moves "
+            f"{actions[row, :ply].tolist()}: use lines of legal moves"
+        )
+    return states
 
 
 @functools.lru_cache(maxsize=8)
 def _play(game: Game) -> Callable:
-    """Builds `(actions [N, T], counts [N]) -> states [N, ...]`, which plays so many of them."""
+    """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
+
+    It plays that many of the actions, and tells which of those are legal; the others count as such.
+    """
 
     def play(actions, count):
         def move(state, step):
             ply, action = step
-            return where(ply < count, game.step(state, action)[0], state), None
+            is_legal = (game.legal_actions(state) & (np.arange(game.num_actions) == action)).any()
+            after = where(ply < count, game.step(state, action)[0], state)
+            return after, (ply >= count) | is_legal
 
-        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))[0]
+        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))
 
     return jax.jit(jax.vmap(play))
 
@@ -248,13 +300,31 @@ def _save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) ->
         np.savez(file, **arrays) if array is None else np.save(file, array)
 
 
-def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequence[Line]) -> None:
-    """Writes the starts, once; each position with all its images, itself first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / _STARTS).exists():
-        write_json(folder / _STARTS, [list(map(int, line)) for line in starts])
+def _begin(
+    game: Game,
+    folder: pathlib.Path,
+    images: np.ndarray,
+    starts: Sequence[Line],
+    part_size: int,
+    settings: dict[str, Any],
+) -> None:
+    """Writes settings and starts, once; each position with all its images, itself first."""
+    lines = [tuple(map(int, line)) for line in starts]
+    listed = [list(line) for line in lines]
+    for path, given in ((folder / _SETTINGS, settings), (folder / _STARTS, listed)):
+        if path.exists() and (there := json.loads(path.read_text())) != given:
+            raise ValueError(
+                f"{path} is of another walk, {there}, and not {given}: use another folder"
+            )
     if _layer(folder, 0).exists():
         return
+    _, legal = packing.in_batches(_look(game), (replay(game, lines),), _BATCH)
+    if not legal.any(axis=1).all():
+        over = listed[legal.any(axis=1).argmin()]
+        raise ValueError(f"{game.name} is over after the moves {over}: leave this start out")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / _SETTINGS, settings)
+    write_json(folder / _STARTS, listed)
     played = [[tuple(image[list(line)]) for line in starts] for image in images]
     states = [packing.pack(replay(game, lines)) for lines in played]
     fields: list[Any] = [("hash", np.uint64)]
@@ -263,7 +333,7 @@ def _begin(game: Game, folder: pathlib.Path, images: np.ndarray, starts: Sequenc
     rows = np.zeros(len(starts), [*fields, ("action", np.int32)])
     rows["images"] = np.stack(states, axis=1)
     rows["games"] = 1
-    _write_ply(_layer(folder, 0), [rows])
+    _write_ply(_layer(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
 
 
 def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None) -> None:
@@ -275,9 +345,13 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
         np.save(beside / f"part-{number:06d}.npy", part)
     whole, bounds = _parts(beside)
     if most is not None and bounds[-1] > most:
-        draw = _sampler(whole, most, int(layer.name))
-        for path in sorted(beside.iterdir()):
-            np.save(path, draw(np.load(path)))
+        draw, paths = _sampler(whole, most, int(layer.name)), sorted(beside.iterdir())
+        drawn = (draw(np.load(path)) for path in paths)  # Each is read before it is replaced.
+        kept = 0
+        for kept, part in enumerate((part for part in drawn if len(part)), start=1):
+            np.save(paths[kept - 1], part)
+        for path in paths[kept:]:
+            path.unlink()
     beside.rename(layer)
 
 
@@ -286,7 +360,7 @@ def _write_ply(layer: pathlib.Path, parts: Iterable[np.ndarray], most: int | Non
 
 def _follow_ply(
     game: Game,
-    choose: Callable[[np.ndarray], "_Moves"],
+    choose: Callable[[np.ndarray, Callable[[int], Line]], "_Moves"],
     images: np.ndarray,
     layer: pathlib.Path,
     parts: Sequence[np.ndarray],
@@ -304,7 +378,10 @@ def _follow_ply(
                 yield number, None
             else:
                 rows = np.array(part)
-                yield number, (rows, choose(rows))
+                yield number, (rows, choose(rows, functools.partial(line_to, number)))
+
+    def line_to(number, row):
+        return trace(layer.parent, int(layer.name), bounds[number : number + 1] + row)[0]
 
     def make_moves(task):
         number, chosen = task
@@ -334,20 +411,55 @@ class _Moves(NamedTuple):
 
 
 def _choose(
-    game: Game, act: Act, seat: int, images: np.ndarray, compare: bool, rows: np.ndarray
+    game: Game,
+    act: Act,
+    seat: int,
+    images: np.ndarray,
+    compare: bool,
+    rows: np.ndarray,
+    line_to: Callable[[int], Line],
 ) -> _Moves:
-    """Asks the player in its own positions, and finds every reply in the others."""
+    """Asks the player in its own positions, and finds every reply in the others.
+
+    `line_to` returns the moves that led to one of the rows, for a message.
+    """
     states = packing.unpack(game, rows["images"][:, 0])
     player, played = packing.in_batches(_look(game), (states,), _BATCH)
+    goes_on = played.any(axis=1)
+    if not goes_on.all():
+        raise ValueError(
+            f"{game.name} has no legal move after the moves {list(line_to(goes_on.argmin()))}, and "
+            "is not over there: correct its legal_actions or is_over"
+        )
     own = player == seat
     if not own.any():
         return _Moves(own, played, np.zeros((0, 2), np.int64))
     asked = rows["images"][own, : None if compare else 1]
     chosen = act(packing.unpack(game, asked.reshape(-1, asked.shape[2])))
     chosen = np.asarray(chosen).reshape(asked.shape[:2])
+    _check_legal(played[own], chosen, images, lambda row: line_to(np.flatnonzero(own)[row]))
     played[own] = np.arange(game.num_actions) == chosen[:, :1]
     numbered = np.stack([np.flatnonzero(own), chosen[:, 0]], axis=1)
     return _Moves(own, played, numbered[~_alike(asked, chosen, images)])
+
+
+def _check_legal(
+    legal: np.ndarray, chosen: np.ndarray, images: np.ndarray, line_to: Callable[[int], Line]
+) -> None:
+    """Raises a `ValueError` if one of the actions `[N, E]` is illegal in its image of a position.
+
+    `legal [N, A]` are the actions that are legal in the positions themselves.
+    """
+    for image, actions in zip(images[: chosen.shape[1]], chosen.T, strict=True):
+        there = legal[:, np.argsort(image)]
+        is_legal = (there & (np.arange(len(image)) == actions[:, None])).any(axis=1)
+        if not is_legal.all():
+            row = is_legal.argmin()
+            raise ValueError(
+                f"the player's action {actions[row]} is illegal after the moves "
+                f"{image[list(line_to(row))].tolist()}: {np.flatnonzero(there[row]).tolist()} are "
+                "legal there"
+            )
 
 
 def _expand(
@@ -428,7 +540,7 @@ def _merge(rows: np.ndarray) -> np.ndarray:
 
 
 def _gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
-    """Makes the next ply of what this one leads to, and drops what is not needed any more."""
+    """Makes the next ply of what this one leads to; keeps only how this one was reached."""
     layer = _layer(folder, ply)
     found = sorted(layer.glob("children-*.npy"))
     children = [np.load(path, mmap_mode="r") for path in found]
@@ -440,10 +552,8 @@ def _gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) ->
     buckets = [*zip(*pieces, strict=True)]
     merged = _side_by_side(lambda bucket: _merge(np.concatenate(bucket)), buckets)
     for path in sorted(layer.glob("part-*.npy")):
-        _save(path, np.load(path)[["parent", "action"]])
+        _save(path, repack_fields(np.load(path)[["parent", "action"]]))
     _write_ply(_layer(folder, ply + 1), merged, most)
-    for path in found:
-        path.unlink()
 
 
 def _side_by_side(function: Callable, items: Iterable) -> Iterator[Any]:

@@ -22,7 +22,8 @@ class Solution(NamedTuple):
 
     Attributes:
       states: the states; every leaf is `[S, ...]`. State 0 is the starting position.
-      layers: `int [max_plies + 2]`; the states of ply `t` are `layers[t]:layers[t + 1]`.
+      layers: `int [T + 2]`, of the longest game's `T` plies; the states of ply `t` are
+        `layers[t]:layers[t + 1]`.
       player: `int8 [S]`, who is to move.
       over: `bool [S]`, whether the game has ended.
       legal: `bool [S, A]`.
@@ -84,10 +85,12 @@ def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
     Raises:
-      ValueError: if the game has too many positions, or nobody knows how many.
+      ValueError: if the game has too many positions, or nobody knows how many; if it has more
+        than its `most_positions`, each counted once for every ply at which it can be reached; or
+        if it lasts longer than its `max_plies`.
     """
-    _check_enumerable(game)
-    layers, discounts, (children, rewards, legal) = _enumerate(game)
+    most = _check_enumerable(game)
+    layers, discounts, (children, rewards, legal) = _enumerate(game, most)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
     sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -114,14 +117,24 @@ def solve(game: Game) -> Solution:
     )
 
 
-def _enumerate(game: Game):
+def _enumerate(game: Game, most: int):
     """Breadth-first: the layers of distinct states, and the edges between them."""
     frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
     expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
     layers, discounts, edges, offset = [], [], [], 0
     while size := len(jax.tree.leaves(frontier)[0]):
+        if len(layers) > game.max_plies:
+            raise ValueError(
+                f"{game.name} lasts longer than its max_plies, {game.max_plies}: set max_plies to "
+                "the length of its longest game"
+            )
         layers.append(frontier)
         offset += size
+        if offset > most:
+            raise ValueError(
+                f"{game.name} has more positions than its most_positions, {most}, "
+                "each counted once for every ply: set most_positions to what there are at most"
+            )
         how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())
         parts = [
             (pack(jax.tree.map(lambda leaf, legal=legal: leaf[legal], after)), *edge, legal)

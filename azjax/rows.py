@@ -144,8 +144,8 @@ def batches(
 ) -> Iterator[Any]:
     """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time, all alike.
 
-    The last batch is filled up with its last row, so that one shape is compiled. The next batch is
-    computed while the caller works on one.
+    The last batch is filled up with its last row, so that one shape is compiled, and one of no rows
+    at all with zeros. The next batch is computed while the caller works on one.
 
     Args:
       function: of the arrays; its results are `[size, ...]`.
@@ -157,9 +157,11 @@ def batches(
       The results of every batch, on the host, without what was filled up.
     """
     count = len(jax.tree.leaves(arrays)[0])
+    if not count:
+        arrays = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), arrays)
     waiting = collections.deque()
     for start, device in zip(range(0, max(count, 1), size), itertools.cycle(devices)):
-        rows = np.clip(np.arange(start, start + size), 0, count - 1)
+        rows = np.clip(np.arange(start, start + size), 0, max(count - 1, 0))
         batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], arrays)
         waiting.append((function(*jax.device_put(batch, device)), min(size, count - start)))
         if len(waiting) > len(devices):

@@ -231,6 +231,225 @@ MUTATIONS = [
         "same = equal_neighbours([hashed])\n    if",
         "tests/core/test_rows.py",
     ),
+    Mutation(
+        "lines: a part counts as done before what follows from it is written",
+        "azjax/lines.py",
+        """            _save(layer / f"children-{number:06d}.npy", children)
+            _save(paths[number], **found)
+""",
+        """            _save(paths[number], **found)
+            _save(layer / f"children-{number:06d}.npy", children)
+""",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: what follows a ply is dropped before the next ply stands",
+        "azjax/lines.py",
+        "    _write_ply(_layer(folder, ply + 1), merged, most)\n",
+        """    merged = list(merged)
+    for path in found:
+        path.unlink()
+    _write_ply(_layer(folder, ply + 1), merged, most)
+""",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: what follows a ply stays if the walk was killed before it was dropped",
+        "azjax/lines.py",
+        """            _gather(folder, ply, most, part_size)
+        for path in layer.glob("children-*.npy"):
+            path.unlink()
+""",
+        """            _gather(folder, ply, most, part_size)
+            for path in layer.glob("children-*.npy"):
+                path.unlink()
+""",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: a ply is written in place",
+        "azjax/lines.py",
+        """    beside = layer.with_suffix(".tmp")
+""",
+        """    beside = layer
+""",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: a file is written in place",
+        "azjax/lines.py",
+        "    with replacing(path) as beside, beside.open",
+        "    with path.open",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: a ply that was followed takes as much space as before",
+        "azjax/lines.py",
+        'repack_fields(np.load(path)[["parent", "action"]])',
+        'np.load(path)[["parent", "action"]]',
+        "tests/core/test_lines.py::test_a_ply_that_was_followed_takes_little_space",
+    ),
+    Mutation(
+        "lines: parts of which nothing is drawn stay",
+        "azjax/lines.py",
+        "enumerate((part for part in drawn if len(part)), start=1)",
+        "enumerate(drawn, start=1)",
+        "tests/core/test_lines.py::test_no_size_of_parts_is_too_small_for_a_sample",
+    ),
+    Mutation(
+        "lines: an illegal move of the player is made",
+        "azjax/lines.py",
+        "        if not is_legal.all():\n            row = is_legal.argmin()",
+        "        if False:\n            row = is_legal.argmin()",
+        "tests/core/test_lines.py::test_an_illegal_move_in_a_symmetric_copy_is_refused",
+    ),
+    Mutation(
+        "lines: a game without an end is followed without end",
+        "azjax/lines.py",
+        "if ply + shortest >= game.max_plies:",
+        "if ply > 9:",
+        "tests/core/test_lines.py::test_a_game_that_lasts_too_long_is_refused",
+    ),
+    Mutation(
+        "lines: illegal moves are replayed",
+        "azjax/lines.py",
+        "return after, (ply >= count) | is_legal",
+        "return after, (ply >= 0) | is_legal",
+        "tests/core/test_lines.py::test_only_legal_moves_are_replayed",
+    ),
+    Mutation(
+        "lines: positions of a part are not merged",
+        "azjax/lines.py",
+        "return _merge(children), {",
+        "return children, {",
+        "tests/core/test_lines.py::test_exhaustive_play_equals_the_reference",
+    ),
+    Mutation(
+        "lines: positions of different parts are not merged",
+        "azjax/lines.py",
+        "lambda bucket: _merge(np.concatenate(bucket))",
+        "lambda bucket: np.concatenate(bucket)",
+        "tests/core/test_lines.py::test_exhaustive_play_equals_the_reference",
+    ),
+    Mutation(
+        "lines: the opponent's positions count as decisions",
+        "azjax/lines.py",
+        '"decisions": moves.own.sum()',
+        '"decisions": len(moves.own)',
+        "tests/core/test_lines.py::test_exhaustive_play_equals_the_reference",
+    ),
+    Mutation(
+        "lines: each sample has as many positions as all may have",
+        "azjax/lines.py",
+        "totals[0] > 0, most // GROUPS",
+        "totals[0] > 0, most",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: as many positions as allowed are a sample",
+        "azjax/lines.py",
+        "bounds[-1] > most:",
+        "bounds[-1] >= most:",
+        "tests/core/test_lines_samples.py::test_as_many_positions_as_allowed_are_no_sample",
+    ),
+    Mutation(
+        "lines: the samples share their positions",
+        "azjax/lines.py",
+        "np.random.default_rng(seed).random(GROUPS), np",
+        "np.random.default_rng(seed).random(1).repeat(GROUPS), np",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the samples of all plies begin at the same places",
+        "azjax/lines.py",
+        "_sampler(whole, most, int(layer.name))",
+        "_sampler(whole, most, 0)",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the seed of a sample is without effect",
+        "azjax/lines.py",
+        "np.random.default_rng(seed).random(GROUPS), np",
+        "np.random.default_rng(0).random(GROUPS), np",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: positions are drawn alike, however many games lead there",
+        "azjax/lines.py",
+        'passed[group - 1] + np.cumsum(mine["games"])',
+        'passed[group - 1] + np.cumsum(np.full(len(mine), mine["games"].mean()))',
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the draw begins again with every part",
+        "azjax/lines.py",
+        "        passed[group - 1] = reached[-1]\n",
+        "",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: intervals are four times too narrow",
+        "azjax/lines.py",
+        "shares.std(ddof=1) / np.sqrt(GROUPS)",
+        "shares.std(ddof=1) / GROUPS",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: an interval of 90% is said to be of 95%",
+        "azjax/lines.py",
+        "stats.t.ppf((1 + confidence) / 2, GROUPS - 1)",
+        "stats.t.ppf(confidence, GROUPS - 1)",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the games of all samples are added",
+        "azjax/lines.py",
+        "games = self.games[:1] + self.games[1:]",
+        "games = self.games[:1] + self.games[1:].sum(axis=0)",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the share of the games won is that of the games lost",
+        "azjax/lines.py",
+        "estimate = games[:, column].mean()",
+        "estimate = games[:, 2 - column].mean()",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: a start is followed as it is in all its images",
+        "azjax/lines.py",
+        "played = [[tuple(image[list(line)]) for line in starts] for image in images]",
+        "played = [[tuple(line) for line in starts] for image in images]",
+        "tests/core/test_lines.py::test_symmetric_copies_are_followed_as_the_reference_does",
+    ),
+    Mutation(
+        "lines: a broken symmetry is looked for in the first part alone",
+        "azjax/lines.py",
+        '"unlike": moves.unlike + (offset, 0)}',
+        '"unlike": moves.unlike[: None if not offset else 0] + (offset, 0)}',
+        "tests/core/test_lines.py::test_a_broken_symmetry_is_found_in_every_part",
+    ),
+    Mutation(
+        "lines: lost games are looked for among the first ends alone",
+        "azjax/lines.py",
+        "np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]",
+        "np.stack([ended + offset, last], axis=1)[:_LOST][columns[:_LOST] == 2]",
+        "tests/core/test_lines.py::test_each_part_keeps_as_many_lost_games_as_it_may",
+    ),
+    Mutation(
+        "oracle: a game without an end is enumerated without end",
+        "azjax/oracle.py",
+        "if len(layers) > game.max_plies:",
+        "if len(layers) > 99:",
+        "tests/core/test_oracle.py::test_a_game_beyond_its_own_limits_is_not_enumerated",
+    ),
+    Mutation(
+        "oracle: a game has more positions than it says",
+        "azjax/oracle.py",
+        "if offset > most:",
+        "if size > most:",
+        "tests/core/test_oracle.py::test_a_game_beyond_its_own_limits_is_not_enumerated",
+    ),
     # The certificate.
     Mutation(
         "certificate: searches with noise",

@@ -3,13 +3,16 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import misere_pile
 from azjax import games, oracle
+from nim import NIM
 from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
+from reference import nim as nim_rules
 from reference import tic_tac_toe as tic_tac_toe_rules
 
 CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
@@ -115,6 +118,47 @@ def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
 def test_a_game_too_large_to_enumerate_is_refused():
     with pytest.raises(ValueError, match="connect_four has too many positions to enumerate"):
         oracle.solve(games.make("connect_four"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_plies": 6}, "nim lasts longer than its max_plies, 6: set max_plies to the length"),
+        ({"max_plies": 1}, "nim lasts longer than its max_plies, 1"),
+        (
+            {"most_positions": 23},
+            "nim has more positions than its most_positions, 23, each counted",
+        ),
+        ({"most_positions": 1}, "nim has more positions than its most_positions, 1, "),
+    ],
+)
+def test_a_game_beyond_its_own_limits_is_not_enumerated(limits, said):
+    """It may be without end; these are one less than what there is, and the least."""
+    with pytest.raises(ValueError, match=said):
+        oracle.solve(NIM._replace(**limits))
+
+
+def test_a_game_without_an_end_is_left_after_max_plies():
+    steps = []
+
+    def step(state, action):
+        jax.debug.callback(lambda: steps.append(1))
+        return jnp.stack([state[0], state[1] + 1]), jnp.float32(0)
+
+    endless = NIM._replace(step=step, is_over=lambda state: state[0] < 0, max_plies=3)
+    with pytest.raises(ValueError, match="nim lasts longer than its max_plies, 3"):
+        oracle.solve(endless)
+    jax.effects_barrier()
+    assert 0 < len(steps) <= 4 * oracle._CHUNK * NIM.num_actions
+
+
+def test_a_game_may_be_just_as_large_as_it_says():
+    solution = oracle.solve(NIM._replace(most_positions=24))
+    assert solution.num_states == 24 and len(solution.layers) == NIM.max_plies + 2
+    for row, position in enumerate(map(tuple, solution.states.tolist())):
+        at = Position(position[:1], position[1] % 2, not position[0])
+        assert solution.values[row] == minimax.value(nim_rules, at)
+        assert oracle.count_games(solution)[row].tolist() == [*minimax.count_games(nim_rules, at)]
 
 
 def test_arrays_stay_on_the_host(solution):

@@ -1,0 +1,71 @@
+"""Bad players of small games, for exhaustive play: as policies of the reference, and of states."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import misere_pile
+from azjax import games
+from azjax.game import Game
+from nim import NIM
+from reference import Position
+from reference import misere_pile as misere_pile_rules
+from reference import nim as nim_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
+
+
+class Pair(NamedTuple):
+    """A game twice: as a record and as the rules of the reference."""
+
+    game: Game
+    rules: Any
+    positions: Callable  # `states [N, ...] -> N positions`
+
+
+def _of_boards(states):
+    fields = (np.asarray(leaf).tolist() for leaf in (states.board, states.player, states.over))
+    return [Position(tuple(b), p, o) for b, p, o in zip(*fields, strict=True)]
+
+
+def _of_piles(states):
+    return [Position((left,), made % 2, left == 0) for left, made in np.asarray(states).tolist()]
+
+
+@functools.cache
+def pair(name: str) -> Pair:
+    """Of one name, one record: what it is compiled to is kept."""
+    return {
+        "tic_tac_toe": lambda: Pair(games.make(name), tic_tac_toe_rules, _of_boards),
+        "misere_pile": lambda: Pair(misere_pile.make(), misere_pile_rules, _of_boards),
+        "nim": lambda: Pair(NIM, nim_rules, _of_piles),
+    }[name]()
+
+
+def lowest(rules, position):
+    """The lowest legal action."""
+    return min(rules.legal(position))
+
+
+def highest(rules, position):
+    """The highest legal action."""
+    return max(rules.legal(position))
+
+
+@functools.cache
+def orbit(position):
+    """The board of tic-tac-toe that stands for all symmetric copies of a position."""
+    cells = pair("tic_tac_toe").game.symmetries.cells
+    return min(tuple(position.board[cell] for cell in row) for row in cells.tolist())
+
+
+@functools.cache
+def equivariant(rules, position):
+    """In symmetric copies of a position of tic-tac-toe, copies of one move."""
+    return max(rules.legal(position), key=lambda action: orbit(rules.play(position, action)[0]))
+
+
+def make_act(one: Pair, policy: Callable) -> Callable:
+    """Builds `states [N, ...] -> actions [N]` of `policy(rules, position) -> action`."""
+    return lambda states: np.array([policy(one.rules, p) for p in one.positions(states)])
