@@ -318,11 +318,33 @@ def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
         book_agent(tic_tac_toe, agent, book)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def spoiled(**arrays):
+    """A book of one position, X at 0 and O to move to 4, with other arrays in it."""
+    states = np.array([[1, *[0] * 8, 1, 0]], np.uint8)
+    sound = {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
+    return {"states": states} | sound | arrays
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no archive",
+        {"states": np.zeros((1, 3), np.uint8), "actions": np.zeros(1, np.int32)},
+        spoiled(states=np.zeros((1, 3), np.uint8)),
+        spoiled(actions=np.array([0], np.int32)),  # There is X.
+        spoiled(actions=np.array([9], np.int32)),
+        spoiled(actions=np.array([4, 4], np.int32)),
+        spoiled(refuted=np.zeros((1, 8), bool)),
+        spoiled(rounds=[1, 2]),
+    ],
+)
 def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
     path = tmp_path / "book.npz"
-    if content is None:
-        np.savez(path, states=np.zeros((1, 3), np.uint8), actions=np.zeros(1, np.int32))
+    np.savez(path, **spoiled())
+    assert load_book(path, tic_tac_toe).actions.tolist() == [4]
+    if isinstance(content, dict):
+        np.savez(path, **content)
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError) as error:

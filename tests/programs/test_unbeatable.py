@@ -1,13 +1,14 @@
 """What `verify --lines` says of a player rests on all of its games, and on nobody else's."""
 
 import functools
+import itertools
 import json
 
 import jax
 import numpy as np
 import pytest
 
-from azjax import mending
+from azjax import lines, mending
 from azjax.game import init_batch
 from azjax.network import Network
 from azjax.player import Player
@@ -183,6 +184,8 @@ def test_a_sample_may_lose_a_game(choose, examine):
     lost = play_all(rules, moves.__getitem__, 1).lost
     assert tuple(found["first_lost_game"]) in lost and found["ends"]["lost"] > 0
     share, low, high = found["share_of_games_lost"]
+    games = found["games"]
+    assert games["lost"] / sum(games.values()) == pytest.approx(share)
     assert low < share < high and f"{100 * share:.4g} [{100 * low:.3g}, {100 * high:.3g}]" in text
 
 
@@ -196,19 +199,13 @@ def test_all_of_few_positions_are_no_sample(choose, examine):
 # Other players in the same run directory.
 
 
-def searched_moves(player, simulations, solution, positions):
-    """What a player's search plays in each position."""
-    decide = following.make_decide(following.make_agent(player, simulations))
-    actions = np.asarray(decide(solution.decision_states).action).tolist()
-    return dict(zip(positions, actions, strict=True))
-
-
 def test_no_player_goes_on_where_another_was(choose, examine, solution, positions):
     """The seat, the search, the checkpoint and its network each make another player."""
     good, other = choose(2, is_optimal=True), choose(1)
     player, replaced = make_player(good), make_player(other)
     later = make_player(choose(4), iteration=7)
-    searched = searched_moves(player, 8, solution, positions)
+    found = player.search(jax.random.key(1), solution.decision_states, num_simulations=8)
+    searched = dict(zip(positions, found.action.tolist(), strict=True))
     everything = [
         (player, "0", "first", good),
         (player, "0", "second", good),
@@ -224,6 +221,12 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
         assert_counts(answer, moves, seat)
     found = [play_all(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
+    nothing = mending.empty_book(player.game)
+    names = {
+        following._digest(one, nothing)
+        for one in (player, make_player(good, search=PUCT(num_simulations=9)))
+    }
+    assert len(names) == 2
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
@@ -360,6 +363,62 @@ def test_as_many_rounds_are_made_as_asked_for(
         rounds.append(book.rounds)
         contents.append(path.read_bytes())
     assert rounds == [1, 1, 2] and contents[0] == contents[1] != contents[2]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "simulations", "number"),
+    [(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
+)
+def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
+    numbers, player = [], make_player(choose(1))
+    monkeypatch.setattr(following, "make_agent", lambda player, number: numbers.append(number))
+    monkeypatch.setattr(following, "make_decide", lambda agent: None)
+    monkeypatch.setattr(following, "mend", lambda game, book, *_: mending.Mended(book, []))
+    monkeypatch.setattr(lines, "lost_games", lambda folder: [(0,)])
+    book = mending.empty_book(player.game)._replace(rounds=rounds)
+    walk = following._Walk(None, tmp_path, False, 0, 0.0)
+    following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
+    assert numbers == [simulations, number]
+
+
+def test_an_interrupted_repair_goes_on(
+    choose, examine, thinks_shortly, monkeypatch, tmp_path, capfd
+):
+    """Before and after its book is written, and while games are followed."""
+    monkeypatch.setattr(following, "_GENERATIONS", 1)
+    moves, path = choose(1), mending.book_path(tmp_path, 6, 0, 0)
+    player, save, make_act = make_player(moves), following.save_book, following.make_act
+    stops, asked = iter([True, False, False, True]), itertools.count()
+
+    def save_or_stop(path, book):
+        if next(stops, False):
+            raise KeyboardInterrupt
+        save(path, book)
+        if next(stops, False):
+            raise KeyboardInterrupt
+
+    def make_or_stop(agent):
+        act = make_act(agent)
+
+        def ask(states):
+            if next(asked) in (3, 9):
+                raise KeyboardInterrupt
+            return act(states)
+
+        return ask
+
+    monkeypatch.setattr(following, "save_book", save_or_stop)
+    monkeypatch.setattr(following, "make_act", make_or_stop)
+    monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
+    statuses = []
+    while not {0, 1} & {*statuses}:
+        statuses.append(verify.main(["--lines", "first", "--mend", "1"]))
+    assert len(statuses) == 5 and next(asked) > 9
+    capfd.readouterr()
+    better, book, _ = with_book(moves, path)
+    answer = examine(player, "--mend", "1")
+    assert_counts(answer, better)
+    assert book.rounds == 1 and answer[0] == statuses[-1]
 
 
 def test_what_is_lost_whatever_is_played_stays_so(examine, thinks_shortly):
