@@ -82,7 +82,7 @@ def load_book(path: pathlib.Path, game: Game) -> Book:
         if not fits or not (legal & moves).any(axis=1).all():
             raise ValueError("the moves are not those of the positions")
         return book
-    except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (EOFError, KeyError, NotImplementedError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path} is damaged, or no book of {game.name}: delete it, and mend again"
         ) from error

@@ -330,6 +330,7 @@ def spoiled(**arrays):
     [
         b"",
         b"no archive",
+        b"another method of compression",
         {"states": np.zeros((1, 3), np.uint8), "actions": np.zeros(1, np.int32)},
         spoiled(states=np.zeros((1, 3), np.uint8)),
         spoiled(actions=np.array([0], np.int32)),  # There is X.
@@ -345,6 +346,10 @@ def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
     assert load_book(path, tic_tac_toe).actions.tolist() == [4]
     if isinstance(content, dict):
         np.savez(path, **content)
+    elif content.startswith(b"another"):
+        whole = bytearray(path.read_bytes())
+        whole[whole.rindex(b"PK\x01\x02") + 10] = 99  # In the list of the archive's files.
+        path.write_bytes(whole)
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError) as error:
