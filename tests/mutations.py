@@ -315,14 +315,14 @@ MUTATIONS = [
         "tests/core/test_mending.py::test_all_that_moves_led_to_is_remembered",
     ),
     Mutation(
-        "mending: rounds are not counted",
+        "mending: the count of the rounds is not saved",
         "experiments/lines.py",
-        "better._replace(rounds=book.rounds + 1)",
-        "better._replace(rounds=1)",
+        "save_book(path, better)",
+        "save_book(path, better._replace(rounds=book.rounds))",
         "tests/programs/test_unbeatable.py::test_as_many_rounds_are_made_as_asked_for",
     ),
     Mutation(
-        "mending: rounds are not kept",
+        "mending: the count of the rounds is not read",
         "azjax/mending.py",
         'file["rounds"].item()',
         "0",
