@@ -8,11 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import lines, mending
+from azjax import lines, mending, oracle, presets, runs
 from azjax.game import init_batch
 from azjax.network import Network
 from azjax.player import Player
 from azjax.search import PUCT, UCT
+from azjax.selfplay import SelfPlayConfig
 from azjax.train import Parts
 from experiments import lines as following
 from experiments import own, verify
@@ -44,7 +45,7 @@ def make_player(moves, name="tic_tac_toe", symmetric=False, search=None, iterati
         row = bench(name).number(np.array(position.board), position.player)
         table.logits[row, action] = 1
     network, search = table_network(name, symmetric), search or PUCT()
-    parts = Parts(bench(name).game, network, search, *[None] * 4)
+    parts = Parts(bench(name).game, network, search, SelfPlayConfig(), *[None] * 3)
     return Player(parts, Table(*table), iteration)
 
 
@@ -295,6 +296,61 @@ def test_what_is_done_differently_in_one_symmetric_copy_counts(
             assert_counts((status, found, text), moves | faults[number])
             break
     assert not is_seen[-1]  # It was not seen before the player was asked about all copies.
+
+
+# All positions, for which there is a certificate.
+
+
+@pytest.fixture
+def certify(solution, tmp_path, monkeypatch, capfd):
+    """`(moves, *arguments) -> (exit status, JSON)`."""
+    monkeypatch.setattr(oracle, "solve", lambda game: solution)
+    runs.create_run(tmp_path / "run", presets.get("default"))
+
+    def certify(moves, *arguments):
+        player = make_player(moves)
+        monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path / "run", player))
+        status = verify.main([*arguments, "--json"])
+        return status, json.loads(capfd.readouterr().out)
+
+    return certify
+
+
+def weaken(moves, solution, positions, worth, thrown):
+    """Plays a worse move in one position that it reaches moving first: `{position: action}`."""
+    reached = []
+    play_all(rules, lambda position: reached.append(position) or moves[position], 0)
+    for position in reached:
+        values = solution.action_values[solution.decisions[positions.index(position)]]
+        if values.max() == worth and thrown in values:
+            return moves | {position: values.tolist().index(thrown)}
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("worth", "thrown", "perfect", "unbeatable"),
+    [(None, None, True, True), (1, 0, False, True), (0, -1, False, False)],
+)
+def test_the_goal_decides_on_the_exit_status(
+    choose, certify, solution, positions, worth, thrown, perfect, unbeatable
+):
+    moves = choose(2, is_optimal=True)
+    if worth is not None:
+        moves = weaken(moves, solution, positions, worth, thrown)
+    for goal, holds in ((None, perfect), ("perfect", perfect), ("unbeatable", unbeatable)):
+        arguments = ["--until", goal] if goal else []
+        status, found = certify(moves, "--simulations", "0", *arguments)
+        assert status == (not holds) and found["searches"] == []
+        assert (found["perfect"], found["unbeatable"]) == (perfect, unbeatable)
+        assert found["blunders"] == (worth is not None)
+
+
+def test_a_search_that_errs_is_not_perfect(choose, certify):
+    status, found = certify(choose(2, is_optimal=True), "--simulations", "2")
+    assert {search["num_simulations"] for search in found["searches"]} == {2}
+    assert {search["algorithm"] for search in found["searches"]} == {"puct", "gumbel"}
+    assert any(search["blunders"] for search in found["searches"]) and not found["blunders"]
+    assert status == 1 and not found["perfect"] and found["unbeatable"]
 
 
 # What is refused.
