@@ -179,8 +179,10 @@ def _name(player: Player, seat: str, simulations: int) -> str:
 
 
 def _digest(player: Player, book: Book) -> str:
-    """Tells players of one name apart: by all numbers of the network, the search and the book."""
-    digest = hashlib.sha256(repr(player.parts.search).encode())
+    """Tells players of one name apart, by all numbers of the network, the search and the book."""
+    network = player.parts.network
+    settings = player.game.name, network.encoding, network.symmetric, player.parts.search
+    digest = hashlib.sha256(repr(settings).encode())
     for leaf in jax.tree.leaves((player.params, book.states, book.actions)):
         array = np.asarray(leaf)
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())

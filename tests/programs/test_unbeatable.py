@@ -222,12 +222,9 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
         assert_counts(answer, moves, seat)
     found = [play_all(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
+    changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
     nothing = mending.empty_book(player.game)
-    names = {
-        following._digest(one, nothing)
-        for one in (player, make_player(good, search=PUCT(num_simulations=9)))
-    }
-    assert len(names) == 2
+    assert len({following._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
