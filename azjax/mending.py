@@ -70,13 +70,19 @@ def load_book(path: pathlib.Path, game: Game) -> Book:
     """Reads a book of a game.
 
     Raises:
-      ValueError: if the file is none, or damaged.
+      ValueError: if the file is none, or damaged, or has a move that is not legal.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             states = packing.unpack(game, file["states"])
-            return Book(states, file["actions"], file["refuted"], int(file["rounds"]))
-    except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            book = Book(states, file["actions"], file["refuted"], file["rounds"].item())
+        legal = np.asarray(jax.vmap(game.legal_actions)(states))
+        moves = np.arange(game.num_actions) == book.actions[:, None]
+        fits = book.refuted.shape == moves.shape == legal.shape
+        if not fits or not (legal & moves).any(axis=1).all():
+            raise ValueError("the moves are not those of the positions")
+        return book
+    except (EOFError, KeyError, NotImplementedError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path} is damaged, or no book of {game.name}: delete it, and mend again"
         ) from error

@@ -1,11 +1,11 @@
 """The proof without an oracle: a run's player against every reply, as `verify --lines` shows it."""
 
+import hashlib
 import json
 import pathlib
 import shutil
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from azjax.mending import (
     save_book,
 )
 from azjax.player import Player, changed
-from azjax.rows import in_batches, pack
+from azjax.rows import in_batches
 from azjax.train import AXIS, make_mesh
 from experiments import console
 
@@ -107,6 +107,11 @@ class _Walk(NamedTuple):
     asked: int
     seconds: float
 
+    @property
+    def is_proof(self) -> bool:
+        """Whether every game was followed, and none is lost."""
+        return not (self.found.sampled or self.found.unlike or self.found.ends.moves[2])
+
 
 def prove(
     run_dir: pathlib.Path,
@@ -149,27 +154,39 @@ def prove(
             walk = _walk(run_dir, player, seat, simulations, most, book, is_last)
             if is_last or not (walk.found.ends.moves[2] or walk.found.unlike):
                 break
-            book, starts = _improve(path, player, seat, simulations, book, walk)
-            book = book._replace(rounds=book.rounds + 1)
-            save_book(path, book)
+            better, starts = _improve(path, player, seat, simulations, book, walk)
+            better = better._replace(rounds=book.rounds + 1)
+            save_book(path, better)
             if not as_json:
                 print(
-                    f"round {book.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
-                    f"{len(book.actions):,} moves in the book now, images counted",
+                    f"round {better.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
+                    f"{len(better.actions):,} moves in the book now, images counted",
                     flush=True,
                 )
             if not starts:
-                break  # Every move is refuted, from the first on.
+                break  # Every move is refuted, from the first on: the games followed stay lost.
+            book = better
     if as_json:
         print(json.dumps(_content(player, seat, simulations, book, walk), indent=2))
     else:
         _show(player, seat, simulations, book, walk)
-    return 1 if walk.found.sampled or walk.found.ends.moves[2] else 0
+    return 0 if walk.is_proof else 1
 
 
 def _name(player: Player, seat: str, simulations: int) -> str:
     """How files of a player in a seat begin, as its book's do, see `book_path`."""
     return f"{player.iteration}-{seat}-{simulations}"
+
+
+def _digest(player: Player, book: Book) -> str:
+    """Tells players of one name apart, by all numbers of the network, the search and the book."""
+    network = player.parts.network
+    settings = player.game.name, network.encoding, network.symmetric, player.parts.search
+    digest = hashlib.sha256(repr(settings).encode())
+    for leaf in jax.tree.leaves((player.params, book.states, book.actions)):
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _improve(
@@ -224,14 +241,14 @@ def _walk(
     """
     agent = make_agent(player, simulations)
     name = _name(player, seat, simulations) + (f"-{most}" if most else "")
+    digest = _digest(player, book)
+    own = f"{name}-{digest}"
     if len(book.actions):
         agent = book_agent(player.game, agent, book)
-        content = pack(book.states).tobytes() + book.actions.tobytes()
-        own = f"{name}-book-{zlib.crc32(content):08x}"
+        own = f"{name}-book-{digest}"
         for folder in (run_dir / "lines").glob(f"{name}-book-*"):
             if not folder.name.startswith(own):
                 shutil.rmtree(folder)  # Its book is gone.
-        name = own
     decide, started, asked = make_act(agent), time.time(), 0
     symmetric = player.parts.network.symmetric
 
@@ -241,7 +258,7 @@ def _walk(
         return decide(states)
 
     def walk(kind, **settings):
-        folder = run_dir / "lines" / f"{name}{kind}"
+        folder = run_dir / "lines" / f"{own}{kind}"
         return folder, _watch(lines.follow(player.game, act, SEATS[seat], folder, **settings))
 
     folder, found = walk("", most=most, symmetric=symmetric)
@@ -280,6 +297,7 @@ def _content(
         "seat": seat,
         "simulations": simulations,
         "moves_by_book": len(book.actions),
+        "unbeatable": walk.is_proof,
         "sampled": found.sampled,
         "up_to_symmetry": walk.symmetric,
         "decisions": ends.decisions,
@@ -311,7 +329,7 @@ def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) 
         moves = " ".join(map(str, found.lost))
         last = jax.tree.map(lambda leaf: leaf[0], lines.replay(player.game, [found.lost]))
         print(f"\nthe first lost game, {moves}:\n{player.game.render(last)}\n")
-    elif found.sampled:
+    elif not walk.is_proof:
         print("NOT PROVED: no game was lost among those followed, and others were left out")
     else:
         print(f"UNBEATABLE moving {seat}: no game is lost, whatever the opponent plays")

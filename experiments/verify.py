@@ -60,6 +60,11 @@ class Options:
         check_range("--", self, "limit mend", 0)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines follows one player: give --simulations a single number")
+        if self.lines is not None and self.until is not None:
+            raise ValueError(
+                "--until is for all positions, and --lines for those that a player comes to: leave "
+                "one of them out"
+            )
         for name in ("most", "mend"):
             if self.lines is None and getattr(self, name):
                 raise ValueError(

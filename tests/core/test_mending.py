@@ -169,6 +169,7 @@ def test_a_position_is_thought_about_once(tic_tac_toe, guess):
         ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Of another more is expected.
         ("all", {4: -0.9, 2: -0.7, 0: -0.8}, {4: -0.9, 2: -0.7, 0: -0.8}, 2, 8),  # The most.
         ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # What was not tried counts as lost.
+        ("all", {4: -0.75, 2: -0.5, 0: -0.25}, {4: -0.75, 2: -0.5, 0: -0.25}, 4, 8),  # All equal.
     ],
 )
 def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, start, action):
@@ -186,6 +187,69 @@ def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, 
     assert [*map(len, starts)] == [start]
     [row] = np.flatnonzero(np.abs(book.states.board).sum(axis=1) == start)
     assert book.actions[row] == action
+
+
+def random_thoughts():
+    """Positions of five moves, one at least legal; refuted ones are worth nothing."""
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        legal = rng.random(5) < 0.8
+        legal[rng.integers(5)] = True
+        refuted = legal & (rng.random(5) < 0.5)
+        expected = rng.choice([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0], 5)
+        expected[refuted] = rng.choice([-1.0, 1.0])  # Whatever is expected of it.
+        yield mending.Thought(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
+
+
+def test_the_best_move_is_no_refuted_one():
+    """It is the chosen one, unless that is refuted or much more is expected of another one."""
+    others = 0
+    for thought in random_thoughts():
+        left = [move for move in range(5) if thought.legal[move] and not thought.refuted[move]]
+        best = max(left, key=lambda move: thought.expected[move], default=thought.chosen)
+        gain = thought.expected[best] - thought.expected[thought.chosen]
+        if thought.chosen in left and gain <= 0.5:
+            best = thought.chosen
+        assert (thought.best, thought.is_lost) == (best, not left)
+        assert thought.worth == max(thought.expected[thought.legal])
+        others += best != thought.chosen
+    assert others > 100
+
+
+def test_all_that_moves_led_to_is_remembered():
+    """A move is worth no more than the least that it led to, and a refuted one stays refuted."""
+    rng = np.random.default_rng(1)
+    for thought in random_thoughts():
+        expected, refuted = thought.expected.copy(), thought.refuted.copy()
+        for _ in range(8):
+            action, worth, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
+            thought.learn(action, worth, is_lost)
+            expected[action] = worth if worth < expected[action] else expected[action]
+            if is_lost:
+                refuted[action] = True
+            assert thought.expected.tolist() == expected.tolist()
+            assert thought.refuted.tolist() == refuted.tolist()
+
+
+def test_nothing_is_expected_of_what_the_book_refutes(tic_tac_toe, guess):
+    """Whatever a search finds; and what is learned here stays out of the book given."""
+    states = lines.replay(tic_tac_toe, [(0, 4), (4, 0)])
+    refuted = np.zeros((1, 9), bool)
+    refuted[0, [1, 2]] = True
+    book = mending.Book(rows_of(states, [0]), np.array([3], np.int32), refuted)
+
+    def decide(states):
+        q_values = np.full((len(states.board), 9), 0.75)
+        return guess(states)._replace(q_values=q_values)
+
+    think = make_think(tic_tac_toe, decide, book)
+    known, new = think(states)
+    assert known.refuted.tolist() == refuted[0].tolist() and not new.refuted.any()
+    assert known.expected[known.legal].tolist() == [-1, -1] + [0.75] * 5
+    assert new.expected[new.legal].tolist() == [0.75] * 7
+    known.learn(5, -1.0, True)
+    assert np.flatnonzero(book.refuted[0]).tolist() == [1, 2]
+    assert think(states)[0].refuted[5]
 
 
 def test_the_newest_move_of_a_position_counts(tic_tac_toe, know):
@@ -254,11 +318,38 @@ def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
         book_agent(tic_tac_toe, agent, book)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def spoiled(**arrays):
+    """A book of one position, X at 0 and O to move to 4, with other arrays in it."""
+    states = np.array([[1, *[0] * 8, 1, 0]], np.uint8)
+    sound = {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
+    return {"states": states} | sound | arrays
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no archive",
+        b"another method of compression",
+        {"states": np.zeros((1, 3), np.uint8), "actions": np.zeros(1, np.int32)},
+        spoiled(states=np.zeros((1, 3), np.uint8)),
+        spoiled(actions=np.array([0], np.int32)),  # There is X.
+        spoiled(actions=np.array([9], np.int32)),
+        spoiled(actions=np.array([4, 4], np.int32)),
+        spoiled(refuted=np.zeros((1, 8), bool)),
+        spoiled(rounds=[1, 2]),
+    ],
+)
 def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
     path = tmp_path / "book.npz"
-    if content is None:
-        np.savez(path, states=np.zeros((1, 3), np.uint8), actions=np.zeros(1, np.int32))
+    np.savez(path, **spoiled())
+    assert load_book(path, tic_tac_toe).actions.tolist() == [4]
+    if isinstance(content, dict):
+        np.savez(path, **content)
+    elif content.startswith(b"another"):
+        whole = bytearray(path.read_bytes())
+        whole[whole.rindex(b"PK\x01\x02") + 10] = 99  # In the list of the archive's files.
+        path.write_bytes(whole)
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError) as error:

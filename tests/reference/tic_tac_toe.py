@@ -26,3 +26,27 @@ def has_line(board, mark):
     columns = [board[0::3], board[1::3], board[2::3]]
     diagonals = [board[0::4], board[2:7:2]]
     return [mark] * 3 in rows + columns + diagonals
+
+
+def image(position, cells):
+    """The symmetric copy whose cells are those of a position, in another order."""
+    return position._replace(board=tuple(position.board[cell] for cell in cells))
+
+
+def turned(rows):
+    """A square by a quarter of a turn."""
+    return [list(column) for column in zip(*rows[::-1], strict=True)]
+
+
+def symmetries():
+    """The orders in which the cells of the symmetric copies are read."""
+    rows, found = [[0, 1, 2], [3, 4, 5], [6, 7, 8]], []
+    for _ in range(4):
+        found += [rows[0] + rows[1] + rows[2], rows[2] + rows[1] + rows[0]]
+        rows = turned(rows)
+    return found
+
+
+def least_image(position):
+    """One of the symmetric copies of a position, the same for all of them."""
+    return min(image(position, cells) for cells in symmetries())

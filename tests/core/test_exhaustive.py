@@ -1,0 +1,102 @@
+"""Exhaustive play against a twin in plain Python that plays one game after the other."""
+
+import numpy as np
+import pytest
+
+from azjax import lines
+from reference import Position
+from reference import tic_tac_toe as rules
+from reference.exhaustive import play_all
+
+
+@pytest.fixture(scope="module")
+def fair_moves(solution):
+    """`{position: action}`, of a player who treats symmetric copies alike."""
+    moves, rng = {}, np.random.default_rng(3)
+    board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
+    positions = list(map(Position, map(tuple, board), player, over))
+    least = {position: rules.least_image(position) for position in positions}
+    of_least = {}
+    for position in dict.fromkeys(least.values()):
+        of_least[position] = rng.choice(rules.legal(position)).item()
+    for position in positions:
+        name = least[position]
+        cells = next(c for c in rules.symmetries() if rules.image(position, c) == name)
+        moves[position] = cells[of_least[name]]
+    return moves
+
+
+def position_of(board):
+    return Position(tuple(board), int(sum(board)) & 1, False)
+
+
+def make_act(moves):
+    return lambda states: np.array([moves[position_of(board)] for board in states.board.tolist()])
+
+
+def walk(game, moves, seat, folder, **settings):
+    *_, last = lines.follow(game, make_act(moves), seat, folder, **settings)
+    return last
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("starts", [[()], [(4,)], [(0, 4), (1, 5)]])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_games_are_counted(tic_tac_toe, fair_moves, seat, starts, symmetric, tmp_path):
+    """Also from positions, each with its symmetric copies, which go on alike."""
+    settings = {"starts": starts, "symmetric": symmetric, "compare": symmetric, "part_size": 64}
+    found = walk(tic_tac_toe, fair_moves, seat, tmp_path, **settings)
+    same = rules.least_image if symmetric else lambda position: position
+    every = play_all(rules, fair_moves.__getitem__, seat, starts, same)
+    assert found.ends.games[0].tolist() == every.games
+    assert found.ends.moves.tolist() == every.ends and found.ends.decisions == every.decisions
+    assert not found.sampled and not found.unlike
+    games = {*lines.lost_games(tmp_path)}
+    assert games <= every.lost and bool(games) == bool(every.lost) == (found.lost is not None)
+    assert len(games) == every.ends[2]
+
+
+def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp_path):
+    """One position after four moves is mistreated at a time, until it stands in a later file."""
+    reached = {}
+
+    def policy(position):
+        if sum(map(abs, position.board)) == 4:
+            reached[rules.least_image(position)] = position
+        return fair_moves[position]
+
+    play_all(rules, policy, 0)
+    numbers = []
+    settings = {"symmetric": True, "compare": True, "part_size": 2}
+    for number, position in enumerate(reached.values()):
+        after = {move: rules.play(position, move)[0] for move in rules.legal(position)}
+        liked = rules.least_image(after[fair_moves[position]])
+        other = next(move for move in after if rules.least_image(after[move]) != liked)
+        folder = tmp_path / str(number)
+        last = walk(tic_tac_toe, fair_moves | {position: other}, 0, folder, **settings)
+        assert last.unlike
+        [(*line, _)] = lines.unlike_games(folder)
+        [board] = lines.replay(tic_tac_toe, [tuple(line)]).board.tolist()
+        assert rules.least_image(position_of(board)) == rules.least_image(position)
+        unlike = []
+        for part in sorted((folder / "004").glob("ends-*.npz")):
+            with np.load(part) as file:
+                unlike.append(len(file["unlike"]))
+        numbers.append(unlike.index(1))
+        if numbers[-1] > 1:
+            break
+    assert numbers[-1] > 1
+
+
+def test_lost_games_are_found_among_all_ends(tic_tac_toe, fair_moves, monkeypatch, tmp_path):
+    """However few of each file are kept; the shortest of them comes first."""
+    monkeypatch.setattr(lines, "_LOST", 1)
+    every = play_all(rules, fair_moves.__getitem__, 1)
+    found = walk(tic_tac_toe, fair_moves, 1, tmp_path, part_size=8)
+    games, losing = [*lines.lost_games(tmp_path)], 0
+    for part in tmp_path.glob("*/ends-*.npz"):
+        with np.load(part) as file:
+            losing += bool(file["moves"][2])
+    assert losing == len(games) == len({*games}) < found.ends.moves[2] == every.ends[2]
+    assert {*games} <= every.lost and games[0] == found.lost
+    assert {len(game) for game in games} == {len(game) for game in every.lost}
