@@ -120,6 +120,18 @@ def test_games_begin_from_it_as_often_as_is_said(tic_tac_toe, several, opening, 
     assert set(boards(never.states)) == {empty}
 
 
+def test_the_archive_is_chosen_whatever_the_length_of_an_opening(tic_tac_toe, several):
+    """Of the games left to it, as many have each length as without an archive."""
+    marked = several._replace(ply=several.ply + 100)
+    config = SelfPlayConfig(opening_share=0.6, archive_share=0.5, opening_plies=4)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    begin = jax.jit(functools.partial(start_games, config, tic_tac_toe))
+    ply = np.asarray(begin(keys, fill(marked, np.arange(200))).ply)
+    assert abs((ply >= 100).mean() - 0.3) < 0.04
+    lengths = np.bincount(ply[ply < 100], minlength=5) / 4000
+    np.testing.assert_allclose(lengths, 0.3 / 5 + np.array([0.4, 0, 0, 0, 0]), atol=0.04)
+
+
 @pytest.fixture(scope="module")
 def played(tic_tac_toe, several):
     """Games before some moves, and the moves `[T, B, ...]`; new games begin from an archive."""
