@@ -104,6 +104,12 @@ def test_every_setting_changes_the_program(settings, name):
     assert program(other) != program(settings)
 
 
+@pytest.mark.parametrize("name", ["evaluation_dtype", "learning_dtype"])
+def test_the_arithmetic_is_a_setting_of_layers_that_symmetries_share(name):
+    settings = dataclasses.replace(MLP, symmetric=True)
+    assert program(dataclasses.replace(settings, **{name: "bfloat16"})) != program(settings)
+
+
 @pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: type(settings).__name__)
 def test_the_same_settings_make_the_same_program(settings):
     """Else a test of another setting could not fail."""

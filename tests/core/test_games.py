@@ -28,6 +28,7 @@ from azjax.game import (
 )
 from azjax.games import connect_four
 from azjax.games.in_a_row import find_lines
+from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
 from azjax.rows import in_batches
 from azjax.search import UCT, Gumbel, make_search
@@ -459,6 +460,13 @@ WIDE_DRAWING = """\
  0  1  2  3  4  5  6  7  8  9 10"""
 
 
+HEX_DRAWING = """\
+  a b c
+1 . X .
+ 2 . . .
+  3 O . ."""
+
+
 @pytest.mark.parametrize(
     ("name", "actions", "drawing"),
     [
@@ -466,6 +474,7 @@ WIDE_DRAWING = """\
         ("connect_four", (0, 6, 0), CONNECT_FOUR_DRAWING),
         ("mnk:2x6x3", (0, 11), MNK_DRAWING),
         ("connect_four:2x11", (0, 10, 0), WIDE_DRAWING),
+        ("hex_swap:3", (1, 2), HEX_DRAWING),
     ],
     ids=lambda value: value if isinstance(value, str) and "\n" not in value else "",
 )
@@ -649,6 +658,11 @@ def test_somebody_wins(name):
 
     over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
     assert over.all() and (total == 1).all()
+
+
+def test_columns_after_z_have_two_letters():
+    names = [column_name(column) for column in (0, 25, 26, 51, 52)]
+    assert names == ["a", "z", "aa", "az", "ba"]
 
 
 def test_moves_are_called_as_players_call_them():
