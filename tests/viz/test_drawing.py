@@ -155,6 +155,10 @@ def test_hexagons_lean_to_the_right_between_sides_of_two_colours():
     assert (top[:, 1] < 0).all() and (bottom[:, 1] > 2).all()
     assert (left[:, 0] < 0).all() and (right[:, 0] > 2).all()
     assert len(top) == len(bottom) == len(left) == len(right) == 9
+    for side in sides:  # Along the edges of hexagons, corner by corner.
+        corners = [corner.split(",") for corner in side.get("points").split()]
+        steps = np.hypot(*np.diff(np.asarray(corners, float), axis=0).T)
+        assert steps.max() < 1.01 * drawing.CELL / np.sqrt(3)
 
 
 def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
