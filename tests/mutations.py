@@ -1163,6 +1163,13 @@ MUTATIONS = [
         "limit = (",
         "tests/core/test_config.py::test_every_setting_changes_the_program",
     ),
+    Mutation(
+        "programs: every run draws the same",
+        "experiments/session.py",
+        "jax.random.key(options.config.seed)",
+        "jax.random.key(0)",
+        "tests/programs/test_session.py",
+    ),
 ]
 
 
