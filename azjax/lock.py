@@ -44,7 +44,7 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
             raise CheckpointError(
                 f"{path} cannot be locked ({error.strerror}): put the run on another disk"
             ) from error
-        if not _is_linked(file):
+        if not _leads_to(path, file):
             raise CheckpointError(f"a run in {path.parent} has just ended: start again")
         file.truncate(0)
         file.write(f"process {os.getpid()} on host {socket.gethostname()}")
@@ -52,10 +52,13 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
         try:
             yield
         finally:
-            if _is_linked(file):  # Else somebody deleted it, and may have a new one.
+            if _leads_to(path, file):  # Else the lock there, if any, is that of another program.
                 path.unlink(missing_ok=True)
 
 
-def _is_linked(file: TextIO) -> bool:
-    """Whether an open file still has a name."""
-    return os.fstat(file.fileno()).st_nlink > 0
+def _leads_to(path: pathlib.Path, file: TextIO) -> bool:
+    """Whether an open file is the one at a path: not deleted, and not moved with its folder."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

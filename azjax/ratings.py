@@ -65,7 +65,7 @@ def mean_proportion(
     Raises:
       ValueError: if there are no samples, or as `proportion` does.
     """
-    if not counts or len(counts) != len(totals):
+    if not len(counts) == len(totals) > 0:
         raise ValueError(f"there are {len(counts)} counts of {len(totals)} totals: give as many")
     samples = zip(counts, totals, strict=True)
     rates = np.array([proportion(*sample, confidence) for sample in samples])

@@ -102,12 +102,12 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     """
     network, params = player.parts.network, player.params
     infer: Any = network.infer
-    if isinstance(module := getattr(infer, "__self__", None), MLP):
+    if isinstance(getattr(infer, "__self__", None), MLP):
         params = params["params"]
-        about = {"kind": "mlp", "shared": [f"Dense_{i}" for i in range(len(module.hidden))]}
+        about = {"kind": "mlp", "shared": _shared_layers(params)}
     elif getattr(infer, "func", None) is equivariant.infer:
         params = equivariant.as_mlp(infer.args[0], params)
-        about = {"kind": "mlp", "shared": [name for name in params if name.startswith("Dense_")]}
+        about = {"kind": "mlp", "shared": _shared_layers(params)}
     elif getattr(infer, "func", None) is infer_tower and infer.args[0].restore:
         params = _restore(infer.args[0], player.game.board_shape, params)
         about = {"kind": "tower", "blocks": infer.args[1]}
@@ -123,6 +123,11 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     }
     about |= {"iteration": player.iteration, "encoding": network.encoding}
     return about | {"width": size, "layers": layers}
+
+
+def _shared_layers(params: Any) -> list[str]:
+    """The names of the shared layers of an MLP, in the order in which they are applied."""
+    return [f"Dense_{i}" for i in range(sum(name.startswith("Dense_") for name in params))]
 
 
 def _restore(form: Form, board_shape: tuple[int, int], params: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def alone(entries, places=PLACES):
 
 def test_each_position_is_drawn_alike_however_often_it_was_met(several):
     rows = alone(several)
-    archive = fill(several, np.repeat(rows, 3), rows, rows[:7], rows[:1])
+    archive = fill(several, rows[5:9], np.repeat(rows, 3), rows, rows[:7], rows[:1])
     assert archive.used == len(rows) == archive.full.sum()
     drawn, found = draw_many(archive, 10 * len(rows))
     assert found.all()
@@ -118,6 +118,18 @@ def test_games_begin_from_it_as_often_as_is_said(tic_tac_toe, several, opening, 
     assert begun == [] or len(set(begun)) > 0.9 * len(rows)
     never = begin(keys, fill(several))
     assert set(boards(never.states)) == {empty}
+
+
+def test_the_archive_is_chosen_whatever_the_length_of_an_opening(tic_tac_toe, several):
+    """Of the games left to it, as many have each length as without an archive."""
+    marked = several._replace(ply=several.ply + 100)
+    config = SelfPlayConfig(opening_share=0.6, archive_share=0.5, opening_plies=4)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    begin = jax.jit(functools.partial(start_games, config, tic_tac_toe))
+    ply = np.asarray(begin(keys, fill(marked, np.arange(200))).ply)
+    assert abs((ply >= 100).mean() - 0.3) < 0.04
+    lengths = np.bincount(ply[ply < 100], minlength=5) / 4000
+    np.testing.assert_allclose(lengths, 0.3 / 5 + np.array([0.4, 0, 0, 0, 0]), atol=0.04)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The footprint is what compiled programs use, and what does not fit is refused."""
 
 import dataclasses
+import math
 import resource
 
 import jax
@@ -86,6 +87,46 @@ def test_the_footprint_is_what_xla_says_of_the_program(config, largest):
     assert needs.total < 1.01 * total  # What lasts is not all in memory at once.
     assert max(needs[:5]) == getattr(needs, largest)
     assert before == needs._replace(work=0)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_each_device_holds_its_share(devices):
+    """Of games, buffer and trees; and all of the network and the archive."""
+    parts = make_parts(change(SMALL, selfplay={"archive": 100, "games_at_once": 64}))
+    mesh = train.make_mesh(jax.devices()[:devices])
+    state, needs = train.abstract_state(parts, mesh), footprint(parts, mesh)
+
+    def held(*trees):
+        leaves = [(leaf.sharding.shard_shape(leaf.shape), leaf) for leaf in jax.tree.leaves(trees)]
+        return sum(math.prod(shape) * leaf.dtype.itemsize for shape, leaf in leaves)
+
+    learner = state.learner
+    assert needs.network == held(learner.variables, learner.ema_params)
+    assert needs.optimizer == held(learner.opt_state, learner.step)
+    assert needs.buffer == held(state.replay, state.games, state.archive)
+    assert needs.tree == 64 // devices * tree_bytes(parts.search, parts.game)
+
+
+class Program:
+    """What a compiled program says of its memory."""
+
+    def __init__(self, arguments, outputs, shared, temporary):
+        self.argument_size_in_bytes, self.output_size_in_bytes = arguments, outputs
+        self.alias_size_in_bytes, self.temp_size_in_bytes = shared, temporary
+
+    def memory_analysis(self):
+        return self
+
+
+def test_work_is_what_the_largest_program_needs_beside_what_lasts():
+    """Outputs that take the place of arguments are counted once."""
+    parts, mesh = make_parts(SMALL), train.make_mesh(jax.devices()[:1])
+    lasting = footprint(parts, mesh)
+    assert lasting.work == 0 < lasting.total
+    size = lasting.total
+    programs = [Program(size, size, size, 300), Program(size, 100, 0, 400), Program(5, 0, 0, 0)]
+    assert footprint(parts, mesh, *programs) == lasting._replace(work=500)
+    assert footprint(parts, mesh, programs[-1]) == lasting
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -198,3 +239,12 @@ def test_a_footprint_in_words():
 def test_devices_of_one_machine_share_its_memory():
     one, two = (footprints.device_memory(train.make_mesh(jax.devices()[:n])) for n in (1, 2))
     assert one // 2 == two > 1e8
+
+
+@pytest.mark.parametrize(("limit", "bytes_each"), [("2000000\n", 10**6), ("max\n", None)])
+def test_a_container_has_no_more_than_its_limit(limit, bytes_each, monkeypatch):
+    mesh = train.make_mesh(jax.devices()[:2])
+    machine = footprints.os.sysconf("SC_PHYS_PAGES") * footprints.os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(footprints.pathlib.Path, "exists", lambda path: True)
+    monkeypatch.setattr(footprints.pathlib.Path, "read_text", lambda path: limit)
+    assert footprints.device_memory(mesh) == (bytes_each or machine // 2)

@@ -28,6 +28,7 @@ from azjax.game import (
 )
 from azjax.games import connect_four
 from azjax.games.in_a_row import find_lines
+from azjax.games.square import column_name
 from azjax.games.tic_tac_toe import from_board
 from azjax.rows import in_batches
 from azjax.search import UCT, Gumbel, make_search
@@ -303,6 +304,7 @@ def test_records_can_be_hashed():
     assert len({games.make(name) for name in games.available() * 2}) == len(games.available())
     assert connect_four.make(6, 7) == games.make("connect_four:6x7x4") == games.make("connect_four")
     assert connect_four.make(rows=4, columns=5) == games.make("connect_four:4x5")
+    assert connect_four.make().positions and not connect_four.make(6, 7, 5).positions
     assert NIM in {NIM._replace(name="nim")} and NIM not in {NIM._replace(name="other")}
 
 
@@ -458,6 +460,13 @@ WIDE_DRAWING = """\
  0  1  2  3  4  5  6  7  8  9 10"""
 
 
+HEX_DRAWING = """\
+  a b c
+1 . X .
+ 2 . . .
+  3 O . ."""
+
+
 @pytest.mark.parametrize(
     ("name", "actions", "drawing"),
     [
@@ -465,6 +474,7 @@ WIDE_DRAWING = """\
         ("connect_four", (0, 6, 0), CONNECT_FOUR_DRAWING),
         ("mnk:2x6x3", (0, 11), MNK_DRAWING),
         ("connect_four:2x11", (0, 10, 0), WIDE_DRAWING),
+        ("hex_swap:3", (1, 2), HEX_DRAWING),
     ],
     ids=lambda value: value if isinstance(value, str) and "\n" not in value else "",
 )
@@ -563,9 +573,62 @@ def test_othello_has_as_many_games_as_others_counted():
     ],
 )
 def test_games_end_as_others_have_proved(name, value):
-    solution = oracle.solve(games.make(name))
+    game = games.make(name)
+    solution = oracle.solve(game)
+    assert solution.num_states <= game.most_positions
     assert solution.values[0] == value
     assert (solution.values[solution.decisions] != 0).all() == (name != "othello:4")
+
+
+@pytest.mark.parametrize("name", ["connect_four:2x2x2", "mnk:2x2x2", "breakthrough:4x2"])
+def test_there_are_no_more_positions_and_plies_than_said(name):
+    game = games.make(name)
+    solution = oracle.solve(game)
+    assert solution.num_states <= game.most_positions
+    assert len(solution.layers) - 2 <= game.max_plies
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_discs_are_turned_from_side_to_side_of_the_largest_board(turned):
+    """And 256 of one colour are counted."""
+    game = games.make("othello:16")
+    board = np.ones((16, 16), np.int8)
+    board[0, 1:] = [-1] * 14 + [0]
+    state = game.init()._replace(board=jnp.asarray((board.T if turned else board).ravel()))
+    after, reward = jax.jit(game.step)(state, 15 * 16 if turned else 15)
+    assert (after.board == 1).all() and after.over and reward == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_longest_way_joins_the_sides_of_the_largest_board(turned):
+    """Down the last column, along a row, and down the first column; a cell less does not."""
+    game = games.make("hex:19")
+    board = np.zeros((19, 19), np.int8)
+    board[:9, 18] = board[9, 1:18] = board[10:, 0] = 1
+    stones = np.flatnonzero(board)
+    board = (-board.T if turned else board).ravel()
+    cells = np.arange(361).reshape(19, 19).T.ravel()[stones] if turned else stones
+    nobody = np.zeros(len(stones), bool)
+    states = game.init()._replace(
+        board=np.where(np.arange(361) == cells[:, None], 0, board),
+        player=nobody.astype(np.int8) + np.int8(turned),
+        over=nobody,
+        swaps=nobody,
+    )
+    step = jax.jit(jax.vmap(game.step))
+    assert step(states, stones)[0].over.all()
+    assert not step(states, np.full_like(stones, 360))[0].over.any()
+
+
+def test_who_captures_every_piece_wins():
+    game = games.make("breakthrough:5x3")
+    board = np.zeros((5, 3), np.int8)
+    board[3, 0], board[2, 1] = 1, -1
+    state = game.init()._replace(board=jnp.asarray(board.ravel()))
+    actions = np.flatnonzero(game.legal_actions(state))
+    assert [game.name_actions(state)[action] for action in actions] == ["a4a3", "a4b3"]
+    after, rewards = jax.vmap(game.step, (None, 0))(state, actions)
+    assert after.over.tolist() == [False, True] and rewards.tolist() == [0, 1]
 
 
 def test_swapping_takes_the_stone_over_mirrored_once():
@@ -595,6 +658,11 @@ def test_somebody_wins(name):
 
     over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
     assert over.all() and (total == 1).all()
+
+
+def test_columns_after_z_have_two_letters():
+    names = [column_name(column) for column in (0, 25, 26, 51, 52)]
+    assert names == ["a", "z", "aa", "az", "ba"]
 
 
 def test_moves_are_called_as_players_call_them():

@@ -60,6 +60,12 @@ def test_numbers_of_other_lengths_are_refused():
         hashing.make_index(NIM, np.zeros((3, 2), np.float16))
 
 
+def test_what_stands_among_others_twice_is_found(tic_tac_toe, some_states):
+    among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
+    rows = hashing.make_index(tic_tac_toe, among)(some_states)
+    np.testing.assert_array_equal(among.board[rows], some_states.board)
+
+
 def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_tac_toe, solution):
     class Alike:
         def integers(self, low, high, size, dtype):

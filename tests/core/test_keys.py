@@ -1,17 +1,20 @@
 """No random key is used twice: not in training from its first draw on, nor in a match."""
 
+import functools
+
 import jax
 import pytest
 
 from azjax import agents, arena, train
+from azjax.archive import add, make_archive
 from azjax.config import Config, make_parts
-from azjax.evaluators import rollout_evaluator
+from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
 from azjax.network import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
-from azjax.selfplay import SelfPlayConfig
+from azjax.selfplay import SelfPlayConfig, start_games, unroll
 from ledger import Ledger
 
 CONFIG = Config(
@@ -45,6 +48,21 @@ def test_training_uses_every_key_once(ledger):
     assert counts["loggamma"] == counts["categorical"] == moves
     assert counts["bits"] == batches  # The symmetries.
     assert counts["randint"] >= batches  # What is learned from.
+
+
+def test_games_from_an_archive_use_every_key_once(ledger, tic_tac_toe):
+    """And so do the random moves that it is filled with."""
+    config = SelfPlayConfig(games=4, unroll_length=9, opening_plies=2)
+    search = make_search(PUCT(num_simulations=1), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    first, last = jax.random.split(jax.random.key(0))
+    games = start_games(config, tic_tac_toe, jax.random.split(first, 4))
+    archive = add(make_archive(jax.tree.map(lambda leaf: leaf[0], games), 8), games.states, games)
+    play_on = functools.partial(unroll, config, tic_tac_toe, "relative", search, None)
+    _, moves = jax.jit(play_on)(last, games, archive=archive)
+    restarts = int((moves.discount == 0).sum())
+    assert ledger.misused() == {}
+    # Games: their opening, and from where in the archive. And a random move from each position.
+    assert restarts > 0 and ledger.counts()["uniform"] == 4 + 2 * restarts + 9 * 4
 
 
 @pytest.mark.parametrize(

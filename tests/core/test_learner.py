@@ -261,6 +261,15 @@ def test_an_update_follows_the_gradient_and_counts():
     np.testing.assert_allclose(losses["grad_norm"][0], optax.tree.norm(gradient), rtol=1e-5)
 
 
+def test_the_loss_of_an_update_is_that_of_its_settings():
+    weights, samples = {"value_weight": 0.5, "l2": 0.01, "policy_surprise": 0.7}, random_samples()
+    learner = configured_learner(change(**weights), NETWORK)
+    _, losses = learner.update(learner.init(VARIABLES), samples)
+    outputs = NETWORK.apply(VARIABLES, samples.planes)
+    expected, _ = alphazero_loss(outputs, PARAMS, samples, **weights)
+    np.testing.assert_allclose(losses["loss"], expected, rtol=1e-5)
+
+
 def test_the_gradient_norm_is_reported_before_clipping():
     norms = [updates(change(clip_norm=c), 1, random_samples())[1]["grad_norm"] for c in (0.0, 1e-3)]
     assert norms[0] > 0.01

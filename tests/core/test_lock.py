@@ -120,6 +120,16 @@ def test_a_folder_that_has_gone_is_no_obstacle(tmp_path):
     assert not run_dir.exists()
 
 
+def test_leaves_the_lock_of_a_run_that_took_its_place(tmp_path):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with lock.hold(run_dir):
+        run_dir.rename(tmp_path / "moved")
+        run_dir.mkdir()
+        write(run_dir, "another's")
+    assert content(run_dir) == "another's"
+
+
 def test_takes_no_file_that_its_holder_deletes_meanwhile(tmp_path, monkeypatch):
     flock, path = fcntl.flock, tmp_path / lock.NAME
 

@@ -119,6 +119,19 @@ def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     np.testing.assert_allclose(coarse.apply(variables, planes)[0], logits, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_are_in_float32_whatever_the_arithmetic(kind, tic_tac_toe):
+    network = make_network(
+        dataclasses.replace(KINDS[kind], evaluation_dtype="bfloat16"), tic_tac_toe
+    )
+
+    def answer(key, planes):
+        return network.infer(network.fold(network.init(key)), planes)
+
+    outputs = jax.eval_shape(answer, jax.random.key(0), random_planes(tic_tac_toe, "relative"))
+    assert [output.dtype for output in outputs] == [jnp.float32] * 2
+
+
 def test_learning_in_bfloat16_is_less_exact_and_all_else_is_not(tic_tac_toe):
     exact, coarse = (
         make_network(dataclasses.replace(KINDS["mlp"], learning_dtype=dtype), tic_tac_toe)
@@ -179,6 +192,12 @@ def test_symmetries_save_products_and_the_whole_perceptron_computes_the_same(nam
     found = whole.apply({"params": equivariant.as_mlp(group, folded)}, planes)
     for mine, other in zip(found, network.apply(variables, planes), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
+
+
+def test_heads_that_symmetries_share_begin_as_small_as_whole_ones():
+    kernel = equivariant._init(jax.random.key(0), 512, 64, copies=8)["kernel"]
+    assert kernel.shape == (64, 64)
+    assert np.std(kernel) * np.sqrt(512) == pytest.approx(1, abs=0.1)
 
 
 def test_layers_that_symmetries_cannot_share_are_refused(tic_tac_toe):

@@ -158,6 +158,25 @@ def test_positions_are_written():
     assert game.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
 
 
+def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
+    """The second player, in small letters, sees the board from the other side."""
+    game = games.make("pgx:gardner_chess")
+    first = game.init()
+    second = first.replace(current_player=1 - first.current_player)
+    assert [int(game.player(state)) for state in (first, second)] == [0, 1]
+    board = "5 r n b q k\n4 p p p p p\n3 . . . . .\n2 P P P P P\n1 R N B Q K\n  a b c d e"
+    assert game.render(first) == game.render(second) == board
+    names, seen = game.name_actions(first), game.name_actions(second)
+    legal = np.flatnonzero(game.legal_actions(first))
+    white = "a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"
+    black = "a4a3", "b5a3", "b5c3", "b4b3", "c4c3", "d4d3", "e4e3"
+    assert {names[a] for a in legal} == set(white)
+    assert {seen[a] for a in legal} == set(black)
+    for called, way in ((names, "a4a5"), (seen, "a2a1")):
+        promotions = [name for name in called if name.startswith(way)]
+        assert sorted(promotions) == [way, f"{way}b", f"{way}n", f"{way}r"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("chess", 8), ("gardner_chess", 5)])
 def test_moves_of_chess_go_by_their_squares(name, size):

@@ -33,6 +33,17 @@ def test_a_mean_of_one_rate_is_that_rate():
             mean_proportion(counts, totals)
 
 
+def test_the_ends_of_a_mean_are_as_far_out_as_those_of_its_rates_squared_and_summed():
+    few, many = proportion(1, 10), proportion(11, 12)
+    below, above = (
+        math.hypot(*(rate.estimate - rate[end] for rate in (few, many))) / 2 for end in (1, 2)
+    )
+    mean = (few.estimate + many.estimate) / 2
+    assert abs(below - above) > 0.01
+    found = mean_proportion(np.array([1, 11]), np.array([10, 12]))
+    assert found == pytest.approx([mean, mean - below, mean + above])
+
+
 @pytest.mark.slow
 def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
     """Rates of 1 to 40%, of 200 each."""

@@ -1,5 +1,6 @@
 """Several processes that train one network: one run directory, the same numbers, no hang."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,12 +10,13 @@ import socket
 import subprocess
 import sys
 import time
+import types
 
 import jax
 import numpy as np
 import pytest
 
-from azjax import checkpoint, lock, runs
+from azjax import checkpoint, lock, processes, runs
 from azjax.config import make_parts
 from azjax.train import make_mesh
 from experiments import launch, options, train
@@ -128,23 +130,50 @@ from azjax import processes
 from experiments import launch
 launch.join()
 index = int(os.environ["JAX_PROCESS_ID"])
-def fail_in_1():
-    if index == 1:
-        raise KeyError("a defect")
-try:
-    processes.in_all(fail_in_1)
-except (KeyError, processes.OtherProcessError) as error:
-    print(type(error).__name__, error)
+def fail_in(process, error):
+    def fail():
+        if index == process:
+            raise error
+    return fail
+def try_to(do, action):
+    try:
+        print(do(action))
+    except (KeyError, ValueError, processes.OtherProcessError) as error:
+        print(type(error).__name__, len(str(error)), str(error)[:9])
+try_to(processes.in_all, fail_in(1, KeyError("a defect")))
+try_to(processes.in_all, fail_in(1, ValueError()))
+try_to(processes.in_all, fail_in(0, ValueError("i" + "\u00e4" * 2000)))
+try_to(processes.in_all, lambda: index)
+try_to(processes.in_first, lambda: print("first"))
+try_to(processes.in_first, fail_in(0, ValueError("no room")))
 print(processes.any_of(index == 1, False))
 launch.leave()
 """
 
 
+HEARD = "(True, False)"
+
+
 def test_what_one_process_asks_for_or_fails_in_all_hear_of():
     statuses, outs, errs = finish(start_two(["-c", TOGETHER]))
     assert statuses == [0, 0], errs
-    heard = "(True, False)\n"
-    assert outs == [f"OtherProcessError 'a defect'\n{heard}", f"KeyError 'a defect'\n{heard}"]
+    long = "i" + "ä" * 8
+    assert [out.splitlines() for out in outs] == [
+        ["OtherProcessError 10 'a defect", "OtherProcessError 10 ValueErro"]
+        + [f"ValueError 2001 {long}", "0", "first", "None", "ValueError 7 no room", HEARD],
+        ["KeyError 10 'a defect", "ValueError 0 ", f"OtherProcessError 512 {long}", "1", "None"]
+        + ["OtherProcessError 7 no room", HEARD],
+    ]
+
+
+@pytest.mark.parametrize(("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .* 1 does")])
+def test_processes_with_unequal_numbers_of_devices_are_refused(numbers, said, monkeypatch):
+    indices = np.repeat(np.arange(len(numbers)), numbers)
+    devices = [types.SimpleNamespace(process_index=index) for index in indices]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    refused = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
+    with refused:
+        processes.check_devices()
 
 
 # Training.

@@ -11,6 +11,7 @@ import azjax
 from azjax import drawing
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
+from azjax.games import hexagons
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import ALGORITHMS, make_search
 from small import NAMES
@@ -133,6 +134,62 @@ def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
         np.testing.assert_allclose([center(heat), center(last)], [place, place], atol=0.01)
         assert float(label.get("x")) == place[0]
     assert not parts(game.step(before, 9)[0].draw(last=9), "polygon", "az-last")
+
+
+def test_hexagons_lean_to_the_right_between_sides_of_two_colours():
+    """In units of cells and rows, with every row pushed back to below the first one."""
+    picture = hexagons.board(np.zeros(9, np.int8))
+
+    def straight(element):
+        corners = [corner.split(",") for corner in element.get("points").split()]
+        x, y = np.asarray(corners, float).T / [[drawing.CELL], [1.5 * drawing.CELL / np.sqrt(3)]]
+        return np.stack([x - y / 2, y], axis=1)
+
+    centers = [straight(cell).mean(axis=0) for cell in parts(picture, "polygon", "az-paper")]
+    expected = [(column, row) for row, column in np.ndindex(3, 3)]
+    np.testing.assert_allclose(centers - centers[0], expected, atol=0.01)
+    lines = ElementTree.fromstring(str(picture)).iter(SVG + "polyline")
+    top, bottom, left, right = sides = [*lines]
+    assert [side.get("stroke") for side in sides] == [drawing.COLOR_X] * 2 + [drawing.COLOR_O] * 2
+    top, bottom, left, right = (straight(side) - centers[0] for side in (top, bottom, left, right))
+    assert (top[:, 1] < 0).all() and (bottom[:, 1] > 2).all()
+    assert (left[:, 0] < 0).all() and (right[:, 0] > 2).all()
+    assert len(top) == len(bottom) == len(left) == len(right) == 9
+    for side in sides:  # Along the edges of hexagons, corner by corner.
+        corners = [corner.split(",") for corner in side.get("points").split()]
+        steps = np.hypot(*np.diff(np.asarray(corners, float), axis=0).T)
+        assert steps.max() < 1.01 * drawing.CELL / np.sqrt(3)
+
+
+def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
+    """The moves of both players; those to one cell share it."""
+    game = azjax.make("breakthrough:5x3")
+    step, state = jax.jit(game.step), game.init()
+    for _ in range(2):
+        legal = np.flatnonzero(game.legal_actions(state))
+        values = np.zeros(game.num_actions)
+        for action in legal:
+            after, _ = step(state, action)
+            (cell,) = np.flatnonzero((after.board != state.board) & (after.board != 0))
+            corner, chosen = np.array([cell % 3, cell // 3]) * 30, np.arange(len(values)) == action
+            shown = state.draw(values=chosen, labels=["a" if here else "" for here in chosen])
+            (heat,), labels = parts(shown, "rect", "az-heat"), parts(shown, "text", "az-label")
+            (last,) = parts(after.draw(last=action), "rect", "az-last")
+            assert [float(heat.get(axis)) for axis in "xy"] == corner.tolist()
+            assert [float(last.get(axis)) for axis in "xy"] == (corner + 2).tolist()
+            free = (
+                [corner[0] + 15] if state.board[cell] == 0 else []
+            )  # Labels stand in empty cells.
+            assert [float(label.get("x")) for label in labels] == free
+            values[action] = 0.1
+        heat = [float(e.get("fill-opacity")) for e in parts(state.draw(values), "rect", "az-heat")]
+        assert sum(heat) == pytest.approx(0.7 * 0.1 * len(legal)) and len(heat) < len(legal)
+        state, _ = step(state, legal[0])
+
+
+def test_a_pass_is_not_shown():
+    picture = azjax.make("othello:4").init().draw(values=np.eye(17)[16], last=16)
+    assert not parts(picture, "rect", "az-last") and not parts(picture, "rect", "az-heat")
 
 
 @pytest.mark.parametrize(

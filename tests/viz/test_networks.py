@@ -1,0 +1,97 @@
+"""What a page is given of a network, read back: in order, rounded, and computing the same."""
+
+import base64
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.config import Config, make_parts
+from azjax.convolution import FORMS
+from azjax.modules import DENSE, infer_tower
+from azjax.network import MLPConfig, TowerConfig
+from azjax.player import Player
+from azjax.viz import networks
+
+DEEP = 12  # Layers, the last of which come before the third in the order of their names.
+CONFIGS = {
+    "mlp": MLPConfig(encoding="absolute", hidden=(8,) * DEEP, head_hidden=4),
+    "symmetric": MLPConfig(hidden=(16,) * DEEP, head_hidden=4, symmetric=True),
+    "tower": TowerConfig(encoding="absolute", channels=4, blocks=2, value_hidden=16),
+}
+
+
+@functools.cache
+def make_player(kind):
+    """A player of Connect Four on a small board with random weights, biases included."""
+    parts = make_parts(Config(game="connect_four:4x5", network=CONFIGS[kind]))
+    rng = np.random.default_rng(2)
+
+    def draw(path, leaf):
+        values = 1.8 * rng.normal(size=leaf.shape) / np.sqrt(max(np.prod(leaf.shape[:-1]), 9))
+        return np.float32(0.5 + abs(values) if path[-1].key in ("var", "scale") else values)
+
+    shapes = jax.eval_shape(parts.network.init, jax.random.key(0))
+    variables = jax.tree_util.tree_map_with_path(draw, shapes)
+    return Player(parts, jax.device_get(parts.network.fold(variables)), 7)
+
+
+def unpack(text, width, shape):
+    """Numbers of which the upper bytes are there."""
+    upper = np.frombuffer(base64.b64decode(text), np.uint8).reshape(-1, width)
+    return np.pad(upper, ((0, 0), (4 - width, 0))).view("<f4").reshape(shape)
+
+
+def read(packed):
+    """The layers of a packed network, `{name: (kernel [I, O], bias [O])}`."""
+    layers = {}
+    for name, layer in packed["layers"].items():
+        bias = unpack(layer["bias"], packed["width"], -1)
+        layers[name] = unpack(layer["kernel"], packed["width"], (-1, len(bias))), bias
+    return layers
+
+
+def compute(packed, planes):
+    """What a page makes of it."""
+    layers = read(packed)
+    if packed["kind"] == "tower":
+        folded = {name: {"kernel": kernel, "bias": bias} for name, (kernel, bias) in layers.items()}
+        for name in folded.keys() - {*DENSE, "policy_conv", "value_conv"}:
+            kernel = folded[name]["kernel"]
+            folded[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
+        return infer_tower(FORMS["xla"], packed["blocks"], folded, planes)
+
+    def dense(name, x):
+        return x @ layers[name][0] + layers[name][1]
+
+    x = planes.reshape(len(planes), -1)
+    for name in packed["shared"]:
+        x = np.maximum(dense(name, x), 0)
+    logits, value = (
+        dense(name, np.maximum(dense(f"{name}_hidden", x), 0)) for name in ("policy", "value")
+    )
+    return logits, np.tanh(value[:, 0])
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_packed_network_computes_the_same(kind):
+    player = make_player(kind)
+    packed, network = networks.pack_weights(player), player.parts.network
+    assert (packed["iteration"], packed["encoding"]) == (7, CONFIGS[kind].encoding)
+    shape = jax.eval_shape(lambda: player.game.observe(player.game.init(), network.encoding)).shape
+    planes = np.float32(np.random.default_rng(1).random((8, *shape)) < 0.4)
+    expected = jax.jit(network.infer)(player.params, jnp.asarray(planes))
+    assert np.std(expected[0], axis=0).min() > 1e-3 and np.std(expected[1]) > 1e-3
+    for found, output in zip(compute(packed, planes), expected, strict=True):
+        np.testing.assert_allclose(found, output, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("width", "error"), [(4, 0), (3, 2**-16), (2, 2**-8)])
+def test_weights_are_rounded_to_the_nearest(width, error):
+    player = make_player("mlp")
+    for name, layer in read(networks.pack_weights(player, width)).items():
+        exact = player.params["params"][name]
+        for found, weights in zip(layer, (exact["kernel"], exact["bias"]), strict=True):
+            assert (abs(found - weights) <= error * abs(weights)).all()
