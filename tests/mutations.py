@@ -736,6 +736,20 @@ MUTATIONS = [
         "tests/viz/test_live.py",
     ),
     Mutation(
+        "viz: words of a search ask for a setting that there is not",
+        "azjax/viz/js/words.js",
+        "node.parent === null && settings.add_noise",
+        "node.parent === null && settings.noise > 0",
+        "tests/viz/test_legible.py::test_words_read_only_what_a_search_has_and_tell_of_its_noise",
+    ),
+    Mutation(
+        "viz: a style of a part loses to that of all tables",
+        "azjax/viz/js/training.css",
+        ".azjax .az-training { border-collapse",
+        ".az-training { border-collapse",
+        "tests/viz/test_explain.py",
+    ),
+    Mutation(
         "viz: games of self-play are shown without noise",
         "azjax/viz/games.py",
         "search(jax.random.fold_in(key, ply), states, temperatures, True)",
