@@ -750,6 +750,20 @@ MUTATIONS = [
         "tests/viz/test_explain.py",
     ),
     Mutation(
+        "viz: a chart has no names where its lines do not fit",
+        "azjax/viz/chart.py",
+        'node("div", scrolls, chart, _names(chart))',
+        'node("div", scrolls, chart)',
+        "tests/viz/test_report.py::test_lines_of_a_report_have_their_names_on_a_phone",
+    ),
+    Mutation(
+        "guide: opened from a folder it cannot be searched",
+        "mkdocs.yml",
+        "  - offline #",
+        "  #",
+        "tests/programs/test_guide.py",
+    ),
+    Mutation(
         "viz: games of self-play are shown without noise",
         "azjax/viz/games.py",
         "search(jax.random.fold_in(key, ply), states, temperatures, True)",
