@@ -48,6 +48,7 @@ lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 
 docs: $(VENV)/docs ## Build the guide into site/, links checked
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+	@echo "The guide: site/index.html"
 
 bench: $(VENV)/benchmark ## Measure speed against a textbook implementation, and the time to perfect
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--speed --time-to-perfect --verification)

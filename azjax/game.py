@@ -1,20 +1,18 @@
 """The `Game` record and the conventions that every other file keeps to.
 
-| thing          | convention                                                            |
-| -------------- | --------------------------------------------------------------------- |
-| board          | where there is one: `int8`, row-major, 1 = first player, -1 = second  |
-|                | player, 0 = empty                                                     |
-| player         | `int8`, 0 or 1: who is to move; player 0 (X) moves first              |
-| value          | expected outcome in [-1, 1] for the player **to move**                |
-| reward         | to the player who **just moved**: +1 win, -1 loss, 0 otherwise        |
-| discount       | -1 when the turn passes, +1 when the same player moves again, 0 once  |
-|                | the game is over                                                      |
-| legal actions  | `bool[A]`, True = allowed                                             |
-| finished game  | `step` is a no-op: same state, reward 0, discount 0, no legal action  |
-| illegal action | `step` returns the state unchanged with reward 0                      |
-| axes           | `B` games, `T` plies, `A` actions, `N` tree nodes, `S` states,        |
-|                | `G` symmetries, `H`, `W`, `C` planes                                  |
-| keys           | typed keys (`jax.random.key`), each used once                         |
+| thing          | convention                                                                      |
+| -------------- | ------------------------------------------------------------------------------- |
+| board          | `int8`, row-major: 1 = first player, -1 = second player, 0 = empty              |
+| player         | `int8`, 0 or 1: who is to move; player 0 (X) moves first                        |
+| value          | expected outcome in [-1, 1] for the player **to move**                          |
+| reward         | to the player who **just moved**: +1 win, -1 loss, 0 otherwise                  |
+| discount       | -1 if the turn passes, +1 if the same player moves again, 0 if the game is over |
+| legal actions  | `bool[A]`, True = allowed                                                       |
+| finished game  | `step` is a no-op: same state, reward 0, discount 0, no legal action            |
+| illegal action | `step` returns the state unchanged with reward 0                                |
+| axes           | `B` games, `T` plies, `A` actions, `N` tree nodes, `S` states, `G` symmetries   |
+| axes of planes | `H` rows, `W` columns, `C` channels                                             |
+| keys           | typed keys (`jax.random.key`), each used once                                   |
 
 The functions of a game take *one* state; `jax.vmap` makes the batch. With these signs
 the value of a state obeys `value(s) = max_a [reward + discount * value(next)]`, in a

@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax import games, runs
-from azjax.drawing import Drawing
 from azjax.metrics import read_records
 from azjax.settings import check_range
-from azjax.viz.chart import line_chart
+from azjax.viz.chart import line_chart, standalone
 from experiments import console
 
 _EXAMINE = "5"  # Iterations between two points of a curve at most.
@@ -182,9 +181,8 @@ def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
         series[str(rung.width)] = [found.get(x) for x in xs]
     title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
     chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
-    chart.set("style", f"{chart.get('style')}; background: white; color: black")  # On dark pages.
     path = out / f"{game.replace(':', '-')}.svg"
-    Drawing(chart).save(path)
+    standalone(chart).save(path)
     print(f"picture: {path}")
 
 

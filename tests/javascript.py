@@ -25,6 +25,48 @@ SIZES_OF_PARTS = """root => {
   };
 }"""
 
+# Declarations of a page's style sheet that an earlier one overrides, of all elements that are
+# there: `selector { name: value } loses to selector`. A later rule is meant to win.
+OVERRIDDEN = """() => {
+  const flat = (list) => [...list].flatMap((rule) =>
+    rule.selectorText ? [rule] : rule instanceof CSSKeyframesRule ? [] : flat(rule.cssRules ?? []));
+  const rules = flat(document.querySelector("style").sheet.cssRules);
+  const kinds = new Map();  // One element of each kind.
+  for (const e of document.querySelectorAll(".azjax, .azjax *")) {
+    const classes = [e, e.parentElement].map((x) => `${x.tagName}.${x.getAttribute("class")}`);
+    kinds.set([...classes, ...e.getAttributeNames(), ...e.ariaPressed ?? ""].join(), e);
+  }
+  const get = (e, name) => getComputedStyle(e).getPropertyValue(name);
+  const during = (style, name, value, look) => {  // With another value, or with none.
+    const old = [style.getPropertyValue(name), style.getPropertyPriority(name)];
+    if (value === null) style.removeProperty(name);
+    else style.setProperty(name, value, "important");
+    const seen = look();
+    style.removeProperty(name);
+    if (old[0]) style.setProperty(name, ...old);
+    return seen;
+  };
+  rules.forEach((rule, i) => rule.style.setProperty(`--az-probe-${i}`, "yes"));
+  const applied = rules.map(({ selectorText }, i) => [...kinds.values()].filter((e) =>
+    e.matches(selectorText) && get(e, `--az-probe-${i}`) === "yes"));
+  rules.forEach((rule, i) => rule.style.removeProperty(`--az-probe-${i}`));
+  const lost = new Set();
+  rules.forEach((rule, i) => {
+    for (const e of applied[i]) {
+      for (const name of [...rule.style].filter((name) => !name.startsWith("--"))) {
+        const value = rule.style.getPropertyValue(name);
+        const [now, look] = [get(e, name), () => get(e, name)];
+        if (now === value || now === during(e.style, name, value, look)) continue;
+        const winner = rules.slice(0, i).find((other) => e.matches(other.selectorText)
+          && other.style.getPropertyValue(name) && during(other.style, name, null, look) !== now);
+        const said = `${rule.selectorText} { ${name}: ${value} } loses to`;
+        if (winner) lost.add(`${said} ${winner.selectorText}`);
+      }
+    }
+  });
+  return [...lost];
+}"""
+
 
 def import_sources(tab):
     """Makes all that the sources export known to a tab, as `azjax.NAME`."""

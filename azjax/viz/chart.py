@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
-from azjax.drawing import canvas, node
+from azjax.drawing import Drawing, canvas, node
 
 _WIDTH, _HEIGHT = 640, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 496, 40, 204
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
+_DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that tell their numbers.
 _LEAST = 480  # Pixels of width, at which text has 9.
 _LINE = 15  # Between labels, at least.
@@ -73,9 +74,37 @@ def line_chart(
 
 
 def side_by_side(charts: Iterable[Element]) -> Element:
-    """Lays charts out in columns. On a phone each scrolls, so that its text stays legible."""
-    boxes = [node("div", {"class": "az-scroll", "tabindex": 0}, chart) for chart in charts]
+    """Lays charts out in columns.
+
+    On a phone each scrolls, so that its text stays legible, and below it stand the names of its
+    lines and of its axis, which the scrolling hides.
+    """
+    scrolls = {"class": "az-scroll", "tabindex": 0}
+    boxes = [node("div", scrolls, chart, _names(chart)) for chart in charts]
     return node("div", {"class": "az-charts"}, *boxes)
+
+
+def _names(chart: Element) -> Element:
+    """Returns the legend of a chart that does not fit; elsewhere the style sheet hides it."""
+    items = []
+    for label in chart.findall(".//text[@class='az-name']"):
+        look = f"--az-phase: {label.get('style', '').removeprefix('fill: ')}"
+        line = node("span", {"class": "az-key-line", "style": look})
+        items.append(node("li", None, line, label.text))
+    axis = node("li", None, "horizontal: ", chart.findtext(".//text[@class='az-axis-name']"))
+    return node("ul", {"class": "az-legend az-names"}, *items, axis)
+
+
+def standalone(chart: Element) -> Drawing:
+    """Makes a chart a file of its own: transparent, in the colors of its reader's theme."""
+    dark = "; ".join(f"--az-series-{i + 1}: {color}" for i, color in enumerate(_DARK))
+    style = (
+        ".az-chart:root { color: #24292f } @media (prefers-color-scheme: dark) "
+        f"{{ .az-chart:root {{ color: #e6e8eb; {dark} }} }}"
+    )
+    chart.set("style", f"max-width: {_WIDTH}px; height: auto")
+    chart.insert(0, node("style", None, style))
+    return Drawing(chart)
 
 
 def _finite(xs, ys) -> list[tuple[float, float]]:
@@ -132,7 +161,9 @@ def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
             parts.append(_text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True))
     for x in x_ticks:
         parts.append(_text(to_x(x), _BOTTOM + 16, _number(x), anchor="middle", faint=True))
-    parts.append(_text(_RIGHT + 24, _BOTTOM + 16, x_label, faint=True))
+    axis = _text(_RIGHT + 24, _BOTTOM + 16, x_label, faint=True)
+    axis.set("class", "az-axis-name")
+    parts.append(axis)
     return node("g", None, *parts)
 
 
@@ -148,6 +179,7 @@ def _line(name: str, index: int, places, said: list[str], label_y: float) -> Ele
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
         parts.append(node("circle", spot, node("title", None, words)))
     label = _text(places[-1][0] + 10, label_y + 4, name)
+    label.set("class", "az-name")
     label.set("style", f"fill: {color}")
     return node("g", {"class": "az-series"}, *parts, label)
 

@@ -11,7 +11,8 @@ import numpy as np
 from azjax.drawing import Drawing, canvas, node
 from azjax.viz.atlas import Atlas, Portrait, check_atlas, choose_frames
 
-_WIDTH, _PITCH, _LEFT, _TOP = 760, 13, 46, 26
+_WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # Text of 13 has 9 pixels on a phone.
+_TOP, _BELOW = 108, 68  # Above and below the dots.
 _SECONDS, _HOLD = 1.0, 4  # Of a frame; frames that the last one stays for.
 _STYLE = """
 .az-film:root { color-scheme: light dark }
@@ -27,10 +28,10 @@ _STYLE = """
 .az-film-frame { opacity: 0 }
 .az-film-frame:last-of-type { opacity: 1 }
 """
-_LEGEND = (
-    (("ok",), "plays an optimal move"),
-    (("some", "half", "all"), "blunders, in some, half or all"),
-    (("over",), "game over"),
+_LEGEND = (  # Dots, what they mean, and where: from the left and from below.
+    (("ok",), "plays an optimal move", 16, 38),
+    (("over",), "game over", 260, 38),
+    (("some", "half", "all"), "blunders, in some, half or all", 16, 16),
 )
 
 
@@ -52,7 +53,7 @@ def film(
     """
     check_atlas(atlas, portraits)
     chosen = choose_frames(iterations, max_frames)
-    height = 2 * _TOP + int(atlas.y.max()) * _PITCH
+    height = _TOP + int(atlas.y.max()) * _PITCH + _BELOW
     frames = [_frame(atlas, int(iterations[k]), portraits.blunders[k]) for k in chosen]
     for i, frame in enumerate(frames):
         frame.set("style", _turn(i, len(frames)))
@@ -73,7 +74,7 @@ def film(
         label=label,
     )
     picture.element.set("class", "az-film")
-    picture.element.set("style", "width: 100%; max-width: 760px; min-width: 600px; height: auto")
+    picture.element.set("style", f"width: 100%; max-width: {_WIDTH}px; height: auto")
     return picture
 
 
@@ -113,15 +114,15 @@ def _frame(atlas: Atlas, iteration: int, blunders: Any):
         "all": share == 1,
     }
     count = int(blunders.sum())
+    large = {"x": _RIGHT, "y": 36, "text-anchor": "end"}
     said = "1 blunder" if count == 1 else f"{count:,} blunders" if count else "no blunder"
-    x = _LEFT + 35 * _PITCH
     dots = [_dots(atlas, where, look) for look, where in looks.items() if where.any()]
     return node(
         "g",
         {"class": "az-film-frame"},
         *dots,
-        node("text", {"x": x, "y": 150, "font-size": 17}, f"iteration {iteration}"),
-        node("text", {"x": x, "y": 188, "font-size": 28, "font-weight": 650}, said),
+        node("text", {"x": 16, "y": 36, "font-size": 17}, f"iteration {iteration}"),
+        node("text", large | {"font-size": 28, "font-weight": 650}, said),
     )
 
 
@@ -134,7 +135,7 @@ def _dots(atlas: Atlas, where: np.ndarray, look: str):
 
 def _plies(atlas: Atlas) -> list:
     """The number of moves beside each block of dots."""
-    quiet = {"class": "az-film-quiet", "font-size": 12, "text-anchor": "middle", "x": 20}
+    quiet = {"class": "az-film-quiet", "font-size": 13, "text-anchor": "middle", "x": 20}
     rows = [atlas.y[atlas.ply == ply].mean() for ply in range(int(atlas.ply.max()) + 1)]
     return [
         node("text", quiet | {"y": _TOP + _PITCH * float(row) + 4}, ply)
@@ -144,18 +145,19 @@ def _plies(atlas: Atlas) -> list:
 
 def _words(atlas: Atlas, height: float) -> list:
     """What the dots are, and the legend."""
-    x, quiet = _LEFT + 35 * _PITCH, {"class": "az-film-quiet", "font-size": 13}
+    quiet = {"class": "az-film-quiet", "font-size": 13}
+    total = f"{int(atlas.members.sum()):,}"
     said = [
-        f"of {int(atlas.members.sum()):,} positions with a choice,",
-        f"{_of_all(atlas)} up to symmetry,",
+        f"of {total} positions with a choice, {_of_all(atlas)} up to symmetry,",
         "by the number of moves made",
     ]
-    parts = [node("text", quiet | {"x": x, "y": 216 + 19 * i}, t) for i, t in enumerate(said)]
-    for i, (looks, words) in enumerate(_LEGEND):
-        y = height - 74 + 24 * i
+    place = {"x": _RIGHT, "text-anchor": "end"}
+    parts = [node("text", quiet | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(said)]
+    for looks, words, x, below in _LEGEND:
+        y = height - below - 4
         for j, look in enumerate(looks):
             parts.append(
-                node("path", {"class": f"az-film-{look}", "d": f"M{x + 5 + 13 * j} {y}h0"})
+                node("path", {"class": f"az-film-{look}", "d": f"M{x + 5 + 13 * j} {y:g}h0"})
             )
         parts.append(node("text", quiet | {"x": x + 4 + 13 * len(looks), "y": y + 4}, words))
     return parts

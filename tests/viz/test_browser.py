@@ -16,7 +16,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
 from experiments import explain, train
-from javascript import SIZES_OF_PARTS
+from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 SIMULATIONS = 12
 
@@ -572,6 +572,17 @@ def test_nothing_on_the_page_keeps_readers_out(page, barriers, scheme, width):
     press(component(page, "play"), "thoughts")
     press(component(page, "play"), "truth")
     assert barriers(page) == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_declaration_of_the_style_sheets_has_an_effect(page, explorer, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    press(component(page, "tour"), "option-1")
+    choose(explorer, "evaluator", "rollout")
+    press(explorer, "run-5")  # To a backup, whose gains stand in the tree.
+    press(component(page, "loop"), "step-loss")
+    assert page.locator(".az-tour-wrong, .az-gain, .az-atlas-play, .az-loop-terms").count() > 3
+    assert page.evaluate(OVERRIDDEN) == []
 
 
 # One position for the whole page.

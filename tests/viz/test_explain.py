@@ -10,6 +10,7 @@ from azjax import presets
 from azjax.viz import networks
 from azjax.viz.live import pack_player
 from experiments import explain
+from javascript import OVERRIDDEN
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -36,21 +37,40 @@ def data_of(path):
     return json.loads(text)
 
 
-def test_a_page_holds_the_networks_of_the_iterations(tmp_path, solution, monkeypatch):
-    monkeypatch.setattr(explain, "_loop", lambda run_dir, player: [])  # It has tests of its own.
-    run_dir = make_run(tmp_path / "run", CONFIG, iterations=(12,))
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory, solution):
+    """`(player, answers, page)` of a run, with answers of another network before the player's."""
+    folder = tmp_path_factory.mktemp("explained")
+    run_dir = make_run(folder / "run", CONFIG, iterations=(12,))
     player = azjax.load(run_dir)
     other = networks.Answers(*(field * 0 for field in networks.ask(player, solution)))
     for iteration in (*range(12), 20):
         networks.save_answers(run_dir, iteration, other)
     (run_dir / "answers" / "000001.npz").write_bytes(b"cut")
-    assert explain_in(tmp_path, run_dir) == 0
-    [data] = data_of(tmp_path / "explain.html")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explain, "_loop", lambda run_dir, player: [])  # It has tests of its own.
+        assert explain_in(folder, run_dir) == 0
+    return player, other, folder / "explain.html"
+
+
+def test_a_page_holds_the_networks_of_the_iterations(explained):
+    player, other, path = explained
+    [data] = data_of(path)
     iterations = [network["iteration"] for network in data["networks"]]
     assert iterations[0] == 0 and iterations[-2:] == [11, 12] and 1 not in iterations
     assert len(iterations) <= 8
     assert data["networks"][-1] == pack_player(player)
     assert data["networks"][-2] == networks.pack_answers(11, other)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_declaration_of_the_style_sheets_has_an_effect(explained, browser, width):
+    _, _, path = explained
+    page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    page.goto(path.as_uri())
+    assert page.locator(".az-training .az-share-best, .az-proof-replies").count() > 2
+    assert page.evaluate(OVERRIDDEN) == []
+    page.close()
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """The explorer can be read: at three sizes of screen, after few and after many simulations."""
 
+import dataclasses
 import itertools
 import math
 import re
 
 import pytest
 
-from azjax.search import PUCT
+from azjax.search import PUCT, UCT, Gumbel
 from azjax.viz.live import live_data
 from azjax.viz.page import Section, write_page
 from javascript import SIZES_OF_PARTS
@@ -425,7 +426,7 @@ def test_words_call_ties_ties_and_name_the_side_of_every_value(explorer):
         assert all(re.fullmatch(whose, label) for label in labels), labels
 
 
-UCT = """{
+FORMULA_OF_UCT = """{
   algorithm: "uct", settings: {exploration: 1.4142135}, last: 36, action: 2,
   nodes: [{id: 0, parent: null, player: 0, actions: [2, 5], priors: [0.5, 0.5]}],
   stats: () => ({visits: 13, value: 0.1, N: [4, 0], Q: [0.25, 0],
@@ -433,7 +434,7 @@ UCT = """{
                  S: [0.25 + 1.4142135 * Math.sqrt(Math.log(13) / 4), Infinity]}),
   child: () => null,
 }"""
-GUMBEL = """{
+FORMULA_OF_GUMBEL = """{
   algorithm: "gumbel", settings: {maxvisit_init: 50, value_scale: 0.1}, last: 36, action: 2,
   nodes: [0, 1].map((id) => (
     {id, parent: id ? 0 : null, player: id, actions: [2, 5], priors: [0.5, 0.5]})),
@@ -478,20 +479,96 @@ def test_the_end_says_what_is_played_and_what_has_the_most_visits(module, visits
 
 
 def test_the_bound_of_uct_is_written_with_its_numbers(formula):
-    lines, words = formula(UCT, 0, 0)
+    lines, words = formula(FORMULA_OF_UCT, 0, 0)
     assert "\N{SQUARE ROOT}(ln 13 / 4)" in lines["U"] and "UCB1: move 2 for X" in words
     assert evaluate(lines["U"]) == pytest.approx((1.132, 1.132), abs=1e-3)
     assert evaluate(lines["S"]) == pytest.approx((1.382, 1.382), abs=2e-3)
-    lines, words = formula(UCT, 0, 1)
+    lines, words = formula(FORMULA_OF_UCT, 0, 1)
     assert "\N{INFINITY}" in lines["S"] and "it counts as infinitely good" in words
 
 
 @pytest.mark.parametrize(("node", "i"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_the_formula_of_gumbel_completes_and_weighs_q(formula, node, i):
-    lines, words = formula(GUMBEL, node, i)
+    lines, words = formula(FORMULA_OF_GUMBEL, node, i)
     assert "(50 + 7) \N{MULTIPLICATION SIGN} 0.1 / 2" in lines["\N{GREEK SMALL LETTER SIGMA}"]
     computed, shown = evaluate(lines["\N{GREEK SMALL LETTER SIGMA}"])
     assert computed == pytest.approx(shown, abs=1e-3)
     assert evaluate(lines["S"])[0] == pytest.approx(evaluate(lines["S"])[1], abs=2e-3)
     assert ("Sequential halving" in words) == (node == 0)
     assert ("completed by the mixed value" in words) == (i == 1)
+
+
+# All that is said of a search, and the names that were read of it but are not there.
+TOLD = """data => {
+  const missing = new Set();
+  const isObject = (value) => typeof value === "object" && value !== null;
+  const strict = (value, path) => !isObject(value) ? value : new Proxy(value, {
+    get(target, name) {
+      const found = Reflect.get(target, name);
+      if (typeof name === "symbol") return found;
+      if (!(name in target)) missing.add(`${path}.${name}`);
+      if (typeof found === "function" && !Array.isArray(target)) {
+        return (...given) => strict(found.apply(target, given), `${path}.${name}()`);
+      }
+      return strict(found, `${path}.${name}`);
+    },
+  });
+  const search = strict(new azjax.Bench(data).search, "search");
+  const told = [];
+  for (let t = 0; t <= search.last; t++) {
+    const moment = search.moment(t);
+    told.push(azjax.describe(search, moment));
+    for (const { id, over, actions } of search.nodes) {
+      if (!search.exists(id, moment)) continue;
+      told.push(azjax.nodeWords(search, id, moment.known));
+      if (over) continue;
+      told.push(...azjax.columns(search, id).flat());
+      const parts = actions.flatMap((_, i) => azjax.formula(search, moment, id, i)).flat(9);
+      told.push(...parts.map((part) => part.textContent));
+    }
+  }
+  return [told.join("\\n"), [...missing]];
+}"""
+
+
+@pytest.mark.parametrize("evaluator", ["rollout", "exact"])
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        (PUCT(num_simulations=9, dirichlet_fraction=0.25), "with noise mixed in (0.25)"),
+        (PUCT(num_simulations=9, dirichlet_fraction=0.0, first_play_urgency="parent"), None),
+        (Gumbel(num_simulations=9, gumbel_scale=1.0), "with the noise drawn for this search"),
+        (Gumbel(num_simulations=9, gumbel_scale=0.0), None),
+        (UCT(num_simulations=9), None),
+    ],
+)
+def test_words_read_only_what_a_search_has_and_tell_of_its_noise(
+    module, tic_tac_toe, search, said, evaluator
+):
+    data = live_data(tic_tac_toe, search, evaluator=evaluator)
+    told, missing = module.evaluate(TOLD, data)
+    assert missing == []
+    assert said in told if said else "noise" not in told
+
+
+@pytest.mark.parametrize(
+    ("search", "noise", "rule"),
+    [
+        (PUCT(num_simulations=9, dirichlet_fraction=0.25), " 25% of the root", ""),
+        (PUCT(num_simulations=9, dirichlet_fraction=0.0), "", ""),
+        (Gumbel(num_simulations=9, gumbel_scale=1.0), " Noise helps", "where noise + log p"),
+        (Gumbel(num_simulations=9, gumbel_scale=0.0), "", "where log p"),
+        (UCT(num_simulations=9), "", ""),
+    ],
+)
+def test_the_lesson_tells_of_noise_where_there_is_some(module, search, noise, rule):
+    sentence = """settings => {
+      const move = {player: 0, action: 4, actions: [4], pi: [1], visits: [9], value: 0, found: 0};
+      const view = {move, mover: azjax.playerName, data: {settings}, at: 0};
+      return ["search", "move"].map((step) => azjax.loopSentence({...view, step}));
+    }"""
+    selfplay = {"temperature": 1.0, "temperature_plies": 9}
+    settings = {"search": dataclasses.asdict(search), "selfplay": selfplay}
+    of_search, of_move = module.evaluate(sentence, settings)
+    assert f"began with each move.{noise}" in of_search and rule in of_move
+    assert ("oise" in of_search + of_move) == bool(noise)

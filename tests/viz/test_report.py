@@ -27,6 +27,7 @@ from azjax.viz.games import Move, analyse, finish_game, games_strips, games_tabl
 from azjax.viz.report import write_report
 from experiments import pictures, report
 from experiments import train as training
+from javascript import OVERRIDDEN
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -162,6 +163,26 @@ def test_charts_scroll_one_by_one_where_they_would_be_too_small_to_read():
     least = int(re.findall(r"min-width: (\d+)px", one.get("style", ""))[0])
     smallest = min(float(e.get("font-size", 0)) for e in one.iter("text"))
     assert smallest * least / float(one.get("width", 0)) >= 9
+
+
+@pytest.mark.parametrize(("width", "fits"), [(390, False), (1280, True)])
+def test_lines_of_a_report_have_their_names_on_a_phone(run, browser, width, fits):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto((run / "report.html").as_uri())
+    assert page.evaluate(OVERRIDDEN) == []
+    inside = """(box, query) => [...box.querySelectorAll(query)].filter((e) => {
+      const [inner, outer] = [e, box].map((x) => x.getBoundingClientRect());
+      return inner.width && inner.left >= outer.left && inner.right <= outer.right;
+    }).map((e) => e.textContent)"""
+    boxes = page.locator(".az-charts .az-scroll").all()
+    assert len(boxes) == 4
+    for box in boxes:
+        names = box.locator(".az-name").all_text_contents()
+        axis = box.locator(".az-axis-name").text_content()
+        assert box.evaluate(inside, ".az-name") == (names if fits else []) and names
+        told = [] if fits else [*names, f"horizontal: {axis}"]
+        assert box.evaluate(inside, ".az-names li") == told
+    page.close()
 
 
 def test_labels_of_lines_that_end_together_stand_apart():
@@ -457,6 +478,25 @@ def test_the_same_film_twice(run, solution, tic_tac_toe):
     places = atlas.make_atlas(tic_tac_toe, solution)
     films = [str(film.film(places, *atlas.load_portraits(run))) for _ in range(2)]
     assert films[0] == films[1]
+
+
+def test_a_film_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser):
+    places = atlas.make_atlas(tic_tac_toe, solution)
+    page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
+    page.set_content(f"<body style='margin: 16px'>{film.film(places, *atlas.load_portraits(run))}")
+    seen = page.locator("svg").evaluate(
+        """svg => [svg, ...svg.querySelectorAll("text")].map((e) => {
+          const {left, right, top, bottom} = e.getBoundingClientRect();
+          return [e.textContent, parseFloat(getComputedStyle(e).fontSize) * svg.getScreenCTM().a,
+                  left, 390 - right, top - svg.getBoundingClientRect().top,
+                  svg.getBoundingClientRect().bottom - bottom];
+        })"""
+    )
+    assert {"blunders, in some, half or all", "iteration 3"} <= {text for text, *_ in seen[1:]}
+    for text, size, *margins in seen[1:]:
+        assert size >= 9 and min(margins) >= 0, text
+    assert seen[0][2:4] == [16, 16]  # None of the picture is hidden.
+    page.close()
 
 
 @pytest.mark.parametrize(

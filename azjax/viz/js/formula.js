@@ -7,7 +7,7 @@ const NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCB1" };
 
 /** The columns of a table of moves: `[name of the number, heading, what it is]`. */
 export function columns(search, id) {
-  const { algorithm } = aboutSearch(search);
+  const { algorithm, settings } = aboutSearch(search);
   const mover = playerName(search.nodes[id].player);
   const P = ["P", "P", "prior probability"];
   const N = ["N", "n", "visits of the move"];
@@ -17,7 +17,7 @@ export function columns(search, id) {
   if (algorithm === "puct") return [P, N, Q, ["U", "U", "bonus for what is likely and little visited"], S];
   const U =
     id === 0
-      ? ["U", "g + \u2113", "logit of the prior, with the noise drawn for this search"]
+      ? ["U", "g + \u2113", `logit of the prior${settings.add_noise ? ", with the noise drawn for this search" : ""}`]
       : ["U", "share", "minus the share of visits that the move has had"];
   return [P, N, Q, U, ["S", "score", "the highest of those in turn is chosen"]];
 }

@@ -36,9 +36,12 @@ function lessonPosition(view, move, { learner }) {
 
 function lessonSearch(view, move, { search }) {
   const name = LESSON_SEARCHES[search.algorithm] ?? search.algorithm;
-  const noise = search.dirichlet_fraction
-    ? ` ${percent(search.dirichlet_fraction)} of the root\u2019s p is noise.`
-    : " Noise helps to choose what it looks at.";
+  const noise =
+    search.dirichlet_fraction > 0
+      ? ` ${percent(search.dirichlet_fraction)} of the root\u2019s p is noise.`
+      : search.gumbel_scale > 0
+        ? " Noise helps to choose what it looks at."
+        : "";
   return (
     `${name} makes ${search.num_simulations} simulations from here; N tells how many began with ` +
     `each move.${noise} It finds the position worth ${signed(move.found)} for ` +
@@ -59,7 +62,8 @@ function lessonMove(view, move, { search, selfplay }) {
   const who = view.mover(player);
   const share = `\u03c0 ${percent(pi[actions.indexOf(action)])}`;
   if (search.algorithm === "gumbel") {
-    return `${who} plays ${action} (${share}), of the moves with most visits the one where noise + log p + \u03c3(Q) is highest.`;
+    const noise = search.gumbel_scale > 0 ? "noise + " : "";
+    return `${who} plays ${action} (${share}), of the moves with most visits the one where ${noise}log p + \u03c3(Q) is highest.`;
   }
   if (view.at < selfplay.temperature_plies && selfplay.temperature > 0) {
     return `${who} plays ${action} (${share}), drawn at random in proportion to N^(1/${selfplay.temperature}).`;

@@ -146,8 +146,8 @@ function opinion(search, node) {
   const best = highest(node.priors);
   const P = `P ${fixed(node.priors[best[0]])}`;
   const liked = listWords(best.map((i) => node.actions[i]));
-  const isNoisy = node.parent === null && settings.noise > 0;
-  const mixed = isNoisy ? `, with noise mixed in (${fixed(settings.noise)})` : "";
+  const isNoisy = algorithm === "puct" && node.parent === null && settings.add_noise;
+  const mixed = isNoisy ? `, with noise mixed in (${fixed(settings.dirichlet_fraction)})` : "";
   if (node.actions.length === 1) return `${value}; ${liked} is the only move.`;
   if (best.length === node.actions.length) return `${value} and gives every move the same ${P}${mixed}.`;
   return `${value} and likes ${liked} best (${P}${best.length > 1 ? " each" : ""})${mixed}.`;

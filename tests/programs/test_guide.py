@@ -1,0 +1,135 @@
+"""The guide: what `make docs` builds, opened from a folder as its readers do."""
+
+import ast
+import base64
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+SOURCES = sorted((ROOT / "azjax").rglob("*.py"))
+
+# Names that are broken within, outside of the places where any text may be broken.
+BROKEN = """() => [...document.querySelectorAll(":is(td, th) code")]
+  .filter((e) => !/[\\s/-]/.test(e.textContent) && e.getClientRects().length > 1)
+  .map((e) => e.textContent)"""
+# What axe-core calls serious in the theme's own parts.
+OF_THE_THEME = ("aria-dialog-name: ", "scrollable-region-focusable: ", 'label: <input class="md-')
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory):
+    """The folder of the guide."""
+    folder = tmp_path_factory.mktemp("guide") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    return folder
+
+
+@pytest.fixture
+def open_page(guide, browser, errors):
+    """`(name, **options) -> tab` of a page, from disk; nothing may be asked of a network."""
+    tabs, found, asked = [], [], []
+
+    def open_it(name, width=1280, **options):
+        viewport = {"width": width, "height": 900}
+        tab = browser.new_page(viewport=viewport, reduced_motion="reduce", **options)
+        tabs.append(tab)
+        found.append(errors(tab))
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto((guide / name).as_uri())
+        return tab
+
+    yield open_it
+    assert [line for lines in found for line in lines] == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    for tab in tabs:
+        tab.close()
+
+
+def test_tables_of_docstrings_have_each_row_on_one_line():
+    """Markdown makes a row of every line: a second one is a row without a name."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = (isinstance(node, holders) and ast.get_docstring(node)) or ""
+            assert re.findall(r"^\|\s+\|.*", text, re.MULTILINE) == [], path
+
+
+def test_the_conventions_are_a_table_and_signatures_are_laid_out(guide):
+    page = (guide / "api" / "games.html").read_text()
+    table = re.search(r"<table>\s*<thead>\s*<tr>\s*<th>thing.*?</table>", page, re.DOTALL)
+    rows = re.findall(r"<td>(.*?)</td>\s*<td>(.*?)</td>", table[0], re.DOTALL)
+    assert len(rows) > 9 and all(thing and convention for thing, convention in rows)
+    signatures = re.findall(r'<div class="doc-signature.*?<code>(.*?)</code>', page, re.DOTALL)
+    lines = [re.sub("<.*?>", "", line) for text in signatures for line in text.splitlines()]
+    assert len(signatures) > 20 and max(map(len, lines)) < 80  # Longer ones are cut.
+
+
+def test_who_builds_the_guide_has_what_lays_out_signatures():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = [re.match(r"[\w-]+", name)[0] for name in extras["optional-dependencies"]["docs"]]
+    assert "ruff" in names
+
+
+def test_who_builds_the_guide_is_told_where_it_is():
+    recipe = (ROOT / "Makefile").read_text().partition("\ndocs: ")[2].partition("\n\n")[0]
+    assert "mkdocs build" in recipe and recipe.endswith('@echo "The guide: site/index.html"')
+
+
+def test_the_guide_is_searched_from_a_folder(open_page):
+    tab = open_page("api/games.html")
+    tab.locator(".md-search__input").fill("illegal action")
+    link = tab.locator(".md-search-result__link").first
+    link.wait_for(state="attached")
+    assert link.get_attribute("href").startswith("file:")
+
+
+def test_names_in_tables_are_whole_and_pictures_can_be_read_on_a_phone(open_page):
+    tab = open_page("games.html", width=390)
+    assert tab.evaluate(BROKEN) == []
+    boxes = [picture.bounding_box() for picture in tab.locator("img[src$='.svg']").all()]
+    assert len(boxes) == 3 and min(box["width"] for box in boxes) > 480  # They scroll.
+
+
+# How much of a picture is drawn, and its brightest red.
+DRAWN = """e => {
+  const [width, height] = [640, 240];
+  const canvas = Object.assign(document.createElement("canvas"), {width, height});
+  const context = canvas.getContext("2d");
+  context.drawImage(e, 0, 0, width, height);
+  const {data} = context.getImageData(0, 0, width, height);
+  const drawn = [...Array(width * height).keys()].filter((i) => data[4 * i + 3] > 200);
+  return [drawn.length / (width * height), drawn.reduce((m, i) => Math.max(m, data[4 * i]), 0)];
+}"""
+
+
+def test_pictures_of_the_guide_follow_a_dark_theme(browser):
+    tab = browser.new_page(color_scheme="dark")
+    pictures = sorted(set((ROOT / "docs").glob("*.svg")) - {ROOT / "docs" / "film.svg"})
+    for path in pictures:
+        packed = base64.b64encode(path.read_bytes()).decode()
+        tab.set_content(f"<img src='data:image/svg+xml;base64,{packed}'>")
+        tab.wait_for_function("document.images[0].complete")
+        share, brightest = tab.locator("img").evaluate(DRAWN)
+        assert share < 0.3 and brightest > 200, path  # No paper, and bright letters.
+    assert len(pictures) > 4
+    tab.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_fits_and_can_be_read(guide, open_page, barriers, width, scheme):
+    tab = open_page("index.html", width=width, color_scheme=scheme)
+    for path in sorted(set(guide.rglob("*.html")) - {guide / "404.html"}):
+        tab.goto(path.as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert tab.evaluate(BROKEN) == [], path
+        assert [line for line in barriers(tab) if not line.startswith(OF_THE_THEME)] == [], path
