@@ -687,6 +687,13 @@ MUTATIONS = [
         "tests/core/test_metrics.py",
     ),
     Mutation(
+        "display: an iteration that was not examined is shown as if it was",
+        "azjax/metrics.py",
+        "    if record.blunders is None:\n        return {}",
+        "    if False:\n        return {}",
+        "tests/core/test_metrics.py",
+    ),
+    Mutation(
         "memory: nothing is refused",
         "azjax/footprint.py",
         "if needs.total <= needs.limit:",

@@ -317,6 +317,53 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
     assert b"\x1b[?25l" in terminal.raw  # Hidden, so that `finish` knows that it is back.
 
 
+# Trainings of every kind, one after the other, as the program of a terminal. The proofs of a large
+# game, which is examined now and then, are those of a tiny one.
+AT_A_TERMINAL = """
+import sys
+from experiments import interrupts
+interrupts.listen()
+import azjax.game
+from azjax import certificate
+from experiments import train
+certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+small = azjax.game._SMALL
+def run(name, *arguments):
+    print(f"[{name}]")
+    folder = f"{sys.argv[1]}/{arguments[0]}"
+    status = train.main([*arguments[1:], "--smoke", "--no-report", "--run-dir", folder])
+    print(f"[status {status}]")
+run("never", "hex", "--game", "hex:6")
+run("labelled", "four", "--game", "connect_four")
+azjax.game._SMALL = 0
+run("sometimes", "large", "--preset", "default", "--examine-every", "2", "--max-iterations", "5")
+run("resumed", "large", "--resume", "--examine-every", "3", "--max-iterations", "7")
+azjax.game._SMALL = small
+run("always", "small", "--until", "perfect", "--max-iterations", "100000")
+"""
+
+
+def test_trainings_of_every_kind_at_a_terminal(tmp_path):
+    with Terminal(["-c", AT_A_TERMINAL, str(tmp_path)], environment()) as terminal:
+        terminal.wait_for("[always]")
+        terminal.type(b"\x03", after="until perfect")
+        assert terminal.finish() == 0
+    parts = re.split(r"\[(never|labelled|sometimes|resumed|always)\]\n", terminal.screen)
+    screens = dict(zip(parts[1::2], parts[2::2], strict=True))
+    for name, screen in screens.items():
+        assert f"[status {130 if name == 'always' else 0}]" in screen
+        assert "games/s" in screen and "to iteration" in screen, screen
+        assert ("blunders left" in screen) == (name in ("sometimes", "resumed", "always"))
+        assert ("of moves worsen the outcome" in screen) == (name == "labelled")
+    examined = {
+        path.name: [r["iteration"] for r in records(path) if r["blunders"] is not None]
+        for path in tmp_path.iterdir()
+    }
+    assert len(examined.pop("small")) == len(records(tmp_path / "small"))
+    assert examined == {"hex": [], "four": [], "large": [2, 4, 5, 6, 7]}
+    assert "interrupted: go on with --resume" in screens["always"]
+
+
 # Finished runs.
 
 
