@@ -242,12 +242,12 @@ def cells(shown):
     """The texts of each row of the display's last table, by the titles of their columns."""
     final = show(shown).rpartition("iteration seconds")
     titles, *lines = "".join(final[1:]).split("\n")[: 1 + len(shown)]
-    ends = {title[0]: title.end() for title in re.finditer(r"\S+( (left|lines|signs))?", titles)}
-    starts = [0, *ends.values()]
+    found = [*re.finditer(r"\S+( left| lines| signs)?", titles)]
+    starts = [0, *(title.end() for title in found[:-1])]
     return [
         {
-            title: line[start:end].strip()
-            for start, (title, end) in zip(starts, ends.items(), strict=False)
+            title[0]: line[start : title.end()].strip()
+            for title, start in zip(found, starts, strict=True)
         }
         for line in lines
     ]
