@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax.config import Config
+from azjax.commands import command
+from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.files import Path, write_json
 from azjax.processes import in_all, in_first
 from azjax.settings import from_dict, list_changes
@@ -172,8 +173,27 @@ def newest(game: str) -> pathlib.Path:
                 return path
     raise CheckpointError(
         f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
-        f"python -m experiments.train --game {game}"
+        f"{command('experiments.train', '--game', game)}"
     )
+
+
+def name_run(
+    run_dir: Path, config: Config, game: str | None = None, network: str | None = None
+) -> list[str]:
+    """Returns the options by which a program takes a run, one word each.
+
+    Args:
+      run_dir: the run.
+      config: its settings.
+      game: where its game is, if that is custom; by default where the run found it.
+      network: where its network is, likewise.
+    """
+    words = ["--run-dir", str(run_dir)]
+    if is_own(config.game):
+        words += ["--game", game or config.game.partition("#")[0]]
+    if isinstance(config.network, OwnNetworkConfig):
+        words += ["--network", network or config.network.source.partition("#")[0]]
+    return words
 
 
 def find_runs() -> Iterator[pathlib.Path]:

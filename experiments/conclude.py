@@ -2,6 +2,7 @@
 
 from azjax import certificate as certificates
 from azjax import files, processes, train
+from azjax.commands import command
 from azjax.player import Player
 from azjax.verify import Verdict
 from azjax.viz import report
@@ -61,10 +62,10 @@ def conclude(
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
-        print(f"play against it: python -m experiments.play {session.named}")
-        print(f"see how it searches: python -m experiments.explain {session.named}")
+        print(f"play against it: {command('experiments.play')} {session.named}")
+        print(f"see how it searches: {command('experiments.explain')} {session.named}")
         if session.judge:
-            print(f"see how often it errs: python -m experiments.verify {session.named}")
+            print(f"see how often it errs: {command('experiments.verify')} {session.named}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)

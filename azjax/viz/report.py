@@ -20,6 +20,7 @@ from azjax.oracle import Solution
 from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
+from azjax.viz.about import certificate_command
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_strips, sample_games
 from azjax.viz.matches import matches
@@ -60,7 +61,7 @@ def write_report(
     run_dir = pathlib.Path(run_dir)
     player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
-        *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
+        *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_atlas(run_dir, player, solution),
         *matches(run_dir, player),
@@ -89,18 +90,18 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _certificate(path: pathlib.Path, game: str, seed: int) -> list[Section]:
+def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]:
     if not path.exists():
         return []
     try:
         content = json.loads(path.read_text())
         title, rows = describe(content)
-        if (content["game"], content["seed"]) != (game, seed):
+        if (content["game"], content["seed"]) != (game, config.seed):
             raise ValueError("it is another run's")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged, or of another run: python -m experiments.verify {path.parent} "
-            f"--json > {path} makes it anew"
+            f"{path} is damaged, or of another run: delete it, or make it again with "
+            f"{certificate_command(path, config)}"
         ) from error
     intro = "Found by enumeration of every position in which there is something to decide."
     return [Section(title, intro, element=facts(rows))]

@@ -19,6 +19,7 @@ import azjax
 from azjax import certificate as certificates
 from azjax import checkpoint, footprint, lock, runs
 from azjax.certificate import Certificate, Examined
+from azjax.commands import command
 from azjax.config import make_parts
 from azjax.mending import book_path, load_book
 from experiments import arena, conclude, console, explain, own, play, report, train, verify
@@ -379,8 +380,8 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     options = f"--run-dir {tmp_path / 'run'}"
     assert lines[-3:] == [
         f"run directory: {tmp_path / 'run'}",
-        f"play against it: python -m experiments.play {options}",
-        f"see how it searches: python -m experiments.explain {options}",
+        f"play against it: {command('experiments.play')} {options}",
+        f"see how it searches: {command('experiments.explain')} {options}",
     ]
     assert err == ""
 
@@ -552,7 +553,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
     assert files(finished) == before
     out, err = capfd.readouterr()
     for program in ("play", "explain"):
-        assert f": python -m experiments.{program} --run-dir {finished}\n" in out
+        assert f": {command(f'experiments.{program}', '--run-dir', finished)}\n" in out
     assert err == (
         f"{finished} was finished already, after 6 iterations: to train on, add --until never "
         "--max-iterations 12\n"
@@ -733,14 +734,14 @@ def test_the_sentence_is_the_same_in_a_narrow_terminal(columns, monkeypatch, cap
     assert train.main(["--learner.batchsize", "3"]) == 2
     assert capfd.readouterr().err == (
         "error: Unrecognized options: --learner.batchsize, 3, perhaps you meant "
-        "--learner.batch-size: python -m experiments.train --help lists what is allowed\n"
+        f"--learner.batch-size: {command('experiments.train', '--help')} lists what is allowed\n"
     )
 
 
 def test_reads_the_boxes_of_a_terminal_without_line_drawing():
     box = " Value error   \n -----------\n  Error parsing --a: not a\n  number.\n  ----\n  More.\n"
     assert console._unbox(box, "program") == (
-        "Error parsing --a: not a number: python -m program --help lists what is allowed"
+        f"Error parsing --a: not a number: {command('program', '--help')} lists what is allowed"
     )
 
 
