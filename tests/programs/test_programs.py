@@ -22,7 +22,19 @@ from azjax.certificate import Certificate, Examined
 from azjax.commands import command
 from azjax.config import make_parts
 from azjax.mending import book_path, load_book
-from experiments import arena, conclude, console, explain, own, play, report, train, verify
+from experiments import (
+    arena,
+    conclude,
+    console,
+    explain,
+    options,
+    own,
+    play,
+    report,
+    session,
+    train,
+    verify,
+)
 from experiments.players import make_agent
 from terminal import Terminal
 
@@ -726,6 +738,105 @@ def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monke
     assert train.main(arguments.split()) == 2
     assert_error(capfd, *fragments)
     assert list(tmp_path.iterdir()) == []
+
+
+def make_dangling(folder):
+    (folder / "run").symlink_to("nothing")
+    return "run", "run is a link to nothing, where there is nothing: "
+
+
+def make_link_to_a_file(folder):
+    (folder / "file").write_text("kept")
+    (folder / "run").symlink_to("file")
+    return "run", "run exists already and is not a run directory: "
+
+
+def make_loop(folder):
+    (folder / "run").symlink_to("run")
+    return "run", "run is a link to run, where there is nothing: "
+
+
+def make_dangling_parent(folder):
+    (folder / "runs").symlink_to("nothing")
+    return "runs/run", "runs/run cannot be made ("
+
+
+def make_file_above(folder):
+    (folder / "file").write_text("kept")
+    return "file/deep/run", "file/deep/run cannot be made (Not a directory): "
+
+
+def make_folder(folder):
+    (folder / "run" / "notes").mkdir(parents=True)
+    return "run", "run exists already and is not a run directory: "
+
+
+def make_nothing(run_dir, said):
+    return lambda folder: (run_dir, said)
+
+
+PLACES = {
+    "a dangling link": make_dangling,
+    "a link to a file": make_link_to_a_file,
+    "a link to itself": make_loop,
+    "below a dangling link": make_dangling_parent,
+    "below a file": make_file_above,
+    "a folder": make_folder,
+    "the current folder": make_nothing(".", ". exists already and is not a run directory: "),
+    "the folder above": make_nothing("..", ".. exists already and is not a run directory: "),
+    "a detour": make_nothing("deep/..", "deep/.. exists already and is not a run directory: "),
+    "the root": make_nothing("/", "/ exists already and is not a run directory: "),
+    "no room below": make_nothing("deep/" * 800 + "run", "cannot be made (File name too long): "),
+    "a long name": make_nothing("deep/" + 300 * "x", "cannot be made (File name too long): "),
+    "a name without room": make_nothing("deep/" + 254 * "x", "cannot be made (File name too long"),
+    "a read-only disk": make_nothing("/proc/run", "/proc/run cannot be made ("),
+}
+
+
+@pytest.mark.parametrize("make_place", PLACES.values(), ids=PLACES)
+def test_a_place_where_no_run_can_be_is_refused_before_compiling(
+    make_place, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "_compile", None)
+    run_dir, said = make_place(tmp_path)
+    before = files(tmp_path)
+    assert train.main(["--smoke", "--run-dir", run_dir]) == 2
+    assert_error(capfd, said, "choose another --run-dir")
+    assert files(tmp_path) == before
+
+
+def test_folders_above_a_run_that_cannot_be_are_not_made(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "_compile", refuse)
+    assert train.main(["--smoke", "--run-dir", "some/deep/run"]) == 2
+    assert_error(capfd, "refused while compiling")
+    assert list(tmp_path.iterdir()) == []
+
+
+def refuse(*arguments):
+    raise ValueError("refused while compiling")
+
+
+def test_a_link_that_leads_nowhere_has_its_number_among_the_new_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
+    assert session._new_run_dir(options.parse([])).name == "tic_tac_toe-default-2"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])
+def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, capfd):
+    if name == "checkpoints":
+        for step in steps(finished):
+            damage(finished, step)
+    else:
+        (finished / name).write_text("no record\n" * 2)
+    monkeypatch.setattr(session, "_compile", None)
+    before = files(finished)
+    assert resume(finished) == 2
+    assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")
+    assert files(finished) == before
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])
