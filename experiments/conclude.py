@@ -9,6 +9,8 @@ from azjax.viz import report
 from experiments import console
 from experiments.session import Session
 
+_SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
+
 
 def certify_goal(
     session: Session, state: train.TrainState, verdict: Verdict | None
@@ -85,8 +87,14 @@ def _write_report(session: Session, state: train.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
     solution = session.proof and session.proof.solution
     try:
-        with console.busy("writing the report…"):  # Which plays matches where nothing is known.
-            path = report.write_report(session.run_dir, _make_player(session, state), solution)
+        with console.busy_with_report() as notify:
+            path = report.write_report(
+                session.run_dir,
+                _make_player(session, state),
+                solution,
+                notify=notify,
+                **(_SMOKE if session.plan.smoke else {}),
+            )
     except (OSError, ValueError) as error:
         console.note(f"the report was not written: {error}")
     else:

@@ -160,6 +160,23 @@ def busy(what: str):
     return Console().status(what)
 
 
+@contextlib.contextmanager
+def busy_with_report() -> Iterator[Callable[[str, int, int], None]]:
+    """Shows how far a report is, until its `with` block ends; yields its function `notify`.
+
+    On a terminal that is one line, and elsewhere a line for each match that begins.
+    """
+    terminal = Console()
+    with terminal.status("writing the report…") as status:
+
+        def notify(opponent: str, played: int, games: int) -> None:
+            status.update(f"writing the report: {played} of {games} games against {opponent}…")
+            if not terminal.is_terminal and not played:
+                note(f"for the report: at most {games} games against {opponent}")
+
+        yield notify
+
+
 def progress() -> Progress:
     """Shows progress on a terminal, and elsewhere nothing."""
     terminal = Console(stderr=True)

@@ -716,6 +716,13 @@ MUTATIONS = [
         "tests/core/test_commands.py",
     ),
     Mutation(
+        "report: matches go on when their time is over",
+        "azjax/viz/matches.py",
+        "        if pieces and time.monotonic() >= end:",
+        "        if False:",
+        "tests/viz/test_report.py::test_matches_end_when_their_time_is_over",
+    ),
+    Mutation(
         "memory: nothing is refused",
         "azjax/footprint.py",
         "if needs.total <= needs.limit:",

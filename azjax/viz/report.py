@@ -23,7 +23,7 @@ from azjax.viz import atlas as atlases
 from azjax.viz.about import certificate_command
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_strips, sample_games
-from azjax.viz.matches import matches
+from azjax.viz.matches import Notify, matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
@@ -43,6 +43,10 @@ def write_report(
     run_dir: str | os.PathLike[str],
     player: Player | None = None,
     solution: Solution | None = None,
+    *,
+    match_games: int = 64,
+    match_seconds: float = 60.0,
+    notify: Notify | None = None,
 ) -> pathlib.Path:
     """Writes `report.html` into a run directory: one file that needs only a browser.
 
@@ -50,6 +54,9 @@ def write_report(
       run_dir: the run directory.
       player: its player; the newest checkpoint's if None.
       solution: of its game; solved anew if None, where the game can be enumerated.
+      match_games: the most games against each opponent, where there is no ground truth.
+      match_seconds: after which these matches end; see `matches.matches`.
+      notify: told of their progress: the opponent, the games played, and how many there are.
 
     Returns:
       The path of the page.
@@ -64,7 +71,7 @@ def write_report(
         *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_atlas(run_dir, player, solution),
-        *matches(run_dir, player),
+        *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
         games(player, config.seed),
         _configuration(player, config),
