@@ -65,13 +65,21 @@ def as_image(picture: ElementTree.Element) -> ElementTree.Element:
 
 
 def check_folder(path: pathlib.Path) -> None:
-    """Refuses a path to a new file whose folder does not exist.
+    """Refuses a path where no file can be written, and leaves nothing behind.
 
     Raises:
-      ValueError: if there is no such folder.
+      ValueError: if there is no such folder, the path is a folder, or a file cannot be made there.
     """
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file in it")
+    beside = path.with_name(f".{path.name}.tmp")  # As `files.replacing` names it.
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
 
 
 def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> ElementTree.Element:

@@ -152,6 +152,29 @@ def _terms(record: Record) -> dict[str, float]:
     return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _UNSHOWN}
 
 
+def _cells(record: Record) -> dict[str, str]:
+    """The cells of a record's row in the table of `Display`, by the titles of their columns."""
+    return {
+        "iteration": f"{record.iteration}",
+        "seconds": f"{record.seconds:.1f}",
+        "games/s": f"{record.games_per_second:,.0f}",
+        "loss": f"{record.losses['loss']:.3f}",
+        **{word: f"{value:.3f}" for word, value in _terms(record).items()},
+        **_proof_cells(record),
+    }
+
+
+def _proof_cells(record: Record) -> dict[str, str]:
+    """The cells that depend on ground truth; empty if the iteration was not examined."""
+    if record.blunders is None:
+        return {}
+    return {
+        "blunders left": f"{record.blunders:,}",
+        "losing lines": f"{record.losing_lines_first} + {record.losing_lines_second}",
+        "wrong signs": f"{record.value_sign_errors:,}",
+    }
+
+
 class Plain:
     """Prints one line a record; for pipes and files."""
 
@@ -188,20 +211,16 @@ class Display:
         self._live.stop()
 
     def _render(self) -> Group:
-        proof = any(record.blunders is not None for record in self._records)
-        titles = ["iteration", "seconds", "games/s", "loss", *_terms(self._records[-1])]
-        titles += ["blunders left", "losing lines", "wrong signs"] if proof else []
+        rows = [_cells(record) for record in self._records[-self._rows :]]
+        titles = dict.fromkeys(title for row in rows for title in row)
+        # The proof's columns come last and stay where the last iterations were not examined.
+        proof = {title: None for record in self._records for title in _proof_cells(record)}
+        titles = [title for title in titles if title not in proof] + [*proof]
         table = Table(box=None, padding=(0, 1, 0, 0))
         for title in titles:
             table.add_column(title, justify="right")
-        for r in self._records[-self._rows :]:
-            row = [f"{r.iteration}", f"{r.seconds:.1f}", f"{r.games_per_second:,.0f}"]
-            row += [f"{value:.3f}" for value in (r.losses["loss"], *_terms(r).values())]
-            if proof:
-                lines = f"{r.losing_lines_first} + {r.losing_lines_second}"
-                found = [f"{r.blunders:,}", lines, f"{r.value_sign_errors:,}"]
-                row += [""] * len(found) if r.blunders is None else found
-            table.add_row(*row)
+        for row in rows:
+            table.add_row(*(row.get(title, "") for title in titles))
         return Group(table, Text(self._footer(), style="dim"))
 
     def _footer(self) -> str:

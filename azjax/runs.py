@@ -10,18 +10,21 @@ import json
 import os
 import pathlib
 import re
+import shutil
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import jax
 
-from azjax.config import Config
+from azjax.commands import command
+from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.files import Path, write_json
 from azjax.processes import in_all, in_first
 from azjax.settings import from_dict, list_changes
 from azjax.summary import read_summary
 
 FORMAT = 3  # Of run directories; another one cannot be read.
+_ROOM = 128  # Characters that the paths of files in a run directory may have, at most.
 Settings = TypeVar("Settings")  # A dataclass of settings.
 
 
@@ -55,24 +58,43 @@ def _find(path: pathlib.Path) -> None:
 
 
 def check_free(run_dir: Path) -> None:
-    """Refuses a run directory that exists already; none is ever erased. Makes those above it.
+    """Refuses a path where no run directory can be made, and leaves nothing behind.
 
     Raises:
-      CheckpointError: if it does, or cannot be made.
+      CheckpointError: if something is there already (nothing is ever erased), or if the folder
+        or files in it cannot be made.
     """
     path = pathlib.Path(run_dir)
+    _check_unused(path)
+    beside = _beside(path)
+    absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
     try:
-        exists, beside = path.exists(), _beside(path)
-        if not exists:
-            beside.mkdir(parents=True, exist_ok=True)
-            if not any(beside.iterdir()):  # Else a process died here, and its files are in order.
-                beside.rmdir()
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Too long is an error.
+        beside.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
-    if exists:
+    finally:
+        for folder in absent:
+            with contextlib.suppress(OSError):  # It was not made, or another program uses it.
+                folder.rmdir()
+
+
+def _check_unused(path: pathlib.Path) -> None:
+    """Refuses a path that is a run directory or anything else."""
+    if os.path.isfile(path / "config.json"):
         raise CheckpointError(
-            f"{run_dir} exists already: add --resume to go on with that run, or choose another "
+            f"{path} exists already: add --resume to go on with that run, or choose another "
             "--run-dir"
+        )
+    if os.path.islink(path) and not os.path.exists(path):
+        raise CheckpointError(
+            f"{path} is a link to {os.readlink(path)}, where there is nothing: remove the link, or "
+            "choose another --run-dir"
+        )
+    if os.path.exists(os.path.realpath(path)):  # Also of `missing/..`.
+        raise CheckpointError(
+            f"{path} exists already and is not a run directory: choose another --run-dir"
         )
 
 
@@ -86,6 +108,7 @@ def _create_run(path: pathlib.Path, config: Config, plan: dict) -> None:
         write_json(temporary / "plan.json", plan)
         os.rename(temporary, path)
     except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
         raise _cannot_be_made(path, error) from error
 
 
@@ -172,8 +195,27 @@ def newest(game: str) -> pathlib.Path:
                 return path
     raise CheckpointError(
         f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
-        f"python -m experiments.train --game {game}"
+        f"{command('experiments.train', '--game', game)}"
     )
+
+
+def name_run(
+    run_dir: Path, config: Config, game: str | None = None, network: str | None = None
+) -> list[str]:
+    """Returns the options by which a program takes a run, one word each.
+
+    Args:
+      run_dir: the run.
+      config: its settings.
+      game: where its game is, if that is custom; by default where the run found it.
+      network: where its network is, likewise.
+    """
+    words = ["--run-dir", str(run_dir)]
+    if is_own(config.game):
+        words += ["--game", game or config.game.partition("#")[0]]
+    if isinstance(config.network, OwnNetworkConfig):
+        words += ["--network", network or config.network.source.partition("#")[0]]
+    return words
 
 
 def find_runs() -> Iterator[pathlib.Path]:

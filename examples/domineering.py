@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.commands import command
 from azjax.game import ENCODINGS, Game, observation_planes
 from azjax.testing import check_game
 
@@ -71,4 +72,5 @@ def make() -> Game:
 
 if __name__ == "__main__":
     check_game(make())
-    print("Domineering obeys the laws: python -m experiments.train --game", f"{__file__}:make")
+    train = command("experiments.train", "--game", f"{__file__}:make")
+    print(f"Domineering obeys the laws; train a player of it: {train}")

@@ -1,7 +1,7 @@
 """A metrics sink of your own: TensorBoard, by `pip install tensorboardX`.
 
 A sink is a function of a `metrics.Record`; a training calls every sink after every iteration.
-Look at the curves with `tensorboard --logdir runs/tensorboard`.
+The viewer of the curves is another package, `tensorboard`.
 """
 
 import functools
@@ -12,6 +12,7 @@ import jax
 from tensorboardX import SummaryWriter
 
 from azjax import presets
+from azjax.commands import command
 from azjax.config import make_parts
 from azjax.metrics import Record
 from azjax.train import init, iteration
@@ -45,4 +46,5 @@ def train(folder: str, iterations: int = 5) -> None:
 
 if __name__ == "__main__":
     train("runs/tensorboard")
-    print("tensorboard --logdir runs/tensorboard")
+    print(f"install the viewer: {command('pip', 'install', 'tensorboard')}")
+    print(f"look at the curves: {command('tensorboard.main', '--logdir', 'runs/tensorboard')}")

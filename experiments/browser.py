@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+from azjax.commands import command
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (  # It starts as root, without a graphics card, and asks nobody for anything.
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
@@ -24,7 +26,7 @@ def open_browser() -> Iterator[Any]:
     if path is None:
         raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
     if importlib.util.find_spec("playwright") is None:
-        raise ValueError("Playwright is missing: pip install playwright")
+        raise ValueError(f"Playwright is missing: {command('pip', 'install', 'playwright')}")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

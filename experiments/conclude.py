@@ -2,11 +2,14 @@
 
 from azjax import certificate as certificates
 from azjax import files, processes, train
+from azjax.commands import command
 from azjax.player import Player
 from azjax.verify import Verdict
 from azjax.viz import report
 from experiments import console
 from experiments.session import Session
+
+_SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
 
 def certify_goal(
@@ -61,10 +64,10 @@ def conclude(
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
-        print(f"play against it: python -m experiments.play {session.named}")
-        print(f"see how it searches: python -m experiments.explain {session.named}")
+        print(f"play against it: {command('experiments.play')} {session.named}")
+        print(f"see how it searches: {command('experiments.explain')} {session.named}")
         if session.judge:
-            print(f"see how often it errs: python -m experiments.verify {session.named}")
+            print(f"see how often it errs: {command('experiments.verify')} {session.named}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)
@@ -84,8 +87,14 @@ def _write_report(session: Session, state: train.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
     solution = session.proof and session.proof.solution
     try:
-        with console.busy("writing the report…"):  # Which plays matches where nothing is known.
-            path = report.write_report(session.run_dir, _make_player(session, state), solution)
+        with console.busy_with_report() as notify:
+            path = report.write_report(
+                session.run_dir,
+                _make_player(session, state),
+                solution,
+                notify=notify,
+                **(_SMOKE if session.plan.smoke else {}),
+            )
     except (OSError, ValueError) as error:
         console.note(f"the report was not written: {error}")
     else:

@@ -21,6 +21,7 @@ from tyro import _strings  # Nothing public joins the lines of a setting's text,
 
 from azjax import checkpoint, oracle, processes
 from azjax.certificate import Certificate, describe
+from azjax.commands import command
 from azjax.drawing import check_folder
 from azjax.footprint import describe_bytes
 from azjax.game import Game
@@ -151,12 +152,29 @@ def _unbox(box: str, prog: str) -> str:
         return sentence
     similar = [re.findall(r"--[\w.-]+", part) for part in said if part.startswith("Perhaps")]
     meant = f", perhaps you meant {' or '.join(similar[0])}" if similar else ""
-    return f"{sentence}{meant}: python -m {prog} --help lists what is allowed"
+    return f"{sentence}{meant}: {command(prog, '--help')} lists what is allowed"
 
 
 def busy(what: str):
     """Shows, on a terminal and until its `with` block ends, what takes a while."""
     return Console().status(what)
+
+
+@contextlib.contextmanager
+def busy_with_report() -> Iterator[Callable[[str, int, int], None]]:
+    """Shows how far a report is, until its `with` block ends; yields its function `notify`.
+
+    On a terminal that is one line, and elsewhere a line for each match that begins.
+    """
+    terminal = Console()
+    with terminal.status("writing the report…") as status:
+
+        def notify(opponent: str, played: int, games: int) -> None:
+            status.update(f"writing the report: {played} of {games} games against {opponent}…")
+            if not terminal.is_terminal and not played:
+                note(f"for the report: at most {games} games against {opponent}")
+
+        yield notify
 
 
 def progress() -> Progress:
@@ -173,7 +191,8 @@ def check_plot(path: pathlib.Path) -> None:
     """
     check_folder(path)
     if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("--plot needs matplotlib: pip install 'azjax[plots]'")
+        install = command("pip", "install", "azjax[plots]")
+        raise ValueError(f"--plot needs matplotlib: add it with {install}")
 
 
 def show_certificate(certificate: Certificate) -> None:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from azjax.commands import command
 from azjax.drawing import check_folder
 from azjax.files import replacing
 from azjax.game import ILLEGAL
@@ -83,8 +84,9 @@ class Drawn(NamedTuple):
 def label(options: Options) -> int:
     """Compares the rules, draws, labels, and writes the file."""
     if importlib.util.find_spec("bitbully") is None:
+        install = command("pip", "install", "bitbully", "bitbully-databases")
         raise ValueError(
-            "the solver is missing: python -m pip install bitbully bitbully-databases, which are "
+            f"the solver is missing: {install}, which are "
             "under the AGPL, and which nothing else of azjax needs"
         )
     check_folder(options.out)

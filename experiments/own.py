@@ -17,6 +17,7 @@ import tyro
 
 from azjax import config as configs
 from azjax import games, runs
+from azjax.commands import command
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.game import Game
 from azjax.network import Network
@@ -104,12 +105,7 @@ def choose_run(typed: Typed) -> Typed:
 
 def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
     """Returns the options by which a program takes a run, as one types them in a shell."""
-    words = ["--run-dir", str(run_dir)]
-    if is_own(config.game):
-        words += ["--game", typed.game or config.game.partition("#")[0]]
-    if isinstance(config.network, OwnNetworkConfig):
-        words += ["--network", typed.network or config.network.source.partition("#")[0]]
-    return shlex.join(words)
+    return shlex.join(runs.name_run(run_dir, config, typed.game, typed.network))
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
@@ -121,10 +117,10 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
     """
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
-        of_game = f" of {typed.game}" if typed.game else ""
+        of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
-            f"there is no trained player{of_game} in runs/: train one by python -m "
-            "experiments.train, or say where one is by --run-dir"
+            f"there is no trained player{of_game} in runs/: train one with "
+            f"{command('experiments.train', *game)}, or say where one is by --run-dir"
         )
     return run_dir, load_player(run_dir, typed)
 

@@ -22,6 +22,7 @@ from azjax.agents import (
     random_agent,
     search_agent,
 )
+from azjax.commands import command
 from azjax.evaluators import rollout_evaluator
 from azjax.footprint import check_trees
 from azjax.game import Game
@@ -160,9 +161,11 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     paths = [mending.book_path(run_dir, player.iteration, seat, number) for seat in range(2)]
     books = [mending.load_book(path, player.game) for path in paths if path.exists()]
     if not books:
+        options = runs.name_run(run_dir, runs.read_config(run_dir))
+        options += ["--lines", "first", "--simulations", number, "--mend", 12]
         raise ValueError(
             f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
-            f"one with experiments.verify --lines first --simulations {number} --mend 12"
+            f"one with {command('experiments.verify', *options)}"
         )
     moves = [book[:-1] for book in books]  # Without their rounds.
     book = mending.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))

@@ -36,7 +36,9 @@ def write(options: Options) -> int:
         places = atlas.make_atlas(player.game, solution)
         film.film(places, *atlas.load_portraits(run_dir)).save(options.film)
         print(f"film: {options.film}")
-    print(f"report: {report.write_report(run_dir, player, solution)}")
+    with console.busy_with_report() as notify:
+        path = report.write_report(run_dir, player, solution, notify=notify)
+    print(f"report: {path}")
     return 0
 
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from azjax import certificate, oracle, presets
 from azjax.config import make_parts
+from azjax.judge import in_slices
 from azjax.settings import check_range
 from azjax.train import Parts, TrainState, compiled, init, iteration
 from azjax.verify import verify
-from experiments import console
+from experiments import console, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +32,11 @@ class Options:
 
     seeds: int = 16
     """How many: 0, 1, 2 and so on."""
-    preset: Literal["default", "paper", "mlp"] = "default"
-    """Settings of every training."""
+    game: str = "tic_tac_toe"
+    """Which game: tic_tac_toe, hex:3, othello:4, … or your own: FILE.py:FUNCTION; with few enough
+    positions to enumerate."""
+    preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] | None = None
+    """Settings of every training, as in experiments.train. Left out: those that suit the game."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["perfect", "unbeatable"] = "perfect"
@@ -51,9 +55,8 @@ class Options:
 
 def run(options: Options) -> int:
     """Trains and prints; the exit status says whether every seed got there."""
-    config = presets.get(options.preset)
-    parts = make_parts(presets.smoke(config) if options.smoke else config)
-    started = time.time()
+    parts, started = _make_parts(options), time.time()
+    console.announce_solving(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
         judge = _compile_judge(parts, states)
@@ -73,6 +76,22 @@ def run(options: Options) -> int:
         )
     _show(options, reached, blunders)
     return 0 if reached.all() else 1
+
+
+def _make_parts(options: Options) -> Parts:
+    """Builds what is trained.
+
+    Raises:
+      ValueError: if there is no such game, or it has too many positions to enumerate.
+    """
+    game = own.find_game(options.game)
+    if not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so no seed can be proved "
+            f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
+        )
+    config = presets.get(options.preset or presets.name_for(options.game))
+    return make_parts(presets.smoke(config) if options.smoke else config, game)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
@@ -96,12 +115,33 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
 def _compile_judge(parts: Parts, states: TrainState) -> Any:
     """Returns a verdict on all, `variables [S, ...] -> Verdict`, compiled."""
     solution = oracle.solve(parts.game)
+    if not parts.game.is_small:
+        return _judge_in_turn(parts, solution)
 
     def judge(variables):
         policy = certificate.network_policy(parts, parts.network.fold(variables))
         return verify(solution, policy)
 
     return compiled(jax.jit(jax.vmap(judge)), states.learner.ema_params)
+
+
+def _judge_in_turn(parts: Parts, solution: oracle.Solution) -> Any:
+    """`_compile_judge` where positions are too many for the networks of all seeds at once."""
+    verdict_on = certificate.make_verifier(solution)
+
+    @jax.jit
+    def answer(variables, states):
+        return certificate.network_policy(parts, parts.network.fold(variables))(states)
+
+    def judge(variables):
+        verdicts = []
+        for seed in range(len(jax.tree.leaves(variables)[0])):
+            one = jax.tree.map(lambda leaf, seed=seed: leaf[seed], variables)
+            ask = in_slices(functools.partial(answer, one))
+            verdicts.append(verdict_on(*ask(solution.decision_states)))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *verdicts)
+
+    return judge
 
 
 def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Callable
@@ -71,8 +72,10 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     goal = _choose_goal(options.plan, parts.game)
     run_dir = options.run_dir or _new_run_dir(options)
     named = own.name_run(run_dir, options.config, options.typed)
+    state, seconds = None, 0.0
     if options.resume:
         _lock(run_dir, named, held)
+        state, seconds = _restore(run_dir, parts, mesh)
     else:
         processes.in_first(lambda: runs.check_free(run_dir))
     with (
@@ -82,7 +85,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
         compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every)
-        state, seconds = _find_state(options, run_dir, parts, mesh)
+        state = state or _make_state(options, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()
     needs = footprint.footprint(parts, mesh, iterate)
     footprint.check_fits(needs)
@@ -134,7 +137,7 @@ def _new_run_dir(options: Options) -> pathlib.Path:
     if not is_own(options.config.game) and detail:
         game = f"{game}-{detail}"
     name, number = "-".join(dict.fromkeys([game, options.plan.preset])), 1
-    while (path := pathlib.Path(f"runs/{name}-{number}")).exists():
+    while os.path.lexists(path := pathlib.Path(f"runs/{name}-{number}")):
         number += 1
     return path
 
@@ -158,25 +161,30 @@ def _compile(
     return compiled, pool.submit(make_proof, parts, mesh, examine_every)
 
 
-def _find_state(
-    options: Options, run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
-) -> tuple[train.TrainState, float]:
-    """Returns the newest sound state of a run, or else a first one, and the seconds until then."""
-    state, seconds = None, 0.0
-    if options.resume:
-        records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-        state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
-        for sentence in skipped if launch.is_first() else ():
-            console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
-        seconds = metrics.last_seconds(records, int(state.iteration) if state else 0)
-    if state is None:
-        state = train.make_state(
-            parts,
-            jax.random.key(options.config.seed),
-            mesh,
-            lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
-        )
-    return state, seconds
+def _restore(
+    run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
+) -> tuple[train.TrainState | None, float]:
+    """Returns the newest sound state of a run, None if it has none yet, and the seconds until then.
+
+    Raises:
+      ValueError: if the metrics cannot be read.
+      runs.CheckpointError: if no checkpoint is sound.
+    """
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    for sentence in skipped if launch.is_first() else ():
+        console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
+    return state, metrics.last_seconds(records, int(state.iteration) if state else 0)
+
+
+def _make_state(options: Options, parts: train.Parts, mesh: Mesh) -> train.TrainState:
+    """Returns the first state of a run."""
+    return train.make_state(
+        parts,
+        jax.random.key(options.config.seed),
+        mesh,
+        lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
+    )
 
 
 def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:

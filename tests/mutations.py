@@ -1159,6 +1159,42 @@ MUTATIONS = [
         "tests/core/test_metrics.py",
     ),
     Mutation(
+        "display: an iteration that was not examined is shown as if it was",
+        "azjax/metrics.py",
+        "    if record.blunders is None:\n        return {}",
+        "    if False:\n        return {}",
+        "tests/core/test_metrics.py",
+    ),
+    Mutation(
+        "runs: a link that leads nowhere is taken for a free place",
+        "azjax/runs.py",
+        "    if os.path.islink(path) and not os.path.exists(path):",
+        "    if False:",
+        "tests/programs/test_programs.py"
+        "::test_a_place_where_no_run_can_be_is_refused_before_compiling",
+    ),
+    Mutation(
+        "runs: folders above a refused run stay behind",
+        "azjax/runs.py",
+        "        for folder in absent:",
+        "        for folder in absent[:1]:",
+        "tests/core/test_checkpoint.py::test_looking_for_room_leaves_no_folders_above",
+    ),
+    Mutation(
+        "commands: words are not quoted",
+        "azjax/commands.py",
+        'return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])',
+        'return " ".join([_interpreter(), "-m", module, *map(str, arguments)])',
+        "tests/core/test_commands.py",
+    ),
+    Mutation(
+        "report: matches go on when their time is over",
+        "azjax/viz/matches.py",
+        "        if pieces and time.monotonic() >= end:",
+        "        if False:",
+        "tests/viz/test_report.py::test_matches_end_when_their_time_is_over",
+    ),
+    Mutation(
         "memory: nothing is refused",
         "azjax/footprint.py",
         "if needs.total <= needs.limit:",

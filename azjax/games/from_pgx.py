@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
+from azjax.commands import command
 from azjax.game import Game, State, Symmetries, where
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.square import cell_names, render_board
@@ -124,7 +125,8 @@ def _environment(name: str, size: int) -> Any:
         import pgx
         from pgx import go
     except ImportError as error:
-        raise ImportError(f"pgx:{name} needs the package pgx: pip install 'azjax[pgx]'") from error
+        install = command("pip", "install", "azjax[pgx]")
+        raise ImportError(f"pgx:{name} needs the package pgx: {install}") from error
     known: Any = name
     return go.Go(size=size) if size else pgx.make(known)
 

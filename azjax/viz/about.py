@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import shlex
 from typing import Any
 
 from azjax import metrics, runs
 from azjax.certificate import describe
+from azjax.commands import command
 from azjax.config import Config
 from azjax.drawing import Drawing, node
 from azjax.files import Path
@@ -80,12 +82,18 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
         known = content["game"], content["seed"], content["iterations"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged: python -m experiments.verify {run_dir} --json > {path} makes it "
-            "anew"
+            f"{path} is damaged: delete it, or make it again with "
+            f"{certificate_command(path, config)}"
         ) from error
     if known != (player.game.name, config.seed, player.iteration):
         return "Nothing was proved about this iteration."
     return f"{title}."
+
+
+def certificate_command(path: pathlib.Path, config: Config) -> str:
+    """Returns the shell command that writes the certificate of a run again, at its path there."""
+    options = runs.name_run(path.parent, config)
+    return f"{command('experiments.verify', *options, '--json')} > {shlex.quote(str(path))}"
 
 
 def pictures(run_dir: Path, player: Player) -> Section:

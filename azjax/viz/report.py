@@ -20,9 +20,10 @@ from azjax.oracle import Solution
 from azjax.player import Player, load
 from azjax.settings import flatten
 from azjax.viz import atlas as atlases
+from azjax.viz.about import certificate_command
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_strips, sample_games
-from azjax.viz.matches import matches
+from azjax.viz.matches import Notify, matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
@@ -42,6 +43,10 @@ def write_report(
     run_dir: str | os.PathLike[str],
     player: Player | None = None,
     solution: Solution | None = None,
+    *,
+    match_games: int = 64,
+    match_seconds: float = 60.0,
+    notify: Notify | None = None,
 ) -> pathlib.Path:
     """Writes `report.html` into a run directory: one file that needs only a browser.
 
@@ -49,6 +54,9 @@ def write_report(
       run_dir: the run directory.
       player: its player; the newest checkpoint's if None.
       solution: of its game; solved anew if None, where the game can be enumerated.
+      match_games: the most games against each opponent, where there is no ground truth.
+      match_seconds: after which these matches end; see `matches.matches`.
+      notify: told of their progress: the opponent, the games played, and how many there are.
 
     Returns:
       The path of the page.
@@ -60,10 +68,10 @@ def write_report(
     run_dir = pathlib.Path(run_dir)
     player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
-        *_certificate(run_dir / "certificate.json", player.game.name, config.seed),
+        *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_atlas(run_dir, player, solution),
-        *matches(run_dir, player),
+        *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
         games(player, config.seed),
         _configuration(player, config),
@@ -89,18 +97,18 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _certificate(path: pathlib.Path, game: str, seed: int) -> list[Section]:
+def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]:
     if not path.exists():
         return []
     try:
         content = json.loads(path.read_text())
         title, rows = describe(content)
-        if (content["game"], content["seed"]) != (game, seed):
+        if (content["game"], content["seed"]) != (game, config.seed):
             raise ValueError("it is another run's")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged, or of another run: python -m experiments.verify {path.parent} "
-            f"--json > {path} makes it anew"
+            f"{path} is damaged, or of another run: delete it, or make it again with "
+            f"{certificate_command(path, config)}"
         ) from error
     intro = "Found by enumeration of every position in which there is something to decide."
     return [Section(title, intro, element=facts(rows))]

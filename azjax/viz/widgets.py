@@ -6,11 +6,14 @@ Python: what they search is searched in the browser.
 
 from typing import Any
 
+from azjax.commands import command
+
 try:
     import anywidget
     import traitlets
 except ImportError as error:
-    raise ImportError("widgets need anywidget: pip install 'azjax[notebook]'") from error
+    install = command("pip", "install", "azjax[notebook]")
+    raise ImportError(f"widgets need anywidget: {install}") from error
 
 from azjax import games
 from azjax.game import Game

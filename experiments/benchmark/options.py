@@ -6,6 +6,7 @@ import pathlib
 from typing import Literal
 
 from azjax import games, presets
+from azjax.commands import command
 from azjax.network import DEEPEST, WIDEST
 from azjax.settings import MOST, MOST_SIMULATIONS, check_range
 
@@ -83,7 +84,8 @@ class Options:
                 raise ValueError(f"--solve-games has {name}, which is too large to be enumerated")
         needs = [name for name in ("speed", "large") if name in self.measures]
         if needs and importlib.util.find_spec("pgx") is None:
-            raise ValueError(f"--{needs[0]} needs pgx: pip install 'azjax[benchmark]'")
+            install = command("pip", "install", "azjax[benchmark]")
+            raise ValueError(f"--{needs[0]} needs pgx: add it with {install}")
 
     @property
     def sizes(self) -> str:

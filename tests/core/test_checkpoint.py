@@ -603,3 +603,20 @@ def test_says_why_a_directory_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):
         runs.create_run(tmp_path / "file" / "run", CONFIG)
+
+
+def test_a_directory_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+    def fail(old, new):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runs.os, "rename", fail)
+    with pytest.raises(CheckpointError, match="run cannot be made .No space left on device.: "):
+        runs.create_run(tmp_path / "run", CONFIG)
+    assert not any(tmp_path.iterdir())
+
+
+def test_looking_for_room_leaves_no_folders_above(tmp_path):
+    runs.check_free(tmp_path / "some" / "deep" / "run")
+    (tmp_path / "kept").mkdir()
+    runs.check_free(tmp_path / "kept" / "deep" / "run")
+    assert [path.name for path in tmp_path.rglob("*")] == ["kept"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import itertools
 import json
 import math
 import re
@@ -225,6 +226,49 @@ def test_the_display_shows_the_last_judgement():
     final = screen[screen.rindex("until") :]
     assert "iteration 1: 12.3% of moves worsen the outcome" in final
     assert "worsen" not in show([record(1, **NO_PROOF)])
+
+
+REPLIES = {"loss": 1.0, "reply_loss": 0.625, "grad_norm": 1.0}  # Of a custom head.
+KINDS = [
+    record(1),
+    record(2, **NO_PROOF),
+    record(3, errors=ERRORS, **NO_PROOF),
+    record(4, losses=REPLIES),
+    record(5, losses=REPLIES, **NO_PROOF),
+]
+
+
+def cells(shown):
+    """The texts of each row of the display's last table, by the titles of their columns."""
+    final = show(shown).rpartition("iteration seconds")
+    titles, *lines = "".join(final[1:]).split("\n")[: 1 + len(shown)]
+    found = [*re.finditer(r"\S+( left| lines| signs)?", titles)]
+    starts = [0, *(title.end() for title in found[:-1])]
+    return [
+        {
+            title[0]: line[start : title.end()].strip()
+            for title, start in zip(found, starts, strict=True)
+        }
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("kinds", [*itertools.permutations(range(5), 3)])
+def test_the_display_shows_records_of_every_kind_together(kinds):
+    """Each number stands below its own title, and the cell of a number that is missing is blank."""
+    shown = [KINDS[kind] for kind in kinds]
+    for one, row in zip(shown, cells(shown), strict=True):
+        expected = {"iteration": f"{one.iteration}", "loss": f"{one.losses['loss']:.3f}"}
+        for name, title in {"value_loss": "value", "reply_loss": "reply_loss"}.items():
+            if any(name in other.losses for other in shown):
+                expected[title] = f"{one.losses[name]:.3f}" if name in one.losses else ""
+        if any(other.blunders is not None for other in shown):
+            known = one.blunders is not None
+            titles = ("blunders left", "losing lines", "wrong signs")
+            found = ("4,321", "87 + 553", "99") if known else ("", "", "")
+            expected |= zip(titles, found, strict=True)
+        assert row.items() >= expected.items()
+    assert "None" not in show(shown)
 
 
 def test_a_display_that_showed_nothing_closes():

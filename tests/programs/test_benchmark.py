@@ -16,6 +16,7 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from azjax import presets, train
+from azjax.commands import command
 from azjax.config import make_parts
 from azjax.network import TowerConfig, make_network
 from experiments import launch
@@ -179,7 +180,8 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(flags, said, capsys)
 def test_what_is_missing_is_named_before_the_work(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert benchmark.main(["--speed"]) == 2
-    assert "pip install 'azjax[benchmark]'" in capsys.readouterr().err
+    install = command("pip", "install", "azjax[benchmark]")
+    assert capsys.readouterr().err == f"error: --speed needs pgx: add it with {install}\n"
 
 
 @pytest.mark.slow

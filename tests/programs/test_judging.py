@@ -11,6 +11,7 @@ import pytest
 
 import azjax
 from azjax import games, presets, train
+from azjax.commands import command
 from azjax.config import make_parts
 from azjax.games import connect_four
 from azjax.judge import judge, random_errors, rates
@@ -97,7 +98,8 @@ def test_without_the_solver_nothing_is_labelled(monkeypatch, capfd):
     assert label.main([]) == 2
     out, err = capfd.readouterr()
     assert out == "" and err.count("\n") == 1
-    assert err.startswith("error: the solver is missing: python -m pip install bitbully")
+    install = command("pip", "install", "bitbully", "bitbully-databases")
+    assert err.startswith(f"error: the solver is missing: {install}, which ")
 
 
 def test_the_file_says_where_it_is_from():

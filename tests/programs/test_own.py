@@ -12,6 +12,7 @@ import pytest
 import azjax
 import misere_pile
 from azjax import certificate, games, runs
+from azjax.commands import command
 from experiments import arena, explain, options, own, play, report, train, verify
 
 NETWORK = """
@@ -122,8 +123,9 @@ def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(i
 def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
     assert PROGRAMS["train"](*GAME, *NETWORK_OPTION) == 0
     said = capfd.readouterr().out
-    command = "python -m experiments.play --run-dir run --game pile.py:make --network net.py:make\n"
-    assert command in said and command.replace(".play", ".explain") in said
+    words = ["--run-dir", "run", *GAME, *NETWORK_OPTION]
+    for program in ("experiments.play", "experiments.explain"):
+        assert f": {command(program, *words)}\n" in said
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

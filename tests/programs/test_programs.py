@@ -19,9 +19,22 @@ import azjax
 from azjax import certificate as certificates
 from azjax import checkpoint, footprint, lock, runs
 from azjax.certificate import Certificate, Examined
+from azjax.commands import command
 from azjax.config import make_parts
 from azjax.mending import book_path, load_book
-from experiments import arena, conclude, console, explain, own, play, report, train, verify
+from experiments import (
+    arena,
+    conclude,
+    console,
+    explain,
+    options,
+    own,
+    play,
+    report,
+    session,
+    train,
+    verify,
+)
 from experiments.players import make_agent
 from terminal import Terminal
 
@@ -317,6 +330,53 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
     assert b"\x1b[?25l" in terminal.raw  # Hidden, so that `finish` knows that it is back.
 
 
+# Trainings of every kind, one after the other, as the program of a terminal. The proofs of a large
+# game, which is examined now and then, are those of a tiny one.
+AT_A_TERMINAL = """
+import sys
+from experiments import interrupts
+interrupts.listen()
+import azjax.game
+from azjax import certificate
+from experiments import train
+certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
+small = azjax.game._SMALL
+def run(name, *arguments):
+    print(f"[{name}]")
+    folder = f"{sys.argv[1]}/{arguments[0]}"
+    status = train.main([*arguments[1:], "--smoke", "--no-report", "--run-dir", folder])
+    print(f"[status {status}]")
+run("never", "hex", "--game", "hex:6")
+run("labelled", "four", "--game", "connect_four")
+azjax.game._SMALL = 0
+run("sometimes", "large", "--preset", "default", "--examine-every", "2", "--max-iterations", "5")
+run("resumed", "large", "--resume", "--examine-every", "3", "--max-iterations", "7")
+azjax.game._SMALL = small
+run("always", "small", "--until", "perfect", "--max-iterations", "100000")
+"""
+
+
+def test_trainings_of_every_kind_at_a_terminal(tmp_path):
+    with Terminal(["-c", AT_A_TERMINAL, str(tmp_path)], environment()) as terminal:
+        terminal.wait_for("[always]")
+        terminal.type(b"\x03", after="until perfect")
+        assert terminal.finish() == 0
+    parts = re.split(r"\[(never|labelled|sometimes|resumed|always)\]\n", terminal.screen)
+    screens = dict(zip(parts[1::2], parts[2::2], strict=True))
+    for name, screen in screens.items():
+        assert f"[status {130 if name == 'always' else 0}]" in screen
+        assert "games/s" in screen and "to iteration" in screen, screen
+        assert ("blunders left" in screen) == (name in ("sometimes", "resumed", "always"))
+        assert ("of moves worsen the outcome" in screen) == (name == "labelled")
+    examined = {
+        path.name: [r["iteration"] for r in records(path) if r["blunders"] is not None]
+        for path in tmp_path.iterdir()
+    }
+    assert len(examined.pop("small")) == len(records(tmp_path / "small"))
+    assert examined == {"hex": [], "four": [], "large": [2, 4, 5, 6, 7]}
+    assert "interrupted: go on with --resume" in screens["always"]
+
+
 # Finished runs.
 
 
@@ -332,8 +392,8 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     options = f"--run-dir {tmp_path / 'run'}"
     assert lines[-3:] == [
         f"run directory: {tmp_path / 'run'}",
-        f"play against it: python -m experiments.play {options}",
-        f"see how it searches: python -m experiments.explain {options}",
+        f"play against it: {command('experiments.play')} {options}",
+        f"see how it searches: {command('experiments.explain')} {options}",
     ]
     assert err == ""
 
@@ -505,7 +565,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
     assert files(finished) == before
     out, err = capfd.readouterr()
     for program in ("play", "explain"):
-        assert f": python -m experiments.{program} --run-dir {finished}\n" in out
+        assert f": {command(f'experiments.{program}', '--run-dir', finished)}\n" in out
     assert err == (
         f"{finished} was finished already, after 6 iterations: to train on, add --until never "
         "--max-iterations 12\n"
@@ -680,20 +740,119 @@ def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def make_dangling(folder):
+    (folder / "run").symlink_to("nothing")
+    return "run", "run is a link to nothing, where there is nothing: "
+
+
+def make_link_to_a_file(folder):
+    (folder / "file").write_text("kept")
+    (folder / "run").symlink_to("file")
+    return "run", "run exists already and is not a run directory: "
+
+
+def make_loop(folder):
+    (folder / "run").symlink_to("run")
+    return "run", "run is a link to run, where there is nothing: "
+
+
+def make_dangling_parent(folder):
+    (folder / "runs").symlink_to("nothing")
+    return "runs/run", "runs/run cannot be made ("
+
+
+def make_file_above(folder):
+    (folder / "file").write_text("kept")
+    return "file/deep/run", "file/deep/run cannot be made (Not a directory): "
+
+
+def make_folder(folder):
+    (folder / "run" / "notes").mkdir(parents=True)
+    return "run", "run exists already and is not a run directory: "
+
+
+def make_nothing(run_dir, said):
+    return lambda folder: (run_dir, said)
+
+
+PLACES = {
+    "a dangling link": make_dangling,
+    "a link to a file": make_link_to_a_file,
+    "a link to itself": make_loop,
+    "below a dangling link": make_dangling_parent,
+    "below a file": make_file_above,
+    "a folder": make_folder,
+    "the current folder": make_nothing(".", ". exists already and is not a run directory: "),
+    "the folder above": make_nothing("..", ".. exists already and is not a run directory: "),
+    "a detour": make_nothing("deep/..", "deep/.. exists already and is not a run directory: "),
+    "the root": make_nothing("/", "/ exists already and is not a run directory: "),
+    "no room below": make_nothing("deep/" * 800 + "run", "cannot be made (File name too long): "),
+    "a long name": make_nothing("deep/" + 300 * "x", "cannot be made (File name too long): "),
+    "a name without room": make_nothing("deep/" + 254 * "x", "cannot be made (File name too long"),
+    "a read-only disk": make_nothing("/proc/run", "/proc/run cannot be made ("),
+}
+
+
+@pytest.mark.parametrize("make_place", PLACES.values(), ids=PLACES)
+def test_a_place_where_no_run_can_be_is_refused_before_compiling(
+    make_place, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "_compile", None)
+    run_dir, said = make_place(tmp_path)
+    before = files(tmp_path)
+    assert train.main(["--smoke", "--run-dir", run_dir]) == 2
+    assert_error(capfd, said, "choose another --run-dir")
+    assert files(tmp_path) == before
+
+
+def test_folders_above_a_run_that_cannot_be_are_not_made(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "_compile", refuse)
+    assert train.main(["--smoke", "--run-dir", "some/deep/run"]) == 2
+    assert_error(capfd, "refused while compiling")
+    assert list(tmp_path.iterdir()) == []
+
+
+def refuse(*arguments):
+    raise ValueError("refused while compiling")
+
+
+def test_a_link_that_leads_nowhere_has_its_number_among_the_new_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
+    assert session._new_run_dir(options.parse([])).name == "tic_tac_toe-default-2"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])
+def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, capfd):
+    if name == "checkpoints":
+        for step in steps(finished):
+            damage(finished, step)
+    else:
+        (finished / name).write_text("no record\n" * 2)
+    monkeypatch.setattr(session, "_compile", None)
+    before = files(finished)
+    assert resume(finished) == 2
+    assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")
+    assert files(finished) == before
+
+
 @pytest.mark.parametrize("columns", ["40", "200"])
 def test_the_sentence_is_the_same_in_a_narrow_terminal(columns, monkeypatch, capfd):
     monkeypatch.setenv("COLUMNS", columns)
     assert train.main(["--learner.batchsize", "3"]) == 2
     assert capfd.readouterr().err == (
         "error: Unrecognized options: --learner.batchsize, 3, perhaps you meant "
-        "--learner.batch-size: python -m experiments.train --help lists what is allowed\n"
+        f"--learner.batch-size: {command('experiments.train', '--help')} lists what is allowed\n"
     )
 
 
 def test_reads_the_boxes_of_a_terminal_without_line_drawing():
     box = " Value error   \n -----------\n  Error parsing --a: not a\n  number.\n  ----\n  More.\n"
     assert console._unbox(box, "program") == (
-        "Error parsing --a: not a number: python -m program --help lists what is allowed"
+        f"Error parsing --a: not a number: {command('program', '--help')} lists what is allowed"
     )
 
 

@@ -3,9 +3,14 @@
 import re
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
+import azjax
+import misere_pile
+from azjax import presets
+from azjax.config import make_parts
 from experiments import seeds
 
 TINY = ["--smoke", "--seeds", "2", "--max-iterations", "2"]
@@ -30,6 +35,40 @@ def test_every_seed_has_a_row(tmp_path, capsys):
     assert found[0][2] != found[1][2]  # Each has a key of its own.
     assert "perfect: 0 of 2 seeds\n" in said
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "like"),
+    [
+        ([], "tic_tac_toe", "default"),
+        (["--game", "hex:3"], "hex:3", "default"),
+        (["--game", "othello:4"], "othello:4", "enumerable"),
+        (["--game", "othello:4", "--preset", "paper"], "othello:4", "paper"),
+        (["--game", f"{misere_pile.__file__}:make"], "misere_pile", "default"),
+    ],
+)
+def test_seeds_train_the_game_that_is_named(arguments, name, like, monkeypatch, capsys):
+    def stop(parts, number):
+        raise ValueError(f"{parts.game.name}, {parts.selfplay == presets.get(like).selfplay}")
+
+    monkeypatch.setattr(seeds, "compile_seeds", stop)
+    assert seeds.main(arguments) == 2
+    assert f"error: {name}, True\n" in capsys.readouterr().err
+
+
+def test_networks_that_are_judged_in_turn_are_judged_alike(monkeypatch):
+    """As many positions as fit at once, and as many as are asked in slices."""
+    game = misere_pile.make()
+    parts = make_parts(presets.smoke(presets.get("default")), game)
+    keys = jax.random.split(jax.random.key(0), 3)
+    variables = jax.vmap(parts.network.init)(keys)
+    states = SimpleNamespace(learner=SimpleNamespace(ema_params=variables))
+    together = seeds._compile_judge(parts, states)(variables)
+    monkeypatch.setattr(azjax.game, "_SMALL", 0)
+    in_turn = seeds._compile_judge(parts, states)(variables)
+    assert len(in_turn.blunders) == 3
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(in_turn), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
 @pytest.mark.parametrize("until", ["perfect", "unbeatable"])
@@ -59,6 +98,13 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
         (["--seeds", "0"], "--seeds is 0: use 1 to 65536"),
         (["--max-iterations", "0"], "--max-iterations is 0: use 1 or more"),
         (["--plot", "/nowhere/x.png"], "there is no folder /nowhere"),
+        (["--game", "chess"], "unknown game 'chess': use one of "),
+        (
+            ["--game", "hex:6"],
+            "hex:6 has too many positions to enumerate, so no seed can",
+        ),
+        (["--game", "connect_four", "--until", "unbeatable"], "no seed can be proved unbeatable: "),
+        (["--game", "nothing.py:make"], "there is no nothing.py"),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):

@@ -205,3 +205,29 @@ def test_search_results_show_themselves(tic_tac_toe, algorithm):
     assert f"plays {int(result.action[0])}, value" in shown
     assert "and 16 more" in shown
     assert result._replace(tree=None)._repr_html_() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere/page.html", "there is no folder .*nowhere for "),
+        (".", " is a folder: give the name of a file in it"),
+        ("folder", "folder is a folder: give the name of a file in it"),
+        ("x" * 252, "x cannot be written .File name too long.: use another"),
+        ("/proc/page.html", "/proc/page.html cannot be written ("),
+    ],
+)
+def test_a_place_where_no_file_can_be_is_refused(name, said, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match=said.replace("(", "[(]")):
+        drawing.check_folder(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_place_for_a_file_is_left_as_it_was(tmp_path):
+    (tmp_path / "old.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("nothing")
+    for name in ("old.html", "new.html", "link.html"):
+        drawing.check_folder(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "old.html"]
+    assert (tmp_path / "old.html").read_text() == "old"

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import jax
@@ -16,16 +17,17 @@ import azjax
 import misere_pile
 from azjax import certificate as certificates
 from azjax import metrics, presets, runs, train
+from azjax.arena import Match, Tally
 from azjax.config import make_parts
 from azjax.drawing import signed
 from azjax.game import init_batch
 from azjax.games import connect_four
 from azjax.player import Player
-from azjax.viz import atlas, film
+from azjax.viz import atlas, film, matches
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.report import write_report
-from experiments import pictures, report
+from experiments import conclude, pictures, report
 from experiments import train as training
 from javascript import OVERRIDDEN
 from run_directories import make_run
@@ -426,6 +428,66 @@ def test_without_a_judge_it_plays_uct_and_its_older_selves(tmp_path):
     assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # It has learned nothing.
 
 
+@pytest.fixture
+def unjudged(tmp_path, monkeypatch):
+    """A run without ground truth, of three checkpoints, whose games take 10 seconds for two."""
+    game, clock = misere_pile.make()._replace(most_positions=None), [0.0]
+
+    def play(game, first, second, num_games, key, openings):
+        assert num_games == 2 * len(openings.player) == 2
+        clock[0] += 10
+        return Match(first.agent.name, second.name, Tally(1, 0, 0, 1), Tally(0, 0, 1, 1), True)
+
+    monkeypatch.setattr(matches, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(matches, "play_match", play)
+    monkeypatch.setattr(matches, "_AT_ONCE", 1)
+    config = dataclasses.replace(CONFIG, game="pile.py:make")
+    run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
+    return run_dir, azjax.load(run_dir, game=game)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "games", "played"),
+    [
+        (1000, 64, [8, 8, 8]),  # There are four openings.
+        (1000, 4, [4, 4, 4]),
+        (60, 64, [4, 4, 4]),  # 20 seconds for each.
+        (70, 64, [6, 4, 4]),
+        (0, 64, [2, 2, 2]),
+        (0, 2, [2, 2, 2]),
+    ],
+)
+def test_matches_end_when_their_time_is_over(seconds, games, played, unjudged):
+    told = []
+    (section,) = matches.matches(*unjudged, games, seconds, lambda *now: told.append(now))
+    rows = [[cell.text for cell in row] for row in section.element.iter("tr")][1:]
+    assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
+    assert [sum(map(int, row[1:4])) for row in rows] == played
+    assert [row[1:4] for row in rows] == [[str(n // 2), "0", str(n // 2)] for n in played]
+    assert f"At most {games} games against each" in section.intro
+    assert f"{seconds} seconds for all matches" in section.intro
+    most = min(games, 8)
+    begun = [now for now in told if now[1] == 0]
+    assert begun == [(row[0], 0, most) for row in rows]
+    assert max(now[1] for now in told) <= max(played)
+
+
+@pytest.mark.parametrize(("smoke", "most"), [(True, 2), (False, 64)])
+def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkeypatch, capsys):
+    run_dir, player = unjudged
+    session = SimpleNamespace(
+        proof=None, run_dir=run_dir, plan=SimpleNamespace(smoke=smoke), parts=player.parts
+    )
+    monkeypatch.setattr(conclude, "_make_player", lambda *_: player)
+    conclude._write_report(session, None)
+    out, err = capsys.readouterr()
+    names = ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
+    said = [f"for the report: at most {min(most, 8)} games against {name}\n" for name in names]
+    assert out == f"report: {run_dir / 'report.html'}\n" and err == "".join(said)
+    page = (run_dir / "report.html").read_text(encoding="utf-8")
+    assert f"At most {most} games against each" in page
+
+
 @pytest.mark.slow
 def test_no_report_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr("azjax.viz.report.write_report", None)
@@ -437,7 +499,7 @@ def test_no_report_on_request(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, capfd):
-    def fail(*arguments):
+    def fail(*arguments, **settings):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("azjax.viz.report.write_report", fail)

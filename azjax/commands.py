@@ -1,0 +1,26 @@
+"""Commands that messages and pages print, in a form that runs when it is pasted into a shell."""
+
+import os
+import shlex
+import sys
+
+
+def command(module: str, *arguments: object) -> str:
+    """Returns the shell command that runs a module with the interpreter of this process.
+
+    It runs from the current folder, whether or not an environment is active there.
+
+    Args:
+      module: what follows `-m`, such as `"experiments.play"` or `"pip"`.
+      *arguments: of the module; quoted where a shell would read them differently.
+    """
+    return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])
+
+
+def _interpreter() -> str:
+    """The path of this process's interpreter, relative to the current folder if that is shorter."""
+    if not sys.executable:  # Python is embedded in another program.
+        return "python"
+    relative = os.path.relpath(sys.executable)
+    path = relative if len(relative) < len(sys.executable) else sys.executable
+    return path if os.sep in path else os.path.join(os.curdir, path)  # Not a name on the PATH.

@@ -1,0 +1,212 @@
+"""Commands: those that are printed run as they are, and those of the guide are understood."""
+
+import ast
+import dataclasses
+import importlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import jax
+import pytest
+
+import misere_pile
+from azjax import presets, runs
+from azjax.commands import command
+from azjax.player import load
+from azjax.viz.about import about
+from azjax.viz.report import write_report
+from experiments import conclude, console, own
+from experiments.players import make_agent
+from run_directories import make_run
+from test_imports import ROOT, TREES
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "benchmark.md"]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+NOTEBOOKS = sorted((ROOT / "experiments" / "notebooks").glob("*.ipynb"))
+
+
+class Accepted(Exception):
+    """Raised in the place of what a program does with options that it understood."""
+
+
+@pytest.fixture
+def understand(monkeypatch):
+    """Has a command, after `-m`, read by the option parser of its program, which does nothing."""
+    parse = console.parse
+
+    def only_parse(*arguments, **settings):
+        parse(*arguments, **settings)
+        raise Accepted
+
+    monkeypatch.setattr(console, "parse", only_parse)
+
+    def check(words):
+        name, *arguments = words
+        # The main module of a package is its program.
+        package = (ROOT / name.replace(".", "/")).is_dir()
+        program = importlib.import_module(f"{name}.__main__" if package else name)
+        if name == "experiments.train":  # The run to go on with is not here.
+            arguments = [word for word in arguments if word != "--resume"]
+        with pytest.raises(SystemExit if "--help" in arguments else Accepted) as stop:
+            program.main(arguments)
+        assert stop.type is Accepted or not stop.value.code
+
+    return check
+
+
+# Those of the guide.
+
+
+def documented():
+    """Every command of the pages, the notebooks and the programs' own texts, after `-m`."""
+    sources = [path for path in TREES if path.startswith("experiments")]
+    texts = [path.read_text() for path in [*PAGES, *NOTEBOOKS, *map(ROOT.joinpath, sources)]]
+    text = re.sub(r"\\\n\s*", "", "\n".join(texts))
+    found = re.findall(r"python -m (experiments\.\w+(?:(?! #|[`\"|&;)…\\]).)*)", text)
+    return sorted({re.split(r" A B|, with \{|: ", line)[0].strip() for line in found})
+
+
+@pytest.mark.parametrize("line", documented())
+def test_a_documented_command_is_understood(line, understand, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    understand(shlex.split(line.replace("{seed}", "0")))
+
+
+def test_documented_commands_are_found():
+    programs = {line.split()[0] for line in documented()}
+    assert len(documented()) > 40 and len(programs) >= 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_says_first_how_to_activate_the_environment(page):
+    text = page.read_text()
+    bare = re.search(r"(?<!bin/)\b(python -m|pip install)", text)
+    activated = text.find("source .venv/bin/activate")
+    assert bare is None or 0 <= activated < bare.start()
+
+
+# Those that are printed.
+
+
+def test_every_printed_command_names_the_interpreter():
+    """No text that is printed has a command written out; the helper makes all of them."""
+    written = []
+    for path in [*TREES, *(str(p.relative_to(ROOT)) for p in (ROOT / "examples").glob("*.py"))]:
+        tree = ast.parse((ROOT / path).read_text())
+        documentation = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        written += [
+            (path, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node not in documentation
+            if re.search(r"python -m|pip install|experiments\.\w+ --", str(node.value))
+        ]
+    # What a file of labels says of its origin, in every environment the same.
+    assert written == [("experiments/label.py", "python -m experiments.label --seed ")]
+
+
+PROGRAMS = ["arena", "explain", "label", "ladder", "pictures", "play", "report", "seeds", "train"]
+PROGRAMS += ["verify", "benchmark.__main__", "lecture.__main__"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with a run of a custom game; their names need quotes in a shell."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(misere_pile.__file__, "its pile.py")
+    game = own.identify("its pile.py:make")
+    config = dataclasses.replace(presets.smoke(presets.get("default")), game=game)
+    make_run(tmp_path / "its run", config, game=misere_pile.make())
+    return tmp_path
+
+
+def printed(text):
+    """The commands in what a program prints, up to what follows them in a sentence."""
+    start = re.escape(command("X").partition(" -m ")[0])
+    return re.findall(rf"{start} -m .+?(?=, | lists |$)", text, re.MULTILINE)
+
+
+def conclude_run(run_dir):
+    """Prints what a training does at its end."""
+    config = runs.read_config(run_dir)
+    session = SimpleNamespace(
+        run_dir=run_dir,
+        named=own.name_run(run_dir, config, own.NOTHING),
+        goal="never",
+        plan=SimpleNamespace(report=False),
+        judge=True,
+        proof=None,
+    )
+    assert conclude.conclude(session, SimpleNamespace(iteration=1), None, None, trained=True) == 0
+
+
+def complain_of_certificate(run_dir):
+    """Prints what the pages say of a certificate that is damaged."""
+    (run_dir / "certificate.json").write_text("{")
+    player = load(run_dir, None, misere_pile.make())
+    for page in (about, write_report):
+        with pytest.raises(ValueError, match="certificate.json is damaged") as error:
+            page(run_dir, player)
+        print(error.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "statuses"),
+    [
+        ("play", [0]),
+        ("verify --json", [0, 1]),  # Whether the player is perfect.
+        pytest.param("explain", [0], marks=pytest.mark.slow),
+        pytest.param("verify", [0, 1], marks=pytest.mark.slow),
+    ],
+)
+def test_what_a_training_and_its_pages_print_runs_in_a_bare_shell(program, statuses, folder, capfd):
+    run_dir = pathlib.Path("its run")
+    conclude_run(run_dir)
+    complain_of_certificate(run_dir)
+    lines = dict.fromkeys(printed(capfd.readouterr().out))
+    by_program = dict(zip(("play", "explain", "verify", "verify --json"), lines, strict=True))
+    (run_dir / "certificate.json").unlink()
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    environment |= {name: os.environ[name] for name in ("JAX_PLATFORMS", "XLA_FLAGS")}
+    environment |= {
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    }
+    done = subprocess.run(
+        ["/bin/sh", "-c", by_program[program]],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode in statuses and "error" not in done.stderr, done.stderr
+    if program == "verify --json":
+        written = json.loads((run_dir / "certificate.json").read_text())
+        assert written["game"] == "misere_pile"
+
+
+def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch):
+    (folder / "its run").rename("moved")
+    with pytest.raises(runs.CheckpointError) as no_run:
+        runs.newest("hex:3")
+    with pytest.raises(ValueError, match="there is no trained player") as no_player:
+        own.open_run(own.Typed(game="hex:3"))
+    with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
+        make_agent("book:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make"))
+    for program in PROGRAMS:
+        assert importlib.import_module(f"experiments.{program}").main(["--frobnicate"]) == 2
+    text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])
+    lines = printed(text + "\n" + capfd.readouterr().err)
+    assert len(lines) == 3 + len(PROGRAMS)
+    for line in lines:
+        understand(shlex.split(line)[2:])
