@@ -596,6 +596,20 @@ MUTATIONS = [
         "tests/programs/test_options.py",
     ),
     Mutation(
+        "programs: a small custom game has the preset of tic-tac-toe",
+        "azjax/presets.py",
+        "is_tiny = made.is_small if measured else (made.most_positions or 0) <= _FEW",
+        "is_tiny = made.is_small",
+        "tests/programs/test_options.py",
+    ),
+    Mutation(
+        "programs: a custom game starts JAX before its devices are chosen",
+        "experiments/options.py",
+        'if not {"-h", "--help"} & set(arguments):',
+        "if False:",
+        "tests/programs/test_options.py",
+    ),
+    Mutation(
         "evaluators: rollouts forget whose reward it is",
         "azjax/evaluators.py",
         "step.state, total + weight * step.reward, weight * step.discount",
