@@ -119,9 +119,14 @@ def load(
       network: the network, if the run trained one of one's own.
 
     Raises:
+      ValueError: if a custom game or network is missing, or the game's rules are not those that
+        the run recorded.
       checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
         asked for.
     """
-    parts = make_parts(runs.read_config(run_dir), game, network)
+    config = runs.read_config(run_dir)
+    if game is not None:
+        runs.check_rules(run_dir, game)
+    parts = make_parts(config, game, network)
     ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
     return Player(parts, parts.network.fold(ema_params), iteration, tuple(skipped))

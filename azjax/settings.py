@@ -138,7 +138,8 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
       prefix: what error messages put before the entries' names.
 
     Raises:
-      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range.
+      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range, or
+        one without a default is missing.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
@@ -153,6 +154,10 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
             raise ValueError(f"unknown setting {prefix + name!r}: use one of {', '.join(hints)}")
         nested = dataclasses.is_dataclass(hints[name]) or find_kinds(hints[name])
         found[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
+    for field in dataclasses.fields(cls):
+        defaults = field.default, field.default_factory
+        if field.name not in found and defaults == (dataclasses.MISSING, dataclasses.MISSING):
+            raise ValueError(f"{prefix}{field.name} is missing")
     return cls(**found)
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import tyro
 
 from azjax import config as configs
-from azjax import games, runs
+from azjax import games, rules, runs
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.game import Game
 from azjax.network import Network
@@ -72,19 +72,50 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 
 
 def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
-    """Compares functions' names and files' digests; a file may have moved."""
+    """Compares functions' names and files' digests; a file may have moved.
+
+    A file may have changed, too, if the rules can be compared once the game is made.
+    """
     place, _, digest = saved.partition("#")
     if typed is None or not is_own(typed):
         raise ValueError(
             f"{run_dir} has a {option[2:]} of its own, and no run directory may name code: add "
             f"{option} {place}, if you trust that file"
         )
-    if identify(typed).partition(":")[2] != saved.partition(":")[2]:
+    if not _is_same(saved, typed) and not (option == "--game" and runs.records_rules(run_dir)):
         given = identify(typed).partition("#")[2]
+        unknown = "" if option == "--network" else ", and did not record the rules to compare"
         raise ValueError(
             f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
-            f"{place}, which had {digest[:12]}…: give that file as it was"
+            f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
         )
+
+
+def _is_same(saved: str, typed: str) -> bool:
+    """Whether a function has the name, and its file the digest, that a run has saved."""
+    return identify(typed).partition(":")[2] == saved.partition(":")[2]
+
+
+def check_rules(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
+    """Compares the rules of a custom game with those that a run recorded, and notes an edited file.
+
+    Raises:
+      ValueError: as `runs.check_rules` does.
+    """
+    if typed.game is None or not is_own(config.game):
+        return
+    runs.check_rules(run_dir, find_game(typed.game), resume)
+    if not _is_same(config.game, typed.game):
+        _note_edited(run_dir.resolve(), typed.game)
+
+
+@functools.cache
+def _note_edited(run_dir: pathlib.Path, game: str) -> None:
+    """Notes, once, that a game's file is accepted though it was edited."""
+    console.note(
+        f"{game} was edited since {run_dir.name} was trained, and its rules are the same in "
+        f"{rules.NUM_GAMES} random games: it is used"
+    )
 
 
 def choose_run(typed: Typed) -> Typed:
@@ -145,7 +176,9 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
       ValueError: if the run has a game or network of its own, and another or none was typed.
       runs.CheckpointError: as `azjax.load` does.
     """
-    player = load(run_dir, iteration, *_make(check_run(run_dir, typed), typed))
+    config = check_run(run_dir, typed)
+    check_rules(run_dir, config, typed)
+    player = load(run_dir, iteration, *_make(config, typed))
     for sentence in player.skipped:
         console.note(f"{sentence}; an older one is used")
     return player

@@ -143,10 +143,41 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
     )
     assert PROGRAMS[name](*GAME) == 2
     assert "add --network net.py:make, if you trust that file" in said(capfd)
-    with open("pile.py", "a") as file:
-        file.write("# Another file.\n")
+    edit("# Another file.\n")
+    pathlib.Path("run/rules.json").unlink()  # As in runs of before.
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-    assert "--game pile.py:make has the SHA-256 " in said(capfd)
+    error = said(capfd)
+    assert "--game pile.py:make has the SHA-256 " in error
+    assert "and did not record the rules to compare: give that file as it was" in error
+
+
+def edit(text, old=""):
+    """Edits the game's file: replaces text in it, or adds some at its end."""
+    path = pathlib.Path("pile.py")
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, text) if old else content + text)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [("verify", [], 1), ("train", ["--max-iterations", "1"], 0)],  # It starts, and has ended.
+)
+def test_an_edited_comment_locks_no_run_out(name, arguments, status, inside, capfd):
+    edit("# A comment.\n")
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION, *arguments) == status
+    sentence = "pile.py:make was edited since run was trained, and its rules are the same in 128 "
+    assert capfd.readouterr().err.count(f"{sentence}random games: it is used\n") == 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_rules_are_refused_by_every_program(name, inside, capfd):
+    edit("valid & moved.over, 1.0", "valid & moved.over, -1.0")
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
+    assert said(capfd).endswith(
+        "the rules of misere_pile are not those that run was trained with, their rewards differ: "
+        "give the game as it was, or train a new run\n"
+    )
 
 
 def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
