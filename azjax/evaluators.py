@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from azjax.game import Game, State, check_batch, legal_action_at, play
 from azjax.hashing import make_index
-from azjax.network import Network
+from azjax.network import Network, check_heads, check_network
 from azjax.oracle import Solution
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
@@ -40,12 +40,39 @@ def is_deterministic(evaluate: Evaluator | Function) -> bool:
     return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
 
 
+def checked(game: Game, evaluate: Evaluator | Function) -> Function:
+    """Returns an evaluator's function that refuses, while tracing, outputs of other shapes.
+
+    Raises:
+      ValueError: if the evaluator cannot be called; the function, if its outputs do not start with
+        logits `[B, A]` and value `[B]`.
+    """
+    if not callable(evaluate):
+        raise ValueError(
+            f"the evaluator is of type {type(evaluate).__name__}: use one of azjax.evaluators, or "
+            "a function (params, key, states) -> (logits, value)"
+        )
+
+    def function(params, key, states):
+        outputs = evaluate(params, key, states)
+        check_heads(outputs, check_batch(game, states), game, "the evaluator")
+        return outputs
+
+    return function
+
+
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Asks a network; `params` are its folded parameters."""
+    """Asks a network; `params` are its folded parameters.
+
+    Raises:
+      ValueError: if the network was made for another game.
+    """
+    check_network(game, network)
 
     def evaluate(params, key, states):
         del key
+        check_batch(game, states)
         planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
         logits, value, *_ = network.infer(params, planes)
         return logits, value

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.evaluators import Evaluator, is_deterministic
+from azjax.evaluators import Evaluator, checked, is_deterministic
 from azjax.game import Game, State, check_batch, legal_action_at
 from azjax.hashing import make_index
 from azjax.oracle import Solution
@@ -126,10 +126,11 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
     """Plays the most probable legal action of any evaluator with these `params`, without search."""
+    find = checked(game, evaluate)
 
     def act(params, key, states):
         check_batch(game, states)
-        logits, value = evaluate(params, key, states)
+        logits, value, *_ = find(params, key, states)
         legal = jax.vmap(game.legal_actions)(states)
         lowest = jnp.finfo(logits.dtype).min
         prior = jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, lowest)), 0.0)

@@ -41,6 +41,31 @@ class Algorithm(Protocol):
         ...
 
 
+def check_algorithm(algorithm: Any) -> None:
+    """Refuses what lacks the members of `Algorithm`.
+
+    Raises:
+      ValueError: naming the member.
+    """
+    if isinstance(algorithm, type):
+        name = algorithm.__name__
+        raise ValueError(f"the search is the class {name}: make one of it, such as {name}()")
+    members = {
+        "algorithm": (str, "its name"),
+        "num_simulations": (int | np.integer | jax.Array, "a whole number"),
+        "is_deterministic": (bool | np.bool_, "True or False"),
+        "select": (Callable, "a function of Roots that returns a Selection"),
+    }
+    for name, (kind, wanted) in members.items():
+        found = getattr(algorithm, name, None)
+        if not isinstance(found, kind):
+            problem = f"has the {name} {found!r}" if hasattr(algorithm, name) else f"has no {name}"
+            raise ValueError(
+                f"the search, of type {type(algorithm).__name__}, {problem}: give it {name}, "
+                f"{wanted}, as search.Algorithm says, or use one such as PUCT()"
+            )
+
+
 class Roots(NamedTuple):
     """The positions to search from, evaluated, and what was asked for.
 
