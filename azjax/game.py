@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
+from azjax.settings import did_you_mean
 
 State = Any  # A pytree of arrays, one type per game.
 ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
@@ -282,7 +283,8 @@ def observation_planes(
     """
     if encoding not in ENCODINGS:
         known = " or ".join(map(repr, ENCODINGS))
-        raise ValueError(f"unknown encoding {encoding!r}: use {known}")
+        meant = did_you_mean(encoding, ENCODINGS)
+        raise ValueError(f"unknown encoding {encoding!r}: use {known}{meant}")
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":

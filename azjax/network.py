@@ -21,7 +21,7 @@ from azjax import equivariant
 from azjax.convolution import choose_form
 from azjax.game import Game, Symmetries, describe
 from azjax.modules import MLP, Folded, Tower, Variables, fold_tower, infer_tower
-from azjax.settings import check_range, check_types
+from azjax.settings import check_range, check_types, did_you_mean
 
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
@@ -241,7 +241,10 @@ def _planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
     """The shape and type of a position's planes, if the game has them."""
     if encoding not in game.encodings:
         known = " or ".join(map(repr, game.encodings))
-        raise ValueError(f"network.encoding is {encoding!r}: use {known}, which {game.name} has")
+        meant = did_you_mean(encoding, game.encodings)
+        raise ValueError(
+            f"network.encoding is {encoding!r}: use {known}, which {game.name} has{meant}"
+        )
     return jax.eval_shape(lambda: game.observe(game.init(), encoding))
 
 

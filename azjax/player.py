@@ -15,6 +15,7 @@ from azjax.footprint import check_trees
 from azjax.game import Game, State, check_batch
 from azjax.network import Network
 from azjax.search import Algorithm, SearchResult, make_search
+from azjax.settings import did_you_mean
 from azjax.train import Parts
 
 
@@ -84,11 +85,19 @@ def changed(search: Any, **settings: Any) -> Algorithm:
     Raises:
       ValueError: if it has no such setting, or the value is out of range.
     """
+    if not settings:
+        return search
+    if not dataclasses.is_dataclass(search):
+        raise ValueError(
+            f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
+            f"cannot be changed: pass one that has {', '.join(settings)}"
+        )
     known = [field.name for field in dataclasses.fields(search)]
     for name in settings:
         if name not in known:
             raise ValueError(
                 f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(known)}"
+                f"{did_you_mean(name, known)}"
             )
     return dataclasses.replace(search, **settings)
 

@@ -10,6 +10,7 @@ from azjax.network import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig
+from azjax.settings import did_you_mean
 from azjax.targets import TargetConfig
 
 _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was made for it.
@@ -126,7 +127,8 @@ def get(name: str) -> Config:
       ValueError: if there is none.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
+        known = ", ".join(PRESETS) + did_you_mean(name, PRESETS)
+        raise ValueError(f"unknown preset {name!r}: use one of {known}")
     return PRESETS[name]
 
 

@@ -123,6 +123,8 @@ def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None)
 
     Without its `game`, a custom game has the defaults of the preset `default`.
     """
+    if typed.game:
+        own.check_function(typed.game)
     if game is None and typed.game and is_own(typed.game):
         preset: Any = "default"
     else:
@@ -160,6 +162,7 @@ def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
     if typed.game and is_own(typed.game):
         arguments = [*_read(arguments, "--game")[1], "--game", own.identify(typed.game)]
     if typed.network:
+        own.check_function(typed.network, arguments=1)
         source = own.identify(typed.network)
         arguments = _read(arguments, "--network")[1]
         arguments += ["--network.kind", "own", "--network.source", source]

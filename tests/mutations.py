@@ -666,6 +666,20 @@ MUTATIONS = [
         "tests/core/test_mistakes.py",
     ),
     Mutation(
+        "settings: names that are nearly right are not recognized",
+        "azjax/settings.py",
+        "names, n=1)",
+        "names, n=1, cutoff=1)",
+        "tests/core/test_settings.py",
+    ),
+    Mutation(
+        "programs: functions are listed that cannot be called",
+        "experiments/own.py",
+        "if least <= arguments and",
+        "if",
+        "tests/programs/test_own.py",
+    ),
+    Mutation(
         "evaluators: rollouts forget whose reward it is",
         "azjax/evaluators.py",
         "step.state, total + weight * step.reward, weight * step.discount",

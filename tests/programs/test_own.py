@@ -196,10 +196,37 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
         (["--game", "pile.py:no"], "pile.py has no function 'no': name one that it has"),
         (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): mend it first"),
         (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
+        (["--game", "pile.py"], "pile.py names no function: give pile.py:FUNCTION; functions that"),
+        (["--game", "pile.py:"], "pile.py: names no function: give pile.py:FUNCTION; functions"),
+        (["--game", "pile.py"], "; functions that take no argument: init, make\n"),
+        (["--network", "net.py"], "net.py:FUNCTION; functions that take a single argument: make\n"),
+        (["--game", "my.module"], "my.module names no function: give FILE.py:FUNCTION or package."),
+        (["--game", "pil.py"], "there is no pil.py: give FILE.py:FUNCTION or package.module:FUNC"),
+        (["--game", "pil.py:make"], "package.module:FUNCTION; did you mean pile.py?"),
+        (["--game", "conect_four:4x5"], "there is no conect_four: give FILE.py:FUNCTION or "),
+        (["--game", "conect_four:4x5"], "package.module:FUNCTION; did you mean connect_four?"),
+        (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),
+        (
+            ["--game", "pile.py:init"],
+            "returns State: return a Game, or name another function; func",
+        ),
+        (["--game", "pile.py:step"], "pile.py:step cannot be called with no argument (missing a "),
+        (
+            ["--network", "pile.py:step"],
+            "pile.py:step cannot be called with the game alone (missing",
+        ),
+        (
+            ["--game", "bad2.py:make"],
+            "bad2.py:make fails (ZeroDivisionError: division by zero, from ",
+        ),
+        (["--game", "bad2.py:make"], "division by zero, from line 2): mend it first"),
+        (["--game", "bad3.py:make"], "bad3.py cannot be imported (SyntaxError: invalid syntax"),
     ],
 )
 def test_refuses_files_that_make_nothing(arguments, sentence, inside, capfd):
     pathlib.Path("bad.py").write_text("{}[1]\n")
+    pathlib.Path("bad2.py").write_text("def make():\n    return 1 / 0\n")
+    pathlib.Path("bad3.py").write_text("def make(:\n")
     assert train.main([*TINY, *arguments]) == 2
     assert sentence in capfd.readouterr().err
     assert not pathlib.Path("runs").exists()
