@@ -53,6 +53,9 @@ class Symmetries:
     cells: np.ndarray
     actions: np.ndarray
 
+    def __repr__(self):
+        return f"Symmetries(cells={describe(self.cells)}, actions={describe(self.actions)})"
+
 
 class Positions(NamedTuple):
     """Positions of a game whose truth is known, in classes; there is a choice in each.
@@ -73,6 +76,9 @@ class Positions(NamedTuple):
     classes: tuple[str, ...]
     class_of: np.ndarray
     apart: tuple[str, ...] = ()
+
+    def __repr__(self):
+        return f"Positions(outcomes={describe(self.outcomes)}, classes={self.classes})"
 
 
 class Game(NamedTuple):
@@ -126,6 +132,10 @@ class Game(NamedTuple):
     draw: Callable[..., Drawing] | None = None
     name_actions: Callable[[State], Sequence[str]] | None = None
     positions: Callable[[], Positions] | None = None
+
+    def __repr__(self):
+        name, actions, shape = self.name, self.num_actions, self.board_shape
+        return f"Game(name={name!r}, num_actions={actions}, board_shape={shape})"
 
     @property
     def enumerable(self) -> bool:

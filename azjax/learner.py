@@ -78,6 +78,11 @@ class LearnerState(NamedTuple):
     opt_state: optax.OptState
     step: jax.Array
 
+    def __repr__(self):
+        leaves = jax.tree.leaves(self.variables)
+        numbers = sum(getattr(leaf, "size", 1) for leaf in leaves)
+        return f"LearnerState(variables={numbers} numbers, step={self.step!r})"
+
 
 Losses = dict[str, jax.Array]  # By name; each `float32 []`.
 Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]

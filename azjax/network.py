@@ -116,6 +116,9 @@ class Network(NamedTuple):
     symmetric: bool = False
     made_for: tuple[int, ...] | None = None
 
+    def __repr__(self):
+        return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
+
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
     """Makes a network of any Flax module. Its variables are their own inference form.

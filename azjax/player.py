@@ -28,12 +28,21 @@ class Player:
       params: the trained network in its inference form.
       iteration: the iteration that it was saved after.
       skipped: one sentence for each newer checkpoint that was damaged.
+      run_dir: the run directory that it was loaded from; None if from none.
     """
 
     parts: Parts
     params: Any
     iteration: int = 0
     skipped: tuple[str, ...] = ()
+    run_dir: Path | None = None
+
+    def __repr__(self):
+        where = self.run_dir if self.run_dir is None else str(self.run_dir)
+        return (
+            f"Player(game={self.game.name!r}, network={self.parts.network!r}, "
+            f"iteration={self.iteration}, run_dir={where!r})"
+        )
 
     @property
     def game(self) -> Game:
@@ -138,4 +147,5 @@ def load(
         runs.check_rules(run_dir, game)
     parts = make_parts(config, game, network)
     ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
-    return Player(parts, parts.network.fold(ema_params), iteration, tuple(skipped))
+    params = parts.network.fold(ema_params)
+    return Player(parts, params, iteration, tuple(skipped), run_dir)

@@ -54,6 +54,10 @@ class Parts(NamedTuple):
     replay: Replay
     learner: Learner
 
+    def __repr__(self):
+        search = type(self.search).__name__
+        return f"Parts(game={self.game!r}, network={self.network!r}, search={search})"
+
     @property
     def evaluate(self) -> Evaluator:
         """The network as an evaluator; its `params` are `network.fold(variables)`."""
@@ -79,6 +83,9 @@ class TrainState:
     archive: Archive | None
     key: jax.Array
     iteration: jax.Array
+
+    def __repr__(self):
+        return f"TrainState(iteration={self.iteration!r}, learner={self.learner!r})"
 
 
 class Metrics(NamedTuple):

@@ -66,6 +66,9 @@ class Agent(NamedTuple):
     init_memory: Callable[[int], Any] | None = None
     learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
 
+    def __repr__(self):
+        return f"Agent(name={self.name!r})"
+
 
 class HasAgent(Protocol):
     """Whatever has a player of its own, such as a trained one that was loaded."""

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax import drawing
-from azjax.game import State
+from azjax.game import State, describe
 from azjax.search.tree import ROOT, Tree
 
 _SHOWN = 4  # Positions of a batch that a notebook shows.
@@ -135,6 +135,10 @@ class SearchResult(NamedTuple):
     value: jax.Array
     tree: Tree
     prior: jax.Array | None = None
+
+    def __repr__(self):
+        action, visits = describe(self.action), describe(self.visit_counts)
+        return f"SearchResult(action={action}, visit_counts={visits})"
 
     @property
     def policy_value(self) -> jax.Array:
