@@ -40,12 +40,12 @@ def is_deterministic(evaluate: Evaluator | Function) -> bool:
     return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
 
 
-def checked(game: Game, evaluate: Evaluator | Function) -> Function:
-    """Returns an evaluator's function that refuses, while tracing, outputs of other shapes.
+def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
+    """Returns an evaluator that refuses, while tracing, outputs of other shapes.
 
     Raises:
-      ValueError: if the evaluator cannot be called; the function, if its outputs do not start with
-        logits `[B, A]` and value `[B]`.
+      ValueError: if the evaluator given cannot be called; the one returned, if the outputs do not
+        start with logits `[B, A]` and value `[B]`.
     """
     if not callable(evaluate):
         raise ValueError(
@@ -58,7 +58,7 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Function:
         check_heads(outputs, check_batch(game, states), game, "the evaluator")
         return outputs
 
-    return function
+    return Evaluator(function, is_deterministic(evaluate))
 
 
 @functools.lru_cache(maxsize=32)

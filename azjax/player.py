@@ -14,7 +14,7 @@ from azjax.files import Path
 from azjax.footprint import check_trees
 from azjax.game import Game, State, check_batch
 from azjax.network import Network
-from azjax.search import Algorithm, SearchResult, make_search
+from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.settings import did_you_mean
 from azjax.train import Parts
 
@@ -92,21 +92,22 @@ def changed(search: Any, **settings: Any) -> Algorithm:
     """Returns an algorithm with other settings.
 
     Raises:
-      ValueError: if it has no such setting, or the value is out of range.
+      ValueError: if it is not an algorithm, has no such setting, or the value is out of range.
     """
+    check_algorithm(search)
     if not settings:
         return search
-    if not dataclasses.is_dataclass(search):
+    fields = getattr(type(search), "__dataclass_fields__", None)
+    if fields is None:
         raise ValueError(
             f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
             f"cannot be changed: pass one that has {', '.join(settings)}"
         )
-    known = [field.name for field in dataclasses.fields(search)]
     for name in settings:
-        if name not in known:
+        if name not in fields:
             raise ValueError(
-                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(known)}"
-                f"{did_you_mean(name, known)}"
+                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
+                f"{did_you_mean(name, fields)}"
             )
     return dataclasses.replace(search, **settings)
 

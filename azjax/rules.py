@@ -9,6 +9,7 @@ import hashlib
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.game import Game, State, init_batch, legal_action_at
@@ -85,7 +86,7 @@ def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
 
 def _numbers(leaf: jax.Array) -> jax.Array:
     """The numbers of a leaf, which may be a typed key."""
-    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return jax.random.key_data(leaf) if is_key else leaf
 
 

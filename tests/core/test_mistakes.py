@@ -1,6 +1,8 @@
 """Mistakes of who builds custom parts in Python: one sentence each, before anything compiles."""
 
 import dataclasses
+import types
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -16,6 +18,7 @@ from azjax.evaluators import network_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import make_learner
 from azjax.network import MLPConfig, from_module, make_network
+from azjax.player import changed
 from azjax.search import PUCT, make_resumable, make_search
 from azjax.targets import TargetConfig, make_targets
 from azjax.train import check_parts, example
@@ -80,6 +83,7 @@ def test_a_loss_that_returns_the_wrong_thing(name):
         ({"loss": 0.5}, "the loss is of type float: use a function (outputs, params, samples"),
         ({"steps": 0}, "steps is 0: use a whole number, 1 or more"),
         ({"steps": 1.5}, "steps is 1.5: use a whole number"),
+        ({"ema_decay": "0.9"}, "ema_decay is '0.9': use 0 up to, not including, 1"),
         ({"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
     ],
 )
@@ -208,6 +212,16 @@ def test_a_search_that_lacks_members(algorithm, sentence, make):
     refused(
         "the evaluator is of type Network: use one of azjax.evaluators", make, SEARCH, GAME, NETWORK
     )
+
+
+def test_settings_of_a_search_that_is_not_a_dataclass():
+    search: Any = types.SimpleNamespace(
+        algorithm="mine", num_simulations=3, is_deterministic=True, select=len
+    )
+    assert changed(search) is search
+    sentence = "the search, of type SimpleNamespace, is not a dataclass, so its settings cannot be"
+    refused(sentence, changed, search, num_simulations=4)
+    refused("the search is the class PUCT: make one of it", changed, PUCT, num_simulations=4)
 
 
 def one_value(params, key, states):
