@@ -263,15 +263,16 @@ def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_de
         )
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
-    is_number = isinstance(ema_decay, float | int | np.generic)
+    is_number = isinstance(ema_decay, float | int | np.floating)
     if not isinstance(ema_decay, jax.Array) and not (is_number and 0 <= ema_decay < 1):
         raise ValueError(f"ema_decay is {ema_decay!r}: use 0 up to, not including, 1")
 
 
 def _check_losses(returned: Any) -> tuple[jax.Array, Losses]:
     """Refuses what a loss may not return."""
-    is_pair = isinstance(returned, tuple | list) and len(returned) == 2
-    total, terms = cast(Any, returned) if is_pair else (returned, None)
+    total, terms = returned, None
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        total, terms = cast(Any, returned)
     if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
         raise ValueError(
             f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
