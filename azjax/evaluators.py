@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from azjax.game import Game, State, batch_keys, check_batch, legal_action_at, play
 from azjax.hashing import make_index
-from azjax.network import Network
+from azjax.network import Network, check_heads, check_network
 from azjax.oracle import Solution
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
@@ -41,12 +41,39 @@ def is_deterministic(evaluate: Evaluator | Function) -> bool:
     return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
 
 
+def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
+    """Returns an evaluator that refuses, while tracing, outputs of other shapes.
+
+    Raises:
+      ValueError: if the evaluator given cannot be called; the one returned, if the outputs do not
+        start with logits `[B, A]` and value `[B]`.
+    """
+    if not callable(evaluate):
+        raise ValueError(
+            f"the evaluator is of type {type(evaluate).__name__}: use one of azjax.evaluators, or "
+            "a function (params, keys, states) -> (logits, value)"
+        )
+
+    def function(params, keys, states):
+        outputs = evaluate(params, keys, states)
+        check_heads(outputs, check_batch(game, states), game, "the evaluator")
+        return outputs
+
+    return Evaluator(function, is_deterministic(evaluate))
+
+
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Asks a network; `params` are its folded parameters."""
+    """Asks a network; `params` are its folded parameters.
+
+    Raises:
+      ValueError: if the network was made for another game.
+    """
+    check_network(game, network)
 
     def evaluate(params, keys, states):
         del keys
+        check_batch(game, states)
         planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
         logits, value, *_ = network.infer(params, planes)
         return logits, value

@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
+from azjax.settings import did_you_mean
 
 State = Any  # A pytree of arrays, one type per game.
 ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
@@ -50,6 +51,9 @@ class Symmetries:
     cells: np.ndarray
     actions: np.ndarray
 
+    def __repr__(self):
+        return f"Symmetries(cells={describe(self.cells)}, actions={describe(self.actions)})"
+
 
 class Positions(NamedTuple):
     """Positions of a game whose truth is known, in classes; there is a choice in each.
@@ -70,6 +74,9 @@ class Positions(NamedTuple):
     classes: tuple[str, ...]
     class_of: np.ndarray
     apart: tuple[str, ...] = ()
+
+    def __repr__(self):
+        return f"Positions(outcomes={describe(self.outcomes)}, classes={self.classes})"
 
 
 class Game(NamedTuple):
@@ -123,6 +130,10 @@ class Game(NamedTuple):
     draw: Callable[..., Drawing] | None = None
     name_actions: Callable[[State], Sequence[str]] | None = None
     positions: Callable[[], Positions] | None = None
+
+    def __repr__(self):
+        name, actions, shape = self.name, self.num_actions, self.board_shape
+        return f"Game(name={name!r}, num_actions={actions}, board_shape={shape})"
 
     @property
     def enumerable(self) -> bool:
@@ -280,7 +291,8 @@ def observation_planes(
     """
     if encoding not in ENCODINGS:
         known = " or ".join(map(repr, ENCODINGS))
-        raise ValueError(f"unknown encoding {encoding!r}: use {known}")
+        meant = did_you_mean(encoding, ENCODINGS)
+        raise ValueError(f"unknown encoding {encoding!r}: use {known}{meant}")
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":

@@ -3,14 +3,16 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
+from azjax.game import describe
 from azjax.network import Network, Variables
 from azjax.settings import check_range, check_types
 from azjax.targets import Sample
@@ -75,6 +77,11 @@ class LearnerState(NamedTuple):
     ema_params: Variables
     opt_state: optax.OptState
     step: jax.Array
+
+    def __repr__(self):
+        leaves = jax.tree.leaves(self.variables)
+        numbers = sum(getattr(leaf, "size", 1) for leaf in leaves)
+        return f"LearnerState(variables={numbers} numbers, step={self.step!r})"
 
 
 Losses = dict[str, jax.Array]  # By name; each `float32 []`.
@@ -199,12 +206,17 @@ def make_learner(
         their names, and totals and terms averaged over a mesh axis of that name, if not None.
       steps: optimiser steps in each iteration.
       ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
+
+    Raises:
+      ValueError: if one of them is of the wrong kind. `update` raises it, while tracing, if the
+        loss returns anything but `(total, terms)`.
     """
+    _check_arguments(network, optimizer, loss, steps, ema_decay)
 
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
-        total, terms = loss(outputs, params, samples, axis_name)
+        total, terms = _check_losses(loss(outputs, params, samples, axis_name))
         return total, ({"loss": total, **terms}, statistics)
 
     def init(variables):
@@ -230,6 +242,53 @@ def make_learner(
         return LearnerState(variables, ema_params, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
+
+
+def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
+    """Refuses what a learner cannot be built of."""
+    if not isinstance(network, Network):
+        raise ValueError(
+            f"the network is of type {type(network).__name__}: use a Network, such as "
+            "network.from_module makes of a Flax module"
+        )
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise ValueError(
+            f"the optimizer is of type {type(optimizer).__name__}: use one of optax, such as "
+            "optax.adam(1e-3)"
+        )
+    if not callable(loss):
+        raise ValueError(
+            f"the loss is of type {type(loss).__name__}: use a function (outputs, params, samples, "
+            "axis_name) -> (total, terms)"
+        )
+    if not isinstance(steps, int | np.integer) or steps < 1:
+        raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
+    is_number = isinstance(ema_decay, float | int | np.floating)
+    if not isinstance(ema_decay, jax.Array) and not (is_number and 0 <= ema_decay < 1):
+        raise ValueError(f"ema_decay is {ema_decay!r}: use 0 up to, not including, 1")
+
+
+def _check_losses(returned: Any) -> tuple[jax.Array, Losses]:
+    """Refuses what a loss may not return."""
+    total, terms = returned, None
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        total, terms = cast(Any, returned)
+    if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
+        raise ValueError(
+            f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
+            "dictionary of its terms by name, which may be empty"
+        )
+    for name, value in {"total": total, **terms}.items():
+        is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        fits = is_number and not jnp.shape(value)
+        if name == "total":  # The gradient of a whole number is not defined.
+            fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
+        if not fits:
+            raise ValueError(
+                f"the {name} of the loss is {describe(value)}: make it float32 [], such as a mean "
+                "over the batch"
+            )
+    return total, terms
 
 
 def configured_learner(config: LearnerConfig, network: Network) -> Learner:

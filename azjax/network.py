@@ -7,6 +7,7 @@ once, into the arrays that inference needs.
 
 import dataclasses
 import functools
+import inspect
 import pathlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -14,12 +15,13 @@ from typing import Any, Literal, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.errors import FlaxError
 
 from azjax import equivariant
 from azjax.convolution import choose_form
 from azjax.game import Game, Symmetries, describe
 from azjax.modules import MLP, Folded, Tower, Variables, fold_tower, infer_tower
-from azjax.settings import check_range, check_types
+from azjax.settings import check_range, check_types, did_you_mean
 
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
@@ -101,6 +103,8 @@ class Network(NamedTuple):
       fold: `variables -> folded`, the inference form.
       infer: `(folded, planes) -> outputs`, equal to `apply`.
       symmetric: whether the outputs for an image of a position are the images of its outputs.
+      made_for: the shape of the planes and the number of actions of the game that it was made for,
+        `(H, W, C, A)`; None: unknown.
     """
 
     encoding: str
@@ -110,6 +114,10 @@ class Network(NamedTuple):
     fold: Callable[[Variables], Folded]
     infer: Callable[[Folded, jax.Array], Outputs]
     symmetric: bool = False
+    made_for: tuple[int, ...] | None = None
+
+    def __repr__(self):
+        return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
 
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
@@ -126,8 +134,10 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
       encoding: which of the game's encodings it reads.
 
     Raises:
-      ValueError: if the game has no such encoding, or the outputs have other shapes.
+      ValueError: if the game has no such encoding, the module cannot be called so, or the outputs
+        have other shapes.
     """
+    _check_module(module)
     network = _wrap(game, module, encoding)
     _check_outputs(game, network)
 
@@ -219,15 +229,84 @@ def _wrap(
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
-    return Network(encoding, init, apply, train, fold=lambda variables: variables, infer=apply)
+    return Network(
+        encoding,
+        init,
+        apply,
+        train,
+        fold=lambda variables: variables,
+        infer=apply,
+        made_for=(*one.shape, game.num_actions),
+    )
 
 
 def _planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
     """The shape and type of a position's planes, if the game has them."""
     if encoding not in game.encodings:
         known = " or ".join(map(repr, game.encodings))
-        raise ValueError(f"network.encoding is {encoding!r}: use {known}, which {game.name} has")
+        meant = did_you_mean(encoding, game.encodings)
+        raise ValueError(
+            f"network.encoding is {encoding!r}: use {known}, which {game.name} has{meant}"
+        )
     return jax.eval_shape(lambda: game.observe(game.init(), encoding))
+
+
+def check_network(game: Game, network: Network) -> None:
+    """Refuses a network that was made for another game, or that lacks the game's encodings.
+
+    Raises:
+      ValueError: if it does.
+    """
+    if not isinstance(network, Network):
+        raise ValueError(
+            f"the network is of type {type(network).__name__}: use a Network, such as "
+            "network.from_module makes of a Flax module"
+        )
+    *shape, actions = wanted = (*_planes(game, network.encoding).shape, game.num_actions)
+    if network.made_for not in (None, wanted):
+        *given, others = network.made_for
+        raise ValueError(
+            f"the network was made for planes {given} and {others} actions, and {game.name} has "
+            f"{shape} and {actions}: make it for {game.name}"
+        )
+
+
+def _check_module(module: Any) -> None:
+    """Refuses what is no Flax module, or is one that cannot be called with `train`."""
+    if not isinstance(module, nn.Module):
+        is_class = isinstance(module, type)
+        name = module.__name__ if is_class else type(module).__name__
+        advice = f"make one, such as {name}()" if is_class else "use one of flax.linen"
+        what = f"the class {name}" if is_class else f"of type {name}"
+        raise ValueError(f"the module is {what}, not a Flax module: {advice}")
+    name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if "train" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+        listed = ", ".join(parameters)
+        raise ValueError(
+            f"{name}.__call__({listed}) does not take train: write __call__(self, planes, "
+            "train=False), where train may be ignored"
+        )
+
+
+def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
+    """Refuses outputs that do not start with logits `[B, A]` and value `[B]`, while tracing.
+
+    Args:
+      heads: what was returned.
+      size: `B`.
+      game: the rules.
+      subject: what returned it, for the error.
+
+    Raises:
+      ValueError: if they do not.
+    """
+    first = heads[:2] if isinstance(heads, tuple) else ()
+    if [getattr(head, "shape", None) for head in first] != [(size, game.num_actions), (size,)]:
+        raise ValueError(
+            f"for {size} positions of {game.name} {subject} returns {describe(heads)}: make it a "
+            f"tuple that starts with logits [{size}, {game.num_actions}] and value [{size}]"
+        )
 
 
 def _check_outputs(game: Game, network: Network) -> None:
@@ -238,10 +317,14 @@ def _check_outputs(game: Game, network: Network) -> None:
         variables = network.init(jax.random.key(0))
         return network.apply(variables, planes), network.train(variables, planes, None)[0]
 
-    for outputs in jax.eval_shape(compute, jax.ShapeDtypeStruct((3, *one.shape), one.dtype)):
-        heads = outputs if isinstance(outputs, tuple) else ()
-        if [getattr(head, "shape", None) for head in heads[:2]] != [(3, game.num_actions), (3,)]:
-            raise ValueError(
-                f"for 3 positions of {game.name} the module returns {describe(outputs)}: make it a "
-                f"tuple that starts with logits [3, {game.num_actions}] and value [3]"
-            )
+    planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
+    try:
+        returned = jax.eval_shape(compute, planes)
+    except FlaxError as error:
+        said = str(error).split(" (http")[0].split("\n")[0]
+        raise ValueError(
+            f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "
+            f"something at random ({said})"
+        ) from error
+    for heads in returned:
+        check_heads(heads, 3, game, "the module")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game, State, play
+from azjax.game import Game, State, describe, play
 from azjax.rows import batches, distinct, pack, unpack
 
 _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
@@ -48,6 +48,9 @@ class Solution(NamedTuple):
     action_values: np.ndarray
     optimal: np.ndarray
     decisions: np.ndarray
+
+    def __repr__(self):
+        return f"Solution(num_states={self.num_states}, decisions={describe(self.decisions)})"
 
     @property
     def num_states(self) -> int:

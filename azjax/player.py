@@ -17,7 +17,8 @@ from azjax.files import Path
 from azjax.footprint import check_trees
 from azjax.game import Game, State, check_batch
 from azjax.network import Network
-from azjax.search import Algorithm, SearchResult, make_search
+from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
+from azjax.settings import did_you_mean
 from azjax.train import Parts
 
 
@@ -30,12 +31,21 @@ class Player:
       params: the trained network in its inference form.
       iteration: the iteration that it was saved after.
       skipped: one sentence for each newer checkpoint that was damaged.
+      run_dir: the run directory that it was loaded from; None if from none.
     """
 
     parts: Parts
     params: Any
     iteration: int = 0
     skipped: tuple[str, ...] = ()
+    run_dir: Path | None = None
+
+    def __repr__(self):
+        where = self.run_dir if self.run_dir is None else str(self.run_dir)
+        return (
+            f"Player(game={self.game.name!r}, network={self.parts.network!r}, "
+            f"iteration={self.iteration}, run_dir={where!r})"
+        )
 
     @property
     def game(self) -> Game:
@@ -92,13 +102,22 @@ def changed(search: Any, **settings: Any) -> Algorithm:
     """Returns an algorithm with other settings.
 
     Raises:
-      ValueError: if it has no such setting, or the value is out of range.
+      ValueError: if it is not an algorithm, has no such setting, or the value is out of range.
     """
-    known = [field.name for field in dataclasses.fields(search)]
+    check_algorithm(search)
+    if not settings:
+        return search
+    fields = getattr(type(search), "__dataclass_fields__", None)
+    if fields is None:
+        raise ValueError(
+            f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
+            f"cannot be changed: pass one that has {', '.join(settings)}"
+        )
     for name in settings:
-        if name not in known:
+        if name not in fields:
             raise ValueError(
-                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(known)}"
+                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
+                f"{did_you_mean(name, fields)}"
             )
     return dataclasses.replace(search, **settings)
 
@@ -138,9 +157,15 @@ def load(
       network: the network, if the run trained one of one's own.
 
     Raises:
+      ValueError: if a custom game or network is missing, or the game's rules are not those that
+        the run recorded.
       checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
         asked for.
     """
-    parts = make_parts(runs.read_config(run_dir), game, network)
+    config = runs.read_config(run_dir)
+    if game is not None:
+        runs.check_rules(run_dir, game)
+    parts = make_parts(config, game, network)
     ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
-    return Player(parts, parts.network.fold(ema_params), iteration, tuple(skipped))
+    params = parts.network.fold(ema_params)
+    return Player(parts, params, iteration, tuple(skipped), run_dir)

@@ -3,15 +3,20 @@
 import dataclasses
 
 from azjax import games
-from azjax.config import Config
+from azjax.config import Config, OwnNetworkConfig
+from azjax.game import Game
 from azjax.learner import LearnerConfig
 from azjax.network import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig
+from azjax.settings import did_you_mean
 from azjax.targets import TargetConfig
 
-_TINY = ("mnk:3x3x3", "pgx:tic_tac_toe")  # The same game by other names.
+_TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was made for it.
+# Custom games of at most so many positions have the preset `default`. It learns the package's games
+# of up to 20,000, but not Dots and Boxes on 2x2 boxes, which has 5,349.
+_FEW = 1000
 # A perceptron evaluates ten times as many positions a second on two CPU cores as a tower of
 # 64 channels, and up to twice as many again with weights shared between mirror images. Random
 # openings reach into the endgame, of which good players leave much unseen; the search's value
@@ -122,20 +127,50 @@ def get(name: str) -> Config:
       ValueError: if there is none.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
+        known = ", ".join(PRESETS) + did_you_mean(name, PRESETS)
+        raise ValueError(f"unknown preset {name!r}: use one of {known}")
     return PRESETS[name]
 
 
-def name_for(game: str) -> str:
-    """Returns the name of the preset that a game is trained with, unless another is chosen."""
-    base = game.partition(":")[0]  # Of any size.
-    if game in _TINY or not games.has_variants(base) and base not in PRESETS:
+def name_for(name: str, game: Game | None = None) -> str:
+    """Returns the name of the preset that a game is trained with, unless another is chosen.
+
+    Args:
+      name: the game's, as `games.make` takes it.
+      game: the game itself, if it is custom.
+
+    Raises:
+      ValueError: if there is no game of that name, and none is given.
+    """
+    base = name.partition(":")[0]  # Of any size.
+    if game is None and name in _TIC_TAC_TOE:
         return "default"
-    if base != "pgx":  # Whose games take long to make.
-        made = games.make(game)
-        if made.enumerable:
-            return "default" if made.is_small else "enumerable"
-    return base if base in PRESETS else "large"
+    if game is None and base == "pgx":  # Whose games take long to make.
+        return "large"
+    measured = game is None and games.has_variants(base)
+    made = games.make(name) if game is None else game
+    if made.enumerable:
+        is_tiny = made.is_small if measured else (made.most_positions or 0) <= _FEW
+        return "default" if is_tiny else "enumerable"
+    return base if measured and base in PRESETS else "large"
+
+
+def fit(config: Config, game: Game) -> Config:
+    """Changes the settings of a preset's network that a game does not allow.
+
+    A game with one encoding has that one. Symmetries that do not divide the layers' widths do not
+    share weights.
+    """
+    network = config.network
+    if isinstance(network, OwnNetworkConfig):
+        return config
+    if len(game.encodings) == 1:
+        network = dataclasses.replace(network, encoding=game.encodings[0])
+    if isinstance(network, MLPConfig):
+        widths = (*network.hidden, network.head_hidden)
+        divided = all(width % game.num_symmetries == 0 for width in widths)
+        network = dataclasses.replace(network, symmetric=network.symmetric and divided)
+    return dataclasses.replace(config, network=network)
 
 
 def smoke(config: Config) -> Config:

@@ -6,6 +6,7 @@ a `Literal` with the kind's name as its only choice and default.
 """
 
 import dataclasses
+import difflib
 import types
 import typing
 from collections.abc import Iterable
@@ -77,6 +78,17 @@ def _full_name(section: str, name: str) -> str:
     return f"{section}.{name}" if section else name
 
 
+def did_you_mean(given: Any, known: Iterable[str]) -> str:
+    """Returns `; did you mean NAME?` for the known name most like a wrong one, or nothing.
+
+    >>> did_you_mean("conect_four", ["connect_four", "hex"])
+    '; did you mean connect_four?'
+    """
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(given).lower(), names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""
+
+
 class Kinds(NamedTuple):
     """What a setting may be one of.
 
@@ -118,7 +130,8 @@ def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> 
 
     if not isinstance(chosen, str) or chosen not in kinds.classes:
         known = " or ".join(map(repr, kinds.classes))
-        raise ValueError(f"{say(kinds.tag)} is {chosen!r}: use {known}")
+        meant = did_you_mean(chosen, kinds.classes)
+        raise ValueError(f"{say(kinds.tag)} is {chosen!r}: use {known}{meant}")
     for name in names:
         readers = [k for k, cls in kinds.classes.items() if name in cls.__dataclass_fields__]
         if readers and chosen not in readers:
@@ -138,7 +151,8 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
       prefix: what error messages put before the entries' names.
 
     Raises:
-      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range.
+      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range, or
+        one without a default is missing.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
@@ -150,9 +164,14 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
     found = {}
     for name, value in content.items():
         if name not in hints:
-            raise ValueError(f"unknown setting {prefix + name!r}: use one of {', '.join(hints)}")
+            known = ", ".join(hints) + did_you_mean(name, hints)
+            raise ValueError(f"unknown setting {prefix + name!r}: use one of {known}")
         nested = dataclasses.is_dataclass(hints[name]) or find_kinds(hints[name])
         found[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
+    for field in dataclasses.fields(cls):
+        defaults = field.default, field.default_factory
+        if field.name not in found and defaults == (dataclasses.MISSING, dataclasses.MISSING):
+            raise ValueError(f"{prefix}{field.name} is missing")
     return cls(**found)
 
 
@@ -165,7 +184,8 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Literal:
         if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{name} is {value!r}: use {' or '.join(map(repr, choices))}")
+            known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
+            raise ValueError(f"{name} is {value!r}: use {known}")
         return value
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         return tuple(_checked(name, item, choices[0]) for item in value)

@@ -23,9 +23,9 @@ from azjax.archive import Archive
 from azjax.evaluators import Evaluator, network_evaluator
 from azjax.game import Game, init_batch, state_shapes
 from azjax.learner import Learner, LearnerState, Losses
-from azjax.network import Network
+from azjax.network import Network, check_network
 from azjax.replay import Replay, ReplayState
-from azjax.search import Algorithm, make_search
+from azjax.search import Algorithm, check_algorithm, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, note_nothing, start_games, unroll
 from azjax.settings import MOST
 from azjax.targets import Sample, Targets
@@ -54,6 +54,10 @@ class Parts(NamedTuple):
     replay: Replay
     learner: Learner
 
+    def __repr__(self):
+        search = type(self.search).__name__
+        return f"Parts(game={self.game!r}, network={self.network!r}, search={search})"
+
     @property
     def evaluate(self) -> Evaluator:
         """The network as an evaluator; its `params` are `network.fold(variables)`."""
@@ -80,6 +84,9 @@ class TrainState:
     key: jax.Array
     iteration: jax.Array
 
+    def __repr__(self):
+        return f"TrainState(iteration={self.iteration!r}, learner={self.learner!r})"
+
 
 class Metrics(NamedTuple):
     """What one iteration reports; each `float32 []`.
@@ -95,12 +102,32 @@ class Metrics(NamedTuple):
     moves: jax.Array
 
 
+def _check_members(parts: Parts) -> None:
+    """Refuses parts that are of the wrong kind, or of another game."""
+    makers = {
+        "game": (Game, "azjax.make"),
+        "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
+        "targets": (Targets, "targets.make_targets"),
+        "replay": (Replay, "replay.make_replay"),
+        "learner": (Learner, "learner.make_learner"),
+    }
+    for name, (kind, maker) in makers.items():
+        if not isinstance(found := getattr(parts, name), kind):
+            raise ValueError(
+                f"parts.{name} is of type {type(found).__name__}: use a {kind.__name__}, as "
+                f"{maker} returns"
+            )
+    check_network(parts.game, parts.network)
+    check_algorithm(parts.search)
+
+
 def check_parts(parts: Parts, num_devices: int = 1) -> None:
     """Refuses parts that contradict each other or the number of devices.
 
     Raises:
       ValueError: naming the setting, its value and what would work.
     """
+    _check_members(parts)
     shards, games = parts.replay.shards, parts.selfplay.games
     batch, capacity = parts.replay.batch_size, parts.replay.capacity
     if shards % num_devices:

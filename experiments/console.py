@@ -25,6 +25,7 @@ from azjax.commands import command
 from azjax.drawing import check_folder
 from azjax.footprint import describe_bytes
 from azjax.game import Game
+from azjax.settings import did_you_mean
 from experiments import interrupts
 
 # What programs raise for what is no defect of theirs; the message is the sentence to say.
@@ -150,8 +151,11 @@ def _unbox(box: str, prog: str) -> str:
     sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", said[0]).rstrip(".")
     if ": use " in sentence or ": add " in sentence:
         return sentence
-    similar = [re.findall(r"--[\w.-]+", part) for part in said if part.startswith("Perhaps")]
-    meant = f", perhaps you meant {' or '.join(similar[0])}" if similar else ""
+    if choice := re.search(r"invalid choice '(.*)' for .* one of \((.*)\)", sentence):
+        sentence += did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])).rstrip("?")
+    similar = [re.findall(r"--[\w.-]*\w", part) for part in said if part.startswith("Perhaps")]
+    names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
+    meant = f", perhaps you meant {' or '.join(names)}" if names else ""
     return f"{sentence}{meant}: {command(prog, '--help')} lists what is allowed"
 
 

@@ -5,12 +5,14 @@ import dataclasses
 import pathlib
 import re
 import typing
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from azjax import presets, runs
 from azjax.config import Config, OwnNetworkConfig, is_own
+from azjax.game import Game
 from azjax.settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
 from experiments import console, launch, own
 
@@ -23,8 +25,7 @@ class Plan:
     """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
     AlphaZero's tower, PUCT and noise; mlp: a small perceptron with deep searches; enumerable:
     for games that can be solved, whose positions it seeks out; connect_four and large: wide
-    perceptrons, for that game and for all others. Left out: the one that suits the game, and
-    default for one of your own."""
+    perceptrons, for that game and for all others. Left out: the one that suits the game."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
@@ -77,29 +78,66 @@ class Options:
             raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
 
 
-def parse(arguments: list[str]) -> Options:
-    """Reads the command line; presets, kinds and resumed runs give the defaults of the rest."""
+def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: None) -> Options:
+    """Reads the command line; presets, kinds and resumed runs give the defaults of the rest.
+
+    Args:
+      arguments: the command line.
+      prepare: is called once, before the file of a custom game is run, which may start JAX. What
+        it is given has the final `plan.cpu_devices`, `config.replay.shards` and `distributed`.
+
+    Raises:
+      ValueError: with one sentence, if an option is unknown, or its value cannot be used.
+      runs.CheckpointError: if the run to resume cannot be used.
+    """
     arguments = [_dashed(argument) for argument in arguments]
     typed = own.Typed(game=_read(arguments, "--game")[0], network=_read(arguments, "--network")[0])
-    folder, saved = _read(arguments, "--run-dir")[0], None
+    folder = _read(arguments, "--run-dir")[0]
     if folder is not None and _read(arguments, "--resume", action="store_true")[0]:
-        run_dir = pathlib.Path(folder)
-        config = own.check_run(run_dir, typed)
-        arguments = _leave_out_own(config, arguments)
-        saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
-        default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
+        options = _parse_resumed(arguments, typed, pathlib.Path(folder))
+        prepare(options)
+    elif typed.game is None or not is_own(typed.game):
+        options = _parse_new(arguments, typed)
+        prepare(options)
     else:
-        arguments = _identify_own(typed, arguments)
-        preset: Any = _read(arguments, "--preset", default=presets.name_for(typed.game or ""))[0]
-        config = _choose_kinds(presets.get(preset), arguments)
-        default = Options(config, Plan(preset=preset))
-        if _read(arguments, "--smoke", action="store_true")[0]:
-            plan = Plan(preset, until="never", max_iterations=3)
-            default = Options(presets.smoke(config), plan)
-    options = console.parse(Options, arguments, "experiments.train", default=default)
-    if saved and options.resume:
-        _refuse_changes(saved, options)
+        if not {"-h", "--help"} & set(arguments):
+            prepare(_parse_new(arguments, typed))
+        options = _parse_new(arguments, typed, own.find_game(typed.game))
     return dataclasses.replace(options, typed=typed)
+
+
+def _parse_resumed(arguments: list[str], typed: own.Typed, run_dir: pathlib.Path) -> Options:
+    """Reads the command line of a run that goes on, which keeps its settings."""
+    config = own.check_run(run_dir, typed)
+    arguments = _leave_out_own(config, arguments)
+    saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
+    default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
+    options = console.parse(Options, arguments, "experiments.train", default=default)
+    if options.resume:
+        _refuse_changes(saved, options)
+    return options
+
+
+def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None) -> Options:
+    """Reads the command line of a new run.
+
+    Without its `game`, a custom game has the defaults of the preset `default`.
+    """
+    if typed.game:
+        own.check_function(typed.game)
+    if game is None and typed.game and is_own(typed.game):
+        preset: Any = "default"
+    else:
+        preset = presets.name_for(typed.game or Config.game, game)
+    arguments = _identify_own(typed, arguments)
+    preset = _read(arguments, "--preset", default=preset)[0]
+    config, plan = _choose_kinds(presets.get(preset), arguments), Plan(preset=preset)
+    if _read(arguments, "--smoke", action="store_true")[0]:
+        config = presets.smoke(config)
+        plan = Plan(preset, until="never", max_iterations=3)
+    if game is not None:
+        config = presets.fit(config, game)
+    return console.parse(Options, arguments, "experiments.train", default=Options(config, plan))
 
 
 def _dashed(argument: str) -> str:
@@ -124,6 +162,7 @@ def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
     if typed.game and is_own(typed.game):
         arguments = [*_read(arguments, "--game")[1], "--game", own.identify(typed.game)]
     if typed.network:
+        own.check_function(typed.network, arguments=1)
         source = own.identify(typed.network)
         arguments = _read(arguments, "--network")[1]
         arguments += ["--network.kind", "own", "--network.source", source]

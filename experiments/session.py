@@ -74,6 +74,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     named = own.name_run(run_dir, options.config, options.typed)
     state, seconds = None, 0.0
     if options.resume:
+        own.check_rules(run_dir, options.config, options.typed, resume=True)
         _lock(run_dir, named, held)
         state, seconds = _restore(run_dir, parts, mesh)
     else:
@@ -89,7 +90,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         iterate, proof = compiled.result(), proof and proof.result()
     needs = footprint.footprint(parts, mesh, iterate)
     footprint.check_fits(needs)
-    plan = _save_plan(options, run_dir, mesh)
+    plan = _save_plan(options, run_dir, mesh, parts)
     if not options.resume:
         _lock(run_dir, named, held)
     if launch.is_first():
@@ -187,7 +188,7 @@ def _make_state(options: Options, parts: train.Parts, mesh: Mesh) -> train.Train
     )
 
 
-def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:
+def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh, parts: train.Parts) -> Plan:
     """Writes the plan, in a new run together with its directory.
 
     It notes how many CPU devices each process has, so that a resumed run has as many.
@@ -199,5 +200,5 @@ def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:
     if options.resume:
         processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
     else:
-        runs.create_run(run_dir, options.config, content)
+        runs.create_run(run_dir, options.config, content, parts)
     return plan

@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Literal, NamedTuple
 
-from azjax.settings import MOST_SIMULATIONS
+from azjax.settings import MOST_SIMULATIONS, did_you_mean
 
 HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
@@ -90,7 +90,8 @@ def parse(text: str) -> Spec:
     match = _SPEC.fullmatch(text)
     if not match or match["name"] not in KINDS:
         name = match["name"] if match else text
-        raise ValueError(f"unknown player {name!r}: use one of {', '.join(KINDS)}")
+        known = ", ".join(KINDS) + did_you_mean(name, KINDS)
+        raise ValueError(f"unknown player {name!r}: use one of {known}")
     name, kind = match["name"], KINDS[match["name"]]
     number, seconds = _read_amount(text, name, match["amount"])
     if not kind.trained and (match["run"], match["checkpoint"]) != (None, None):

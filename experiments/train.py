@@ -83,9 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _train(arguments: list[str] | None) -> int:
     """Prepares and trains; returns the exit status."""
-    options = parse(sys.argv[1:] if arguments is None else arguments)
-    try:
-        _start(options, alone=arguments is None)
+    given = sys.argv[1:] if arguments is None else arguments
+    with contextlib.ExitStack() as joined:
+        options = parse(given, lambda known: _start(known, arguments is None, joined))
         with contextlib.ExitStack() as held:
             gc.disable()  # It would search, again and again, the many small objects of tracing.
             try:
@@ -94,19 +94,18 @@ def _train(arguments: list[str] | None) -> int:
                 gc.enable()
             with console.no_mistakes():
                 return run(session)
-    finally:
-        if options.distributed:
-            launch.leave()
 
 
-def _start(options: Options, alone: bool) -> None:
+def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
     """Joins the other processes and spreads the games over CPU devices, before JAX starts.
 
     Args:
       options: from the command line.
       alone: whether the process is the program's own, so that JAX has not started yet.
+      joined: leaves the other processes when it is closed.
     """
     if options.distributed:
+        joined.callback(launch.leave)
         launch.join()
         if not launch.is_first():
             interrupts.now.outcome = None

@@ -8,9 +8,9 @@ from azjax.config import make_parts
 
 def make_run(run_dir, config, iterations=(0,), game=None):
     """Makes a run with a checkpoint of each iteration; returns its folder."""
-    mesh = train.make_mesh()
-    state = train.make_state(make_parts(config, game), jax.random.key(config.seed), mesh)
-    runs.create_run(run_dir, config)
+    mesh, parts = train.make_mesh(), make_parts(config, game)
+    state = train.make_state(parts, jax.random.key(config.seed), mesh)
+    runs.create_run(run_dir, config, parts=parts)
     for iteration in iterations:
         at = state.replace(iteration=state.iteration + iteration)
         checkpoint.save(run_dir, at, 0.0, keep=len(iterations))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.evaluators import Evaluator, is_deterministic
+from azjax.evaluators import Evaluator, checked, is_deterministic
 from azjax.game import Game, State, check_batch, legal_action_at
 from azjax.hashing import make_index
 from azjax.oracle import Solution
@@ -66,6 +66,9 @@ class Agent(NamedTuple):
     nodes: int = 1
     init_memory: Callable[[int], Any] | None = None
     learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
+
+    def __repr__(self):
+        return f"Agent(name={self.name!r})"
 
 
 class HasAgent(Protocol):
@@ -127,10 +130,11 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
     """Plays the most probable legal action of any evaluator with these `params`, without search."""
+    find = checked(game, evaluate)
 
     def act(params, key, states):
         check_batch(game, states)
-        logits, value = evaluate(params, key, states)
+        logits, value, *_ = find(params, key, states)
         legal = jax.vmap(game.legal_actions)(states)
         prior = jnp.where(legal, jax.nn.softmax(mask_logits(legal, logits)), 0.0)
         return Decision(choose(logits, legal), prior, value=value, prior=prior)

@@ -20,6 +20,7 @@ from azjax.games import (
     othello,
     tic_tac_toe,
 )
+from azjax.settings import did_you_mean
 
 _REGISTRY: dict[str, Callable[..., Game]] = {
     "tic_tac_toe": tic_tac_toe.make,
@@ -66,7 +67,7 @@ def make(name: str) -> Game:
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in available() or (colon and not has_variants(base)):
-        known = ", ".join([*available(), "pgx:NAME"])
+        known = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
         raise ValueError(f"unknown game {name!r}: use one of {known}")
     make_one = _REGISTRY.get(base) or _installed()[base].load()
     return make_one(*_read_size(base, size)) if colon else make_one()

@@ -21,6 +21,7 @@ from azjax.commands import command
 from azjax.game import Game, State, Symmetries, where
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.square import cell_names, render_board
+from azjax.settings import did_you_mean
 
 _CHESS, _SHOGI, _ANIMAL = ".PNBRQK", ".PLNSBRGK+ABCDE", ".PBRKG"
 _PLIES = {  # Of the longest game.
@@ -54,7 +55,7 @@ def make(name: str) -> Game:
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
             f"pgx:{name} is no game of two players and perfect information: use pgx: and one of "
-            f"{', '.join(NAMES)}"
+            f"{', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():

@@ -12,6 +12,7 @@ from azjax.search.algorithm import (
     Roots,
     SearchResult,
     Selection,
+    check_algorithm,
     make_result,
     visit_shares,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "SearchResult",
     "Selection",
     "Tree",
+    "check_algorithm",
     "legal_actions",
     "make_resumable",
     "make_result",

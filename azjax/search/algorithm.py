@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax import drawing
-from azjax.game import State
+from azjax.game import State, describe
 from azjax.search.tree import ROOT, Tree
 
 _SHOWN = 4  # Positions of a batch that a notebook shows.
@@ -39,6 +39,31 @@ class Algorithm(Protocol):
     def select(self, roots: "Roots") -> "Selection":
         """Says how to search from a batch of positions."""
         ...
+
+
+def check_algorithm(algorithm: Any) -> None:
+    """Refuses what lacks the members of `Algorithm`.
+
+    Raises:
+      ValueError: naming the member.
+    """
+    if isinstance(algorithm, type):
+        name = algorithm.__name__
+        raise ValueError(f"the search is the class {name}: make one of it, such as {name}()")
+    members = {
+        "algorithm": (str, "its name"),
+        "num_simulations": (int | np.integer | jax.Array, "a whole number"),
+        "is_deterministic": (bool | np.bool_, "True or False"),
+        "select": (Callable, "a function of Roots that returns a Selection"),
+    }
+    for name, (kind, wanted) in members.items():
+        found = getattr(algorithm, name, None)
+        if not isinstance(found, kind):
+            problem = f"has the {name} {found!r}" if hasattr(algorithm, name) else f"has no {name}"
+            raise ValueError(
+                f"the search, of type {type(algorithm).__name__}, {problem}: give it {name}, "
+                f"{wanted}, as search.Algorithm says, or use one such as PUCT()"
+            )
 
 
 class Roots(NamedTuple):
@@ -110,6 +135,10 @@ class SearchResult(NamedTuple):
     value: jax.Array
     tree: Tree
     prior: jax.Array | None = None
+
+    def __repr__(self):
+        action, visits = describe(self.action), describe(self.visit_counts)
+        return f"SearchResult(action={action}, visit_counts={visits})"
 
     @property
     def policy_value(self) -> jax.Array:

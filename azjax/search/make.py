@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.evaluators import Evaluator
+from azjax.evaluators import Evaluator, checked
 from azjax.game import Game, State, batch_keys, check_batch, play
-from azjax.search.algorithm import Algorithm, Roots, SearchResult, Selection
+from azjax.search.algorithm import Algorithm, Roots, SearchResult, Selection, check_algorithm
 from azjax.search.simulate import Expansion, simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
@@ -28,14 +28,19 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
       A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
       `temperature`, a float or `[B]`, by which PUCT and UCT draw the action from
       `visits ** (1 / temperature)` (0: the most visited). With `add_noise` set, PUCT and Gumbel
-      explore as in self-play. It raises ValueError if the states are no batch of this game, or
-      the keys do not go with it.
+      explore as in self-play. It raises ValueError if the states are no batch of this game, the
+      keys do not go with it, or the evaluator's outputs have other shapes.
 
       A result depends on its own position and key alone, not on the batch around it. An action
       is legal because the rules allow it, at every depth: where an evaluator returns -inf for a
       legal action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN
       and its `action` still legal.
+
+    Raises:
+      ValueError: if the algorithm lacks a member, or the evaluator cannot be called.
     """
+    check_algorithm(algorithm)
+    evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         asked = keys, states, temperature, add_noise, algorithm.num_simulations
@@ -71,7 +76,12 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Res
     Returns:
       Functions to be jitted. Their calls for one search get the same `keys`. Grown to the
       end in any steps, the tree of a deterministic evaluator is that of `make_search`.
+
+    Raises:
+      ValueError: as `make_search` does.
     """
+    check_algorithm(algorithm)
+    evaluate = checked(game, evaluate)
 
     def begin(params, keys, states, budget):
         return _begin(algorithm, game, evaluate, params, keys, states, 0.0, False, budget)

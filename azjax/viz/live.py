@@ -12,6 +12,7 @@ from azjax.game import Game
 from azjax.games.tic_tac_toe import from_board
 from azjax.player import Player, changed
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
+from azjax.settings import did_you_mean
 from azjax.viz import networks
 from azjax.viz.positions import position_table
 
@@ -48,7 +49,8 @@ def live_data(
     evaluator = evaluator or evaluators[0]
     if evaluator not in evaluators:
         hint = "" if packed else "; a network needs a trained run"
-        raise ValueError(f"evaluator {evaluator!r} is unknown: use {', '.join(evaluators)}{hint}")
+        known = ", ".join(evaluators) + hint + did_you_mean(evaluator, evaluators)
+        raise ValueError(f"evaluator {evaluator!r} is unknown: use {known}")
     if not 0 <= seed < 2**31:
         raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
     settings = _settings(search) | {"evaluator": evaluator, "seed": seed}

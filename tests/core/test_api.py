@@ -58,6 +58,37 @@ def compilations(caplog):
         )
 
 
+def test_a_player_is_written_in_one_line(player, run_dir):
+    assert repr(player) == (
+        "Player(game='tic_tac_toe', network=Network(encoding='relative', made_for=(3, 3, 2, 9)), "
+        f"iteration=7, run_dir='{run_dir}')"
+    )
+
+
+def test_what_users_print_is_one_line(player, states, solution):
+    game, parts = player.game, player.parts
+    printed = {
+        "agent": player.agent,
+        "game": game,
+        "parts": parts,
+        "evaluator": parts.evaluate,
+        "learner": parts.learner,
+        "targets": parts.targets,
+        "replay": parts.replay,
+        "search": player.search(jax.random.key(0), states),
+        "solution": solution,
+        "state": train.init(parts, jax.random.key(0)),
+        "symmetries": game.symmetries,
+        "positions": azjax.make("connect_four").positions(),
+    }
+    found = {name: repr(value) for name, value in printed.items()}
+    assert {n: text for n, text in found.items() if len(text) > 320 or "\n" in text} == {}
+    assert found["search"] == "SearchResult(action=int32[4], visit_counts=int32[4, 9])"
+    assert found["solution"] == "Solution(num_states=5478, decisions=int32[4520])"
+    traced = jax.eval_shape(player.search, jax.random.key(0), states)
+    assert repr(traced) == found["search"]
+
+
 def test_makes_every_game_by_name():
     for name in azjax.games.available():
         assert azjax.make(name).name == name

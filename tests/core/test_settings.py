@@ -9,16 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax import games, presets
 from azjax.agents import PersistentConfig
 from azjax.config import Config
+from azjax.game import observation_planes
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig
+from azjax.network import MLPConfig, make_network
+from azjax.player import changed
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT
 from azjax.selfplay import SelfPlayConfig
-from azjax.settings import check_types, find_kinds, flatten, from_dict, list_changes
+from azjax.settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.targets import TargetConfig
-from experiments import arena, play, verify
+from azjax.viz.live import live_data
+from experiments import arena, options, play, specs, verify
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
 from experiments.options import Plan
@@ -264,3 +268,38 @@ def test_settings_of_kinds_are_listed_and_compared():
         ("learning.optimizer.momentum", 0.5, None),
     ]
     assert list_changes(new, old)[-1] == ("learning.optimizer.epsilon", 1e-8, None)
+
+
+# Names that are nearly right.
+
+NEARLY = {
+    "connect_four": lambda: games.make("conect_four"),
+    "othello": lambda: games.make("othelo:6"),
+    "hex_swap": lambda: games.make("Hex-Swap"),
+    "chess": lambda: games.make("pgx:ches"),
+    "enumerable": lambda: presets.get("enumerabel"),
+    "learning_rate": lambda: from_dict(Config, {"learner": {"leanring_rate": 1.0}}),
+    "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
+    "sgd": lambda: LearnerConfig(optimizer="SGD"),  # pyright: ignore
+    "num_simulations": lambda: changed(PUCT(), simulations=3),
+    "relative": lambda: make_network(MLPConfig(encoding="relatve"), games.make("tic_tac_toe")),
+    "absolute": lambda: observation_planes(jnp.zeros(1), jnp.int8(0), (1, 1), "absolut"),
+    "alphabeta": lambda: specs.parse("alpha-beta:3"),
+    "rollout": lambda: live_data(games.make("tic_tac_toe"), PUCT(), evaluator="rolout"),
+    "--learner.learning-rate": lambda: options.parse(["--learner.leanring-rate", "1"]),
+    "adam": lambda: options.parse(["--learner.optimizer", "adm"]),
+}
+
+
+@pytest.mark.parametrize("meant", NEARLY)
+def test_errors_name_what_was_meant(meant):
+    with pytest.raises(ValueError) as error:
+        NEARLY[meant]()
+    assert f"; did you mean {meant}" in str(error.value) or (
+        f", perhaps you meant {meant}" in str(error.value)
+    )
+
+
+def test_nothing_is_meant_by_what_is_like_nothing():
+    assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
+    assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""

@@ -3,12 +3,17 @@
 import dataclasses
 from typing import Literal
 
+import numpy as np
 import pytest
 
+import dots
+import misere_pile
 from azjax import presets, runs
+from azjax.game import Symmetries
 from azjax.network import MLPConfig, TowerConfig
 from azjax.settings import flatten
-from experiments import console, options
+from experiments import console, options, own
+from test_imports import ROOT
 
 
 def network(arguments):
@@ -60,6 +65,59 @@ def test_a_game_has_its_preset_unless_another_is_chosen(arguments, preset, game)
     )
     assert found.plan.preset == preset
     assert found.config == dataclasses.replace(expected, game=game)
+
+
+DOTS, PILE = (f"{module.__file__}:make" for module in (dots, misere_pile))
+DOMINEERING = f"{ROOT}/examples/domineering.py:make"
+
+
+@pytest.mark.parametrize(
+    ("game", "preset", "encoding"),
+    [(DOTS, "enumerable", "edges"), (PILE, "default", "relative"), (DOMINEERING, "large", None)],
+)
+def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, encoding):
+    found = options.parse(["--game", game])
+    assert found.plan.preset == preset
+    network = dataclasses.replace(presets.get(preset).network, encoding=encoding or "relative")
+    expected = dataclasses.replace(presets.get(preset), network=network, game=own.identify(game))
+    assert found.config == expected
+
+
+@pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind tower", "--smoke"])
+def test_the_one_encoding_of_a_custom_game_need_not_be_given(arguments):
+    found = options.parse(["--game", DOTS, *arguments.split()])
+    assert own.make_parts(found.config, found.typed).network.encoding == "edges"
+    with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
+        given = options.parse(["--game", DOTS, *arguments.split(), "--network.encoding=absolute"])
+        own.make_parts(given.config, given.typed)
+
+
+def test_symmetries_that_do_not_divide_the_widths_share_nothing():
+    def fitted(count):
+        rows = np.zeros((count, 25), np.int32), np.zeros((count, 12), np.int32)
+        return presets.fit(
+            presets.get("enumerable"), dots.make()._replace(symmetries=Symmetries(*rows))
+        )
+
+    assert fitted(4).network.symmetric and not fitted(6).network.symmetric
+
+
+@pytest.mark.parametrize("arguments", ["", "--smoke", "--preset mlp", "--replay.shards 4"])
+def test_a_custom_game_is_made_after_the_devices_are_chosen(arguments, monkeypatch):
+    order, find = [], own.find_game
+    monkeypatch.setattr(own, "find_game", lambda typed: order.append("game") or find(typed))
+    arguments = ["--game", DOTS, "--cpu-devices", "2", *arguments.split()]
+    found = options.parse(arguments, order.append)
+    (known, made) = order
+    assert made == "game"
+    assert known.config.replay.shards == found.config.replay.shards
+    assert known.plan.cpu_devices == found.plan.cpu_devices == 2
+
+
+def test_help_shows_the_preset_of_a_custom_game(capsys):
+    with pytest.raises(SystemExit):
+        options.parse(["--game", DOTS, "--help"], lambda _: pytest.fail("help needs no device"))
+    assert "(default: enumerable)" in capsys.readouterr().out
 
 
 TOWERS = (

@@ -145,10 +145,41 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
     )
     assert PROGRAMS[name](*GAME) == 2
     assert "add --network net.py:make, if you trust that file" in said(capfd)
-    with open("pile.py", "a") as file:
-        file.write("# Another file.\n")
+    edit("# Another file.\n")
+    pathlib.Path("run/rules.json").unlink()  # As in runs of before.
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-    assert "--game pile.py:make has the SHA-256 " in said(capfd)
+    error = said(capfd)
+    assert "--game pile.py:make has the SHA-256 " in error
+    assert "and did not record the rules to compare: give that file as it was" in error
+
+
+def edit(text, old=""):
+    """Edits the game's file: replaces text in it, or adds some at its end."""
+    path = pathlib.Path("pile.py")
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, text) if old else content + text)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [("verify", [], 1), ("train", ["--max-iterations", "1"], 0)],  # It starts, and has ended.
+)
+def test_an_edited_comment_locks_no_run_out(name, arguments, status, inside, capfd):
+    edit("# A comment.\n")
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION, *arguments) == status
+    sentence = "pile.py:make was edited since run was trained, and its rules are the same in 128 "
+    assert capfd.readouterr().err.count(f"{sentence}random games: it is used\n") == 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_rules_are_refused_by_every_program(name, inside, capfd):
+    edit("valid & moved.over, 1.0", "valid & moved.over, -1.0")
+    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
+    assert said(capfd).endswith(
+        "the rules of misere_pile are not those that run was trained with, their rewards differ: "
+        "give the game as it was, or train a new run\n"
+    )
 
 
 def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
@@ -167,10 +198,37 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
         (["--game", "pile.py:no"], "pile.py has no function 'no': name one that it has"),
         (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): mend it first"),
         (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
+        (["--game", "pile.py"], "pile.py names no function: give pile.py:FUNCTION; functions that"),
+        (["--game", "pile.py:"], "pile.py: names no function: give pile.py:FUNCTION; functions"),
+        (["--game", "pile.py"], "; functions that take no argument: init, make\n"),
+        (["--network", "net.py"], "net.py:FUNCTION; functions that take a single argument: make\n"),
+        (["--game", "my.module"], "my.module names no function: give FILE.py:FUNCTION or package."),
+        (["--game", "pil.py"], "there is no pil.py: give FILE.py:FUNCTION or package.module:FUNC"),
+        (["--game", "pil.py:make"], "package.module:FUNCTION; did you mean pile.py?"),
+        (["--game", "conect_four:4x5"], "there is no conect_four: give FILE.py:FUNCTION or "),
+        (["--game", "conect_four:4x5"], "package.module:FUNCTION; did you mean connect_four?"),
+        (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),
+        (
+            ["--game", "pile.py:init"],
+            "returns State: return a Game, or name another function; func",
+        ),
+        (["--game", "pile.py:step"], "pile.py:step cannot be called with no argument (missing a "),
+        (
+            ["--network", "pile.py:step"],
+            "pile.py:step cannot be called with the game alone (missing",
+        ),
+        (
+            ["--game", "bad2.py:make"],
+            "bad2.py:make fails (ZeroDivisionError: division by zero, from ",
+        ),
+        (["--game", "bad2.py:make"], "division by zero, from line 2): mend it first"),
+        (["--game", "bad3.py:make"], "bad3.py cannot be imported (SyntaxError: invalid syntax"),
     ],
 )
 def test_refuses_files_that_make_nothing(arguments, sentence, inside, capfd):
     pathlib.Path("bad.py").write_text("{}[1]\n")
+    pathlib.Path("bad2.py").write_text("def make():\n    return 1 / 0\n")
+    pathlib.Path("bad3.py").write_text("def make(:\n")
     assert train.main([*TINY, *arguments]) == 2
     assert sentence in capfd.readouterr().err
     assert not pathlib.Path("runs").exists()

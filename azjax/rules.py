@@ -1,0 +1,100 @@
+"""What a run remembers of a game's rules: digests of random games, to compare a game with later.
+
+A file's text may change where the rules do not. So runs of custom games record what the rules
+return in random games, which are the same on every machine and with every version of JAX.
+"""
+
+import functools
+import hashlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.game import Game, State, init_batch, legal_action_at
+
+NUM_GAMES = 128
+_MOST_PLIES = 512
+_GRID = 1000 / np.sqrt(2)  # Steps of 1 that are told apart: the last bits depend on the machine.
+# What is digested in every position. Where one differs, those after it may differ because of it.
+_IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "observations"]
+
+
+@functools.lru_cache(maxsize=8)
+def observe_rules(game: Game, encoding: str) -> dict[str, str]:
+    """Digests what the rules return in `NUM_GAMES` random games of up to 512 plies.
+
+    Pictures, texts and names of actions are not among it, nor are positions that no random game
+    comes to.
+
+    Args:
+      game: any.
+      encoding: which of its encodings is observed.
+
+    Returns:
+      SHA-256 digests by what they are of, such as `legal actions`.
+    """
+    look = jax.jit(jax.vmap(functools.partial(_look, game, encoding)))
+    symmetries = () if game.symmetries is None else (game.symmetries.cells, game.symmetries.actions)
+    hashes = {
+        "sizes": _hash(game.num_actions, *game.board_shape, game.max_plies),
+        "symmetries": _hash(*symmetries),
+    }
+    states, plies = init_batch(game, NUM_GAMES), min(game.max_plies, _MOST_PLIES) + 1
+    draws = np.random.PCG64(0).random_raw((plies, NUM_GAMES)) >> np.uint64(40)
+    for uniform in draws.astype(np.float32) / np.float32(2**24):
+        found, after = look(states, uniform)
+        for name in (*_IN_ORDER, "states"):
+            _hash(*found[name], onto=hashes.setdefault(name, hashlib.sha256()))
+        if np.all(found["ends of games"][0]):
+            break
+        states = after
+    return {name: digest.hexdigest() for name, digest in hashes.items()}
+
+
+def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str | None:
+    """Names what of a game's rules is not as it was digested; None if all of it is.
+
+    Its `states` are left out: they may hold the same positions in other arrays. See `same_states`.
+    """
+    if encoding not in game.encodings:
+        return "encodings"
+    found, names = observe_rules(game, encoding), ["sizes", "symmetries", *_IN_ORDER]
+    return next((name for name in names if found[name] != digests.get(name)), None)
+
+
+def same_states(digests: dict[str, str], game: Game, encoding: str) -> bool:
+    """Whether positions are held in the same arrays as when the rules were digested."""
+    return observe_rules(game, encoding)["states"] == digests.get("states")
+
+
+def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
+    """Returns what the rules return for one state, and the state after a random move."""
+    legal = game.legal_actions(state)
+    after, reward = game.step(state, legal_action_at(legal, uniform))
+    found = {
+        "legal actions": [legal],
+        "ends of games": [game.is_over(state)],
+        "players to move": [game.player(state)],
+        "rewards": [reward],
+        "observations": [game.observe(state, encoding)],
+        "states": [_numbers(leaf) for leaf in jax.tree.leaves(state)],
+    }
+    return found, after
+
+
+def _numbers(leaf: jax.Array) -> jax.Array:
+    """The numbers of a leaf, which may be a typed key."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if is_key else leaf
+
+
+def _hash(*leaves: Any, onto: Any = None) -> Any:
+    """Takes arrays into a hash, or a new one, rounded and whatever their types."""
+    digest = hashlib.sha256() if onto is None else onto
+    for leaf in leaves:
+        array = np.asarray(leaf, np.float64)
+        digest.update(repr(array.shape).encode())
+        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # No round fraction is on an edge.
+    return digest
