@@ -319,6 +319,13 @@ MUTATIONS = [
         "tests/core/test_iteration.py",
     ),
     Mutation(
+        "training: contradictions are found by programs alone",
+        "azjax/train.py",
+        "check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))",
+        "pass",
+        "tests/core/test_train.py::test_contradictions_are_refused_without_a_program",
+    ),
+    Mutation(
         "training: counts every move as a finished game",
         "azjax/train.py",
         "jnp.sum(transitions.discount == 0, dtype=jnp.float32)",
