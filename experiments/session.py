@@ -81,8 +81,10 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     ):
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
-        compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every)
-        state, seconds = _find_state(options, run_dir, parts, mesh)
+        state, seconds = _restore(run_dir, parts, mesh) if options.resume else (None, 0.0)
+        compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every, state)
+        if state is None:
+            state = _make_state(options, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()
     needs = footprint.footprint(parts, mesh, iterate)
     footprint.check_fits(needs)
@@ -147,36 +149,43 @@ def _lock(run_dir: pathlib.Path, named: str, held: contextlib.ExitStack) -> None
 
 
 def _compile(
-    parts: train.Parts, mesh: Mesh, pool: ThreadPoolExecutor, examine_every: int
+    parts: train.Parts,
+    mesh: Mesh,
+    pool: ThreadPoolExecutor,
+    examine_every: int,
+    state: train.TrainState | None,
 ) -> tuple[Future[Any], Future[Proof] | None]:
-    """Starts to compile an iteration, and the proof where the game can be enumerated."""
+    """Starts to compile an iteration, and the proof where the game can be enumerated.
+
+    A restored state is handed in: its keys may be of another implementation than JAX's default.
+    """
     iterate: Any = train.make_iteration(parts, mesh)
-    lowered = iterate.lower(train.abstract_state(parts, mesh))
+    lowered = iterate.lower(train.abstract_state(parts, mesh) if state is None else state)
     compiled = pool.submit(lowered.compile, train.compiler_options())
     if not parts.game.enumerable:
         return compiled, None
     return compiled, pool.submit(make_proof, parts, mesh, examine_every)
 
 
-def _find_state(
-    options: Options, run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
-) -> tuple[train.TrainState, float]:
-    """Returns the newest sound state of a run, or else a first one, and the seconds until then."""
-    state, seconds = None, 0.0
-    if options.resume:
-        records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
-        state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
-        for sentence in skipped if launch.is_first() else ():
-            console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
-        seconds = metrics.last_seconds(records, int(state.iteration) if state else 0)
-    if state is None:
-        state = train.make_state(
-            parts,
-            jax.random.key(options.config.seed),
-            mesh,
-            lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
-        )
-    return state, seconds
+def _restore(
+    run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
+) -> tuple[train.TrainState | None, float]:
+    """Returns the newest sound state of a run, None before any, and the seconds until then."""
+    records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
+    state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
+    for sentence in skipped if launch.is_first() else ():
+        console.note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one goes on")
+    return state, metrics.last_seconds(records, int(state.iteration) if state else 0)
+
+
+def _make_state(options: Options, parts: train.Parts, mesh: Mesh) -> train.TrainState:
+    """Returns the state before the first iteration, if it fits."""
+    return train.make_state(
+        parts,
+        jax.random.key(options.config.seed),
+        mesh,
+        lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
+    )
 
 
 def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh) -> Plan:

@@ -675,8 +675,15 @@ MUTATIONS = [
     Mutation(
         "checkpoint: types that NumPy does not know are forgotten",
         "azjax/arrays.py",
-        "keystr(path)].view(leaf.dtype)",
-        "keystr(path)]",
+        "array = array.view(leaf.dtype)",
+        "pass",
+        "tests/core/test_checkpoint.py",
+    ),
+    Mutation(
+        "checkpoint: keys come back as the default implementation",
+        "azjax/checkpoint.py",
+        "written[part] = with_impls(tree, described)",
+        "written[part], described = tree, describe(tree)",
         "tests/core/test_checkpoint.py",
     ),
     Mutation(
