@@ -15,7 +15,7 @@ ORDER = [
     *["equivariant", "network", "evaluators"],
     *["search", "agents", "mending", "openings"],
     *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
-    *["footprint", "presets", "processes", "summary", "arrays", "runs", "checkpoint", "lock"],
+    *["footprint", "presets", "processes", "arrays", "summary", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["archive", "selfplay", "targets", "replay", "learner", "train"]
