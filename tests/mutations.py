@@ -526,6 +526,13 @@ MUTATIONS = [
         "tests/core/test_learner.py",
     ),
     Mutation(
+        "learner: scales of normalization decay",
+        "azjax/learner.py",
+        'name in ("bias", "scale")',
+        'name in ("bias",)',
+        "tests/core/test_learner.py::test_weight_decay_leaves_biases_and_scales_alone",
+    ),
+    Mutation(
         "learner: final_learning_rate without effect",
         "azjax/learner.py",
         "floor = config.final_learning_rate / config.learning_rate",
