@@ -9,6 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax.network import Network, Variables
@@ -183,7 +184,7 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
     optimizer = optax.flatten(optimizer)
-    decays = isinstance(config.weight_decay, jax.Array) or config.weight_decay > 0
+    decays = isinstance(config.weight_decay, Tracer) or config.weight_decay > 0
     return _decaying_weights(optimizer) if decays else optimizer
 
 

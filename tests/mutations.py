@@ -254,6 +254,13 @@ MUTATIONS = [
         "tests/core/test_gumbel.py",
     ),
     Mutation(
+        "puct: noise asked for in one position is put into all",
+        "azjax/search/puct.py",
+        "jnp.where(roots.add_noise[:, None], noisy, logits)",
+        "jnp.where(roots.add_noise[0], noisy, logits)",
+        "tests/core/test_search.py::test_noise_may_be_asked_for_in_some_positions",
+    ),
+    Mutation(
         "gumbel: value_scale without effect",
         "azjax/search/gumbel.py",
         "value_scale=self.value_scale / 2",
