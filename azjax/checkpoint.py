@@ -26,7 +26,15 @@ from azjax.files import Path, write_json
 from azjax.network import Network
 from azjax.processes import in_all, in_first
 from azjax.runs import CheckpointError
-from azjax.summary import Summary, describe, digest_files, read_summary, seal
+from azjax.summary import (
+    Summary,
+    describe,
+    digest_files,
+    name_keys,
+    read_summary,
+    seal,
+    with_impls,
+)
 from azjax.train import Parts, TrainState, abstract_state, make_mesh
 
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
@@ -45,11 +53,14 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
       CheckpointError: if the disk is full, `config.json` cannot be used, or the network's
         parameters are not finite; the checkpoints before are untouched.
     """
-    plain = _whole(dataclasses.replace(state, key=jax.random.key_data(state.key)))
-    in_first(lambda: _save(runs.checkpoints(run_dir), plain, score, keep))
+    described = {name: describe(tree) for name, tree in _divide(state).items()}
+    plain = _whole(jax.tree.map(arrays.plain, state))
+    in_first(lambda: _save(runs.checkpoints(run_dir), plain, described, score, keep))
 
 
-def _save(folder: pathlib.Path, plain: TrainState, score: float, keep: int) -> None:
+def _save(
+    folder: pathlib.Path, plain: TrainState, described: dict, score: float, keep: int
+) -> None:
     """Writes one checkpoint, from this process alone, and deletes what is left over."""
     settings = dataclasses.asdict(runs.read_config(folder.parent))
     for pattern in ("*.partial", "*.deleted"):  # Of a run that was killed.
@@ -68,7 +79,6 @@ def _save(folder: pathlib.Path, plain: TrainState, score: float, keep: int) -> N
         partial.mkdir(parents=True)
         for name, tree in trees.items():
             arrays.write(partial / name, tree)
-        described = {name: describe(tree) for name, tree in trees.items()}
         summary = Summary(iteration, float(score), described, settings, digest_files(partial))
         write_json(partial / "summary.json", seal(summary))
         os.rename(partial, folder / str(iteration))
@@ -115,6 +125,8 @@ def restore(
 ) -> Restored:
     """Reads the newest sound checkpoint of a run.
 
+    Keys are of the implementation that the run draws with, whatever JAX's default is now.
+
     Args:
       run_dir: the run directory.
       parts: the run's.
@@ -123,10 +135,11 @@ def restore(
 
     Raises:
       CheckpointError: if there are checkpoints but none is sound.
+      ValueError: if the parts contradict each other or the number of devices.
     """
     if not in_all(lambda: runs.iterations(run_dir)):
         return Restored(None, [])
-    target = _divide(_abstract(parts, make_mesh() if mesh is None else mesh))
+    target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
     found, _, skipped = _newest_sound(run_dir, target, set_aside)
     return Restored(_join(found), skipped)
 
@@ -188,7 +201,7 @@ def _newest_sound(
 
 def _read(folder: pathlib.Path, target: dict[str, Any]) -> dict[str, Any]:
     """Reads trees of a checkpoint, once their files and arrays are known to be sound."""
-    summary = read_summary(folder)
+    summary, written = read_summary(folder), {}
     for part, tree in target.items():
         found = digest_files(folder, part)
         expected = {name: d for name, d in summary.files.items() if name.startswith(f"{part}/")}
@@ -196,9 +209,11 @@ def _read(folder: pathlib.Path, target: dict[str, Any]) -> dict[str, Any]:
             if expected.get(name) != found.get(name):
                 what = "was changed" if name in found else "is missing"
                 raise ValueError(f"its file {name} {what}")
-        if summary.arrays.get(part) != describe(tree):
+        described = name_keys(summary.arrays.get(part, {}), tree)
+        written[part] = with_impls(tree, described)
+        if described != describe(written[part]):
             raise ValueError("its arrays are not those that this version makes of its settings")
-    return {part: arrays.read(folder / part, tree) for part, tree in target.items()}
+    return {part: arrays.read(folder / part, tree) for part, tree in written.items()}
 
 
 def _summarize(error: Exception) -> str:
@@ -225,10 +240,9 @@ def _divide(plain: TrainState) -> dict[str, Any]:
 
 
 def _join(trees: dict[str, Any]) -> TrainState:
-    """Puts a divided state together, its key typed again."""
+    """Puts a divided state together."""
     rest = trees[_REST]
-    learner = rest.learner._replace(ema_params=trees[_PLAYER])
-    return dataclasses.replace(rest, learner=learner, key=jax.random.wrap_key_data(rest.key))
+    return dataclasses.replace(rest, learner=rest.learner._replace(ema_params=trees[_PLAYER]))
 
 
 def _whole(plain: TrainState) -> TrainState:
@@ -242,11 +256,3 @@ def _whole(plain: TrainState) -> TrainState:
         return multihost_utils.process_allgather(leaf, tiled=True)
 
     return jax.tree.map(copy, plain)
-
-
-def _abstract(parts: Parts, mesh: Mesh) -> TrainState:
-    """The shapes, types and places of a plain state."""
-    state = abstract_state(parts, mesh)
-    data = jax.eval_shape(jax.random.key_data, state.key)
-    plain = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=state.key.sharding)
-    return dataclasses.replace(state, key=plain)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax.game import describe
@@ -37,9 +38,10 @@ class LearnerConfig:
     final_learning_rate: float = 2e-4
     """The rate from then on. AlphaZero: 0.0002."""
     l2: float = 0.0
-    """c of the loss term c * ||theta||^2. AlphaGo Zero: 1e-4."""
+    """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: float = 0.0
-    """Decoupled weight decay (AdamW). The papers: 0."""
+    """Decoupled weight decay (AdamW) of every parameter but biases and the scales of normalization,
+    those that Flax names `bias` and `scale`. The papers: 0."""
     clip_norm: float = 1.0
     """Largest global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: float = 1.0
@@ -177,7 +179,8 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
     """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
 
-    It sees all parameters as one vector, so that no operation is compiled for each of them.
+    It sees all parameters as one vector, so that no operation is compiled for each of them. Weight
+    decay leaves out parameters whose name, the last in their path, is `bias` or `scale`.
     """
     rate = learning_rate(config)
     if config.optimizer == "adam":
@@ -187,7 +190,23 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
         optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
     if config.clip_norm:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
-    return optax.flatten(optimizer)
+    optimizer = optax.flatten(optimizer)
+    decays = isinstance(config.weight_decay, Tracer) or config.weight_decay > 0
+    return _decaying_weights(optimizer) if decays else optimizer
+
+
+def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Hands an optimizer, which reads parameters to decay them alone, zeros for the others."""
+
+    def weight(path, leaf):
+        name = getattr(path[-1], "key", None) if path else None
+        return jnp.zeros_like(leaf) if name in ("bias", "scale") else leaf
+
+    def update(updates, state, params=None):
+        weights = jax.tree_util.tree_map_with_path(weight, params)
+        return optimizer.update(updates, state, weights)
+
+    return optax.GradientTransformation(optimizer.init, update)
 
 
 def make_learner(

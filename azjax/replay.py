@@ -25,8 +25,8 @@ class ReplayConfig:
     """How many positions are remembered."""
 
     capacity: int = 16_384
-    """Positions kept, the newest ones, over all devices. AlphaZero: those of the last
-    million games."""
+    """Positions kept, the newest ones, over all devices, rounded down to a multiple of the shards.
+    AlphaZero: those of the last million games."""
     shards: int = 8
     """Rings that the buffer is cut into; the number of devices must divide it."""
 
@@ -60,7 +60,8 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     """Builds the buffer; `batch_size` samples are drawn at a time, over all shards.
 
     Raises:
-      ValueError: if it holds less than one batch.
+      ValueError: if it holds less than one batch; when it is used, if the shards do not divide
+        the batch.
     """
     if config.capacity < batch_size:
         raise ValueError(
@@ -70,6 +71,11 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
 
     @functools.cache
     def ring():  # Made when it is used: `train.check_parts` knows better what too many shards are.
+        if batch_size % config.shards:
+            raise ValueError(
+                f"a batch of {batch_size} cannot be drawn evenly from {config.shards} shards: use "
+                f"a multiple of {config.shards}, or another replay.shards"
+            )
         return flashbax.make_item_buffer(
             max_length=config.capacity // config.shards,
             min_length=1,

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 # What no setting exceeds that has no bound of its own: so many still fit 32 bits, and products
 # of two weights fit float32.
@@ -24,8 +25,8 @@ MOST_SIMULATIONS = 1_000_000  # Of a search; its tree has room for all of them.
 def check_types(section: str, config: Any) -> None:
     """Refuses values that are not of their fields' types, or none of their `Literal` choices.
 
-    Numbers of NumPy become Python's, and whole ones fractions where those are wanted. A JAX
-    array goes unchecked, so that a setting may be traced, to be swept under `vmap`.
+    Numbers of NumPy and JAX become Python's, and whole ones fractions where those are wanted. A
+    traced number goes unchecked, so that a setting may be swept under `vmap`.
 
     Args:
       section: its name on the command line, such as `search`; `--` for options without one.
@@ -42,7 +43,7 @@ def check_types(section: str, config: Any) -> None:
 def check_range(
     section: str, config: Any, names: str, low: float, high: float = MOST, above: bool = False
 ) -> None:
-    """Refuses numbers below `low` or above `high`, in tuples, too; JAX arrays go unchecked.
+    """Refuses numbers below `low` or above `high`, in tuples, too; traced ones go unchecked.
 
     Args:
       section: as for `check_types`.
@@ -62,7 +63,7 @@ def check_range(
 
 
 def _check_number(name: str, value: Any, low: float, high: float, above: bool) -> None:
-    if isinstance(value, jax.Array) or low < value <= high or (value == low and not above):
+    if isinstance(value, Tracer) or low < value <= high or (value == low and not above):
         return
     wanted = f"above {low}" if above else f"{low} or more"
     if high != MOST:
@@ -177,9 +178,10 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
     """Returns a setting's value, as Python's own, if it is of the type that the setting has."""
-    if isinstance(value, jax.Array) and hint in (int, float):
+    if isinstance(value, Tracer) and hint in (int, float):
         return value
-    if isinstance(value, np.generic | np.ndarray):
+    is_number = isinstance(value, jax.Array) and hint in (int, float)
+    if is_number or isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Literal:

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from azjax import arrays
 from azjax.settings import check_types, from_dict
 
 
@@ -39,9 +40,52 @@ class Summary:
 
 
 def describe(state: Any) -> dict[str, str]:
-    """Returns the type and shape of every array, by its name in the state."""
+    """Returns the type and shape of every array, by its name in the state.
+
+    The type of typed keys is the name of their implementation.
+    """
+
+    def write(leaf):
+        kind = arrays.key_impl(leaf) if arrays.is_key(leaf) else leaf.dtype
+        return f"{kind}{list(leaf.shape)}"
+
     leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): f"{x.dtype}{list(x.shape)}" for path, x in leaves}
+    return {jax.tree_util.keystr(path): write(leaf) for path, leaf in leaves}
+
+
+def name_keys(described: dict[str, str], target: Any) -> dict[str, str]:
+    """Puts the implementations of keys into a description that has the shapes of their data.
+
+    Checkpoints were once written so. Data of four numbers may be of `rbg` or `unsafe_rbg`: they
+    are of the default implementation where that has as many, and else of `rbg`.
+
+    Args:
+      described: from `describe`, or as it once was.
+      target: shapes and types of the state.
+    """
+    default = jax.random.key(0)
+    impls = {
+        2: "threefry2x32",
+        4: "rbg",
+        len(jax.random.key_data(default)): arrays.key_impl(default),
+    }
+    once = {f"uint32{[size]}": f"{impl}[]" for size, impl in impls.items()}
+    leaves = jax.tree_util.tree_leaves_with_path(target)
+    keys = {jax.tree_util.keystr(path) for path, leaf in leaves if arrays.is_key(leaf)}
+    return {name: once.get(x, x) if name in keys else x for name, x in described.items()}
+
+
+def with_impls(target: Any, described: dict[str, str]) -> Any:
+    """Returns shapes and types of a state with keys of the implementations described."""
+
+    def put(path, leaf):
+        impl = described.get(jax.tree_util.keystr(path), "").partition("[")[0]
+        if not (impl and arrays.is_key(leaf)):
+            return leaf
+        dtype = jax.random.key(0, impl=impl).dtype
+        return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=leaf.sharding)
+
+    return jax.tree_util.tree_map_with_path(put, target)
 
 
 def digest_files(folder: pathlib.Path, part: str = ".") -> dict[str, str]:

@@ -162,7 +162,12 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
 
 def init(parts: Parts, key: jax.Array) -> TrainState:
-    """Returns the state before the first iteration; the key is for all that the run draws."""
+    """Returns the state before the first iteration; the key is for all that the run draws.
+
+    Raises:
+      ValueError: if the parts contradict each other, see `check_parts`.
+    """
+    check_parts(parts)
     key_network, key_games, key_run = jax.random.split(key, 3)
     game_keys = jax.random.split(key_games, parts.selfplay.games)
     games = start_games(parts.selfplay, parts.game, game_keys)
@@ -219,7 +224,11 @@ def iteration(
       state: from `init`, or from the iteration before; of several devices, the share of one.
       axis_name: the mesh axis that games, buffer and gradients are shared over; None for one
         device.
+
+    Raises:
+      ValueError: if the parts contradict each other or the size of the axis, see `check_parts`.
     """
+    check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))
     key = jax.random.fold_in(state.key, state.iteration)
     key_play, key_learn = jax.random.split(key)
     games, transitions = _play(parts, key_play, state, axis_name)
@@ -294,7 +303,11 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
     """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
 
     Each device plays its own games; gradients, BatchNorm statistics and metrics are averaged.
+
+    Raises:
+      ValueError: if the parts contradict each other or the number of devices.
     """
+    check_parts(parts, mesh.size)
     specs = state_specs()
     step = _on_mesh(mesh, lambda state: iteration(parts, state, AXIS), (specs, P()))
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
@@ -304,7 +317,12 @@ def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
 
 
 def make_play(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple[Games, Transition]]:
-    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`."""
+    """Compiles the self-play of an iteration alone; transitions are `[T, B, ...]`.
+
+    Raises:
+      ValueError: if the parts contradict each other or the number of devices.
+    """
+    check_parts(parts, mesh.size)
 
     def play(state):
         return _play(parts, jax.random.fold_in(state.key, state.iteration), state, AXIS)
@@ -329,7 +347,11 @@ def make_state(
     """Computes `init` on the devices of a mesh, each part in its place.
 
     The compiled program is handed to `check` before it runs, to raise if it is too large.
+
+    Raises:
+      ValueError: if the parts contradict each other or the number of devices.
     """
+    check_parts(parts, mesh.size)
     data = np.asarray(jax.random.key_data(key))
     make = _initial(parts, str(jax.random.key_impl(key)))
     placed = jax.jit(make, out_shardings=_shardings(mesh, make.eval_shape(data)))
@@ -340,7 +362,12 @@ def make_state(
 
 
 def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
-    """Returns the shapes, types and places of a run's state, without computing it."""
+    """Returns the shapes, types and places of a run's state, without computing it.
+
+    Raises:
+      ValueError: if the parts contradict each other or the number of devices.
+    """
+    check_parts(parts, mesh.size)
     key = jax.random.key(0)
     shapes = _initial(parts, str(jax.random.key_impl(key))).eval_shape(jax.random.key_data(key))
     return jax.tree.map(

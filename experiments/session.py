@@ -85,8 +85,9 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     ):
         if parts.game.enumerable and launch.is_first():
             console.announce_solving(parts.game)
-        compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every)
-        state = state or _make_state(options, parts, mesh)
+        compiled, proof = _compile(parts, mesh, pool, options.plan.examine_every, state)
+        if state is None:
+            state = _make_state(options, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()
     needs = footprint.footprint(parts, mesh, iterate)
     footprint.check_fits(needs)
@@ -151,11 +152,18 @@ def _lock(run_dir: pathlib.Path, named: str, held: contextlib.ExitStack) -> None
 
 
 def _compile(
-    parts: train.Parts, mesh: Mesh, pool: ThreadPoolExecutor, examine_every: int
+    parts: train.Parts,
+    mesh: Mesh,
+    pool: ThreadPoolExecutor,
+    examine_every: int,
+    state: train.TrainState | None,
 ) -> tuple[Future[Any], Future[Proof] | None]:
-    """Starts to compile an iteration, and the proof where the game can be enumerated."""
+    """Starts to compile an iteration, and the proof where the game can be enumerated.
+
+    A restored state is handed in: its keys may be of another implementation than JAX's default.
+    """
     iterate: Any = train.make_iteration(parts, mesh)
-    lowered = iterate.lower(train.abstract_state(parts, mesh))
+    lowered = iterate.lower(train.abstract_state(parts, mesh) if state is None else state)
     compiled = pool.submit(lowered.compile, train.compiler_options())
     if not parts.game.enumerable:
         return compiled, None

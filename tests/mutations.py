@@ -726,6 +726,13 @@ MUTATIONS = [
         "tests/core/test_gumbel.py",
     ),
     Mutation(
+        "puct: noise asked for in one position is put into all",
+        "azjax/search/puct.py",
+        "jnp.where(roots.add_noise[:, None], noisy, logits)",
+        "jnp.where(roots.add_noise[0], noisy, logits)",
+        "tests/core/test_search.py::test_noise_may_be_asked_for_in_some_positions",
+    ),
+    Mutation(
         "gumbel: value_scale without effect",
         "azjax/search/gumbel.py",
         "value_scale=self.value_scale / 2",
@@ -789,6 +796,13 @@ MUTATIONS = [
         "losses=jax.tree.map(jnp.mean, losses),",
         "losses=jax.tree.map(lambda loss: loss[-1], losses),",
         "tests/core/test_iteration.py",
+    ),
+    Mutation(
+        "training: contradictions are found by programs alone",
+        "azjax/train.py",
+        "check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))",
+        "pass",
+        "tests/core/test_train.py::test_contradictions_are_refused_without_a_program",
     ),
     Mutation(
         "training: counts every move as a finished game",
@@ -989,6 +1003,13 @@ MUTATIONS = [
         "mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)",
         "mean = jnp.mean(kl)",
         "tests/core/test_learner.py",
+    ),
+    Mutation(
+        "learner: scales of normalization decay",
+        "azjax/learner.py",
+        'name in ("bias", "scale")',
+        'name in ("bias",)',
+        "tests/core/test_learner.py::test_weight_decay_leaves_biases_and_scales_alone",
     ),
     Mutation(
         "learner: final_learning_rate without effect",
@@ -1224,8 +1245,15 @@ MUTATIONS = [
     Mutation(
         "checkpoint: types that NumPy does not know are forgotten",
         "azjax/arrays.py",
-        "keystr(path)].view(leaf.dtype)",
-        "keystr(path)]",
+        "array = array.view(leaf.dtype)",
+        "pass",
+        "tests/core/test_checkpoint.py",
+    ),
+    Mutation(
+        "checkpoint: keys come back as the default implementation",
+        "azjax/checkpoint.py",
+        "written[part] = with_impls(tree, described)",
+        "written[part], described = tree, describe(tree)",
         "tests/core/test_checkpoint.py",
     ),
     Mutation(

@@ -1,7 +1,7 @@
 """What an algorithm is, what it is given, and what a search returns."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ class Roots(NamedTuple):
       value: `float32 [B]`, the evaluator's; 0 where the game is over.
       keys: `[B]`, for the algorithm's own draws.
       temperature: `float32 [B]`, for drawing the action; 0: the best.
-      add_noise: whether to explore, as self-play does; a bool, or `bool []` while tracing.
+      add_noise: whether to explore, as self-play does; False, or `bool [B]`.
       budget: simulations expected; a number, or `int32 []` while tracing.
     """
 
@@ -86,7 +86,7 @@ class Roots(NamedTuple):
     value: jax.Array
     keys: jax.Array
     temperature: jax.Array
-    add_noise: bool | jax.Array
+    add_noise: Literal[False] | jax.Array
     budget: int | jax.Array
 
 

@@ -48,7 +48,7 @@ class Gumbel:
         if roots.add_noise is not False:
             draw = functools.partial(jax.random.gumbel, shape=(num_actions,))
             scale = jnp.where(roots.add_noise, self.gumbel_scale, 0.0)
-            gumbel = scale * jax.vmap(draw)(roots.keys)
+            gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )

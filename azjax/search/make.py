@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from azjax.evaluators import Evaluator, checked
 from azjax.game import Game, State, batch_keys, check_batch, play
@@ -27,9 +29,10 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
     Returns:
       A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
       `temperature`, a float or `[B]`, by which PUCT and UCT draw the action from
-      `visits ** (1 / temperature)` (0: the most visited). With `add_noise` set, PUCT and Gumbel
-      explore as in self-play. It raises ValueError if the states are no batch of this game, the
-      keys do not go with it, or the evaluator's outputs have other shapes.
+      `visits ** (1 / temperature)` (0: the most visited). Where `add_noise`, a bool or `[B]`, is
+      set, PUCT and Gumbel explore as in self-play. It raises ValueError if the states are no batch
+      of this game; the keys, temperature or `add_noise` do not go with it; a temperature is below 0
+      or NaN, where it is not traced; or the evaluator's outputs have other shapes.
 
       A result depends on its own position and key alone, not on the batch around it. An action
       is legal because the rules allow it, at every depth: where an evaluator returns -inf for a
@@ -43,6 +46,7 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
     evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
+        _check_temperature(temperature)
         asked = keys, states, temperature, add_noise, algorithm.num_simulations
         selection, tree, grow_one = _begin(algorithm, game, evaluate, params, *asked)
         return selection.finish(jax.lax.fori_loop(0, algorithm.num_simulations, grow_one, tree))
@@ -107,11 +111,14 @@ def _begin(
 
     The last is `(simulation, tree) -> tree`, with the number of the simulation to make.
     """
-    keys_evaluate, keys_select = _split(batch_keys(keys, check_batch(game, states)))
+    size = check_batch(game, states)
+    temperature = _per_position("temperature", temperature, jnp.float32, size)
+    if add_noise is not False:  # Without noise, what makes it is not even traced.
+        add_noise = _per_position("add_noise", add_noise, bool, size)
+    keys_evaluate, keys_select = _split(batch_keys(keys, size))
     keys_root, keys_tree = _split(keys_evaluate)  # Only random evaluators use these.
     legal = jax.vmap(game.legal_actions)(states)
     logits, value = _evaluate(game, evaluate, params, keys_root, states)
-    temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), value.shape)
     selection = algorithm.select(
         Roots(states, legal, logits, value, keys_select, temperature, add_noise, budget)
     )
@@ -131,6 +138,22 @@ def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Splits each of the keys `[B]` in two."""
     pairs = jax.vmap(jax.random.split)(keys)
     return pairs[:, 0], pairs[:, 1]
+
+
+def _check_temperature(temperature: Any) -> None:
+    """Refuses temperatures below 0 or NaN; traced ones go unchecked."""
+    if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
+        raise ValueError(f"temperature is {temperature}: use 0 or more")
+
+
+def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:
+    """Returns an argument that is one for all positions, or `[B]`, as an array `[B]`."""
+    value = jnp.asarray(value, dtype)
+    if value.shape not in ((), (size,)):
+        raise ValueError(
+            f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
+        )
+    return jnp.broadcast_to(value, (size,))
 
 
 def _expand(game, evaluate, selection, params, keys, actions, states) -> Expansion:

@@ -48,7 +48,7 @@ class PUCT:
         logits = roots.logits
         if roots.add_noise is not False:
             noisy = _with_dirichlet(self, key_noise, logits, roots.legal)
-            logits = jnp.where(roots.add_noise, noisy, logits)
+            logits = jnp.where(roots.add_noise[:, None], noisy, logits)
 
         def finish(tree):
             visits = tree.children_visits[:, ROOT]

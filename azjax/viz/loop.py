@@ -59,11 +59,11 @@ def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
       checkpoint.CheckpointError: if there is no such checkpoint.
     """
     config, parts = runs.read_config(run_dir), player.parts
-    first = jax.jit(lambda key: train.init(parts, key).learner, compiler_options=_ONCE(False))
-    learners = {0: first(jax.random.key(config.seed))}
     mesh = train.make_mesh(jax.local_devices()[:1])
     state: Any = checkpoint.restore(run_dir, parts, mesh).state
-    learners[int(state.iteration)] = state.learner
+    first = jax.jit(lambda key: train.init(parts, key).learner, compiler_options=_ONCE(False))
+    begun = first(jax.random.key(config.seed, impl=jax.random.key_impl(state.key)))
+    learners = {0: begun, int(state.iteration): state.learner}
     kept = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}
     return {
         "settings": {name: dataclasses.asdict(settings) for name, settings in kept.items()},

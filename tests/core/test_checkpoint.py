@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import itertools
 import json
 import os
 import pickle
@@ -12,13 +13,15 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import azjax
 from azjax import arrays as trees
-from azjax import checkpoint, presets, runs, summary, train
+from azjax import checkpoint, footprint, presets, runs, summary, train
 from azjax.checkpoint import CheckpointError
 from azjax.config import make_parts
+from azjax.learner import make_learner
 
 CONFIG = presets.smoke(presets.get("default"))
 
@@ -60,12 +63,13 @@ def steps(run_dir):
 
 
 def arrays(state):
-    plain = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    leaves = jax.tree_util.tree_leaves_with_path(plain)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): np.asarray(trees.plain(leaf)) for path, leaf in leaves}
 
 
 def assert_same(left, right):
+    dtypes = [[leaf.dtype for leaf in jax.tree.leaves(state)] for state in (left, right)]
+    assert dtypes[0] == dtypes[1]
     left, right = arrays(left), arrays(right)
     assert left.keys() == right.keys()
     for name in left:
@@ -149,6 +153,66 @@ def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):
     checkpoint.save(tmp_path / "run", first, 0.0)
     restored = restore(tmp_path / "run").state
     assert_same(iterate(restored)[0], iterate(first)[0])
+
+
+IMPLS = ("threefry2x32", "rbg", "unsafe_rbg")
+
+
+@pytest.mark.parametrize(("before", "after"), [*itertools.permutations(IMPLS, 2)])
+def test_a_run_draws_as_it_began_whatever_the_default_is_now(before, after, state, tmp_path):
+    with jax.default_prng_impl(before):
+        saved = dataclasses.replace(state, key=jax.random.key(7))
+        make_run(tmp_path / "run", saved, [0.0])
+    with jax.default_prng_impl(after):
+        restored, skipped = restore(tmp_path / "run", set_aside=True)
+        assert azjax.load(tmp_path / "run").iteration == 1
+    assert skipped == []
+    assert_same(restored, at(saved, 1))
+    assert jax.random.key_impl(restored.key) == before
+
+
+@pytest.mark.parametrize(
+    ("impl", "default", "expected"),
+    [
+        ("threefry2x32", "threefry2x32", "threefry2x32"),
+        ("threefry2x32", "rbg", "threefry2x32"),
+        ("rbg", "threefry2x32", "rbg"),
+        ("unsafe_rbg", "unsafe_rbg", "unsafe_rbg"),
+    ],
+)
+def test_a_checkpoint_that_names_no_implementation_is_read(
+    impl, default, expected, state, tmp_path
+):
+    saved = dataclasses.replace(state, key=jax.random.key(7, impl=impl))
+    make_run(tmp_path / "run", saved, [0.0])
+    folder = tmp_path / "run" / "checkpoints" / "1"
+    content = read_summary(folder)
+    size = len(jax.random.key_data(saved.key))
+    assert content["arrays"]["state"][".key"] == f"{impl}[]"
+    content["arrays"]["state"][".key"] = f"uint32[{size}]"  # As all were written once.
+    write_summary(folder, content | {"sha256": summary._digest(without_digest(content))})
+    with jax.default_prng_impl(default):
+        restored = restore(tmp_path / "run").state
+    assert jax.random.key_impl(restored.key) == expected
+    assert_same(restored, at(saved, 1))
+
+
+@pytest.mark.parametrize("impl", IMPLS[:2])
+def test_an_optimizer_may_hold_keys(impl, state, tmp_path):
+    noise = optax.add_noise(0.1, 0.5, key=jax.random.key(3, impl=impl))
+    parts = make_parts(CONFIG)
+    parts = parts._replace(
+        learner=make_learner(parts.network, optax.chain(noise, optax.sgd(0.1)), steps=1)
+    )
+    saved = at(dataclasses.replace(state, learner=parts.learner.init(state.learner.variables)), 1)
+    runs.create_run(tmp_path / "run", CONFIG)
+    checkpoint.save(tmp_path / "run", saved, 0.0)
+    with jax.default_prng_impl("unsafe_rbg"):
+        restored = checkpoint.restore(tmp_path / "run", parts).state
+    assert impl in {trees.key_impl(x) for x in jax.tree.leaves(restored.learner) if trees.is_key(x)}
+    assert_same(restored, saved)
+    needs = footprint.footprint(parts, train.make_mesh())
+    assert needs.optimizer > 0
 
 
 def test_a_run_without_checkpoints_has_no_state(tmp_path):

@@ -15,7 +15,7 @@ from azjax.learner import (
     make_optimizer,
     policy_loss,
 )
-from azjax.network import MLPConfig, Network, make_network
+from azjax.network import MLPConfig, Network, TowerConfig, make_network
 from azjax.targets import Sample
 from tables import AS_IN_TRAINING
 
@@ -217,6 +217,23 @@ def test_weight_decay_shrinks_the_parameters(optimizer):
     params = jnp.array([2.0, -4.0])
     updates, _ = optimizer.update(jnp.zeros(2), optimizer.init(params), params)
     np.testing.assert_allclose(updates, -0.1 * 0.5 * params, rtol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("network", [TowerConfig(channels=2, blocks=1), MLPConfig(hidden=(4,))])
+def test_weight_decay_leaves_biases_and_scales_alone(optimizer, network, tic_tac_toe):
+    variables = jax.eval_shape(make_network(network, tic_tac_toe).init, jax.random.key(0))
+    params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 2.0), variables["params"])
+    optimizer = make_optimizer(change(optimizer=optimizer, weight_decay=0.5))
+    updates, _ = optimizer.update(
+        jax.tree.map(jnp.zeros_like, params), optimizer.init(params), params
+    )
+    names = set()
+    for path, update in jax.tree_util.tree_leaves_with_path(updates):
+        names.add(path[-1].key)
+        expected = -0.1 * 0.5 * 2.0 if path[-1].key == "kernel" else 0.0
+        np.testing.assert_allclose(update, expected, rtol=1e-6)
+    assert names == {"kernel", "bias"} | ({"scale"} if network.kind == "tower" else set())
 
 
 def test_sgd_has_momentum():

@@ -60,6 +60,13 @@ def test_a_buffer_smaller_than_a_batch_is_refused():
         make_replay(config, 24)
 
 
+@pytest.mark.parametrize("batch_size", [3, 1])
+def test_a_batch_that_its_shards_do_not_divide_is_refused(batch_size):
+    replay = make_replay(ReplayConfig(capacity=SHARDS * RING, shards=SHARDS), batch_size)
+    with pytest.raises(ValueError, match=f"a batch of {batch_size} .* 2 shards: use a multiple"):
+        replay.init(EXAMPLE, SHARDS)
+
+
 @pytest.mark.parametrize(
     ("total", "count"), [(1, 1), (4, 2), (5, 1), (6, 6), (8, 4), (15, 5), (20, 4)]
 )

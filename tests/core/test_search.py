@@ -5,15 +5,16 @@ import functools
 import importlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import misere_pile
-from azjax.evaluators import exact_evaluator, network_evaluator
+from azjax.evaluators import exact_evaluator, network_evaluator, uniform_evaluator
 from azjax.game import init_batch, play, random_action, where
 from azjax.games.tic_tac_toe import State
 from azjax.network import MLPConfig, make_network
-from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_search
 from reference import Position, puct
 from tables import BATCH, all_boards, bench, compiled, repeat, run
 
@@ -398,6 +399,40 @@ def test_each_row_has_its_temperature(some_states):
 def test_puct_learns_from_visit_shares(some_states):
     result = run(PUCT(), bench("tic_tac_toe").random_table(), some_states)
     np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
+
+
+@BOTH
+def test_noise_may_be_asked_for_in_some_positions(some_states, config):
+    table = bench("tic_tac_toe").random_table()
+    mask = np.arange(BATCH) % 3 == 0
+    search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
+    keys, temperature = jax.random.split(jax.random.key(0), BATCH), np.zeros(BATCH, np.float32)
+    mixed = jax.jit(search)(table, keys, some_states, temperature, mask)
+    with_noise, without = (run(config, table, some_states, add_noise=a) for a in (True, False))
+    assert (with_noise.visit_counts != without.visit_counts).any()
+    for found, rows, expected in ((mixed, mask, with_noise), (mixed, ~mask, without)):
+        np.testing.assert_array_equal(found.visit_counts[rows], expected.visit_counts[rows])
+        np.testing.assert_array_equal(found.action[rows], expected.action[rows])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"temperature": -0.5}, "temperature is -0.5: use 0 or more"),
+        ({"temperature": float("nan")}, "temperature is nan: use 0 or more"),
+        ({"temperature": jnp.array([1.0, jnp.nan])}, r"temperature is .*nan\]: use 0 or more"),
+        ({"temperature": np.ones(3)}, r"temperature has shape \(3,\): use one .* batch of 2"),
+        ({"add_noise": np.ones(3, bool)}, r"add_noise has shape \(3,\): use one .* batch of 2"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_does_not_go_with_the_positions_is_refused(algorithm, asked, said, tic_tac_toe):
+    search = make_search(ALGORITHMS[algorithm](), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
+    ask = functools.partial(search, None, key, states, **asked)
+    for call in (ask, jax.jit(ask)):
+        with pytest.raises(ValueError, match=said):
+            call()
 
 
 # Settings.

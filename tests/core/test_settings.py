@@ -151,6 +151,14 @@ def test_what_is_of_another_type_is_refused(cls, setting, said):
         cls(**setting)
 
 
+@pytest.mark.parametrize("number", [-1.0, float("nan")])
+@pytest.mark.parametrize("make", [float, np.float32, jnp.float32])
+def test_numbers_of_every_kind_are_checked(make, number):
+    with pytest.raises(ValueError, match="selfplay.temperature is (-1.0|nan): use 0 or more"):
+        SelfPlayConfig(temperature=make(number))
+    assert hash(SelfPlayConfig(temperature=make(0.5))) == hash(SelfPlayConfig(temperature=0.5))
+
+
 def test_traced_settings_go_unchecked():
     def bonus(c_puct):
         return dataclasses.replace(PUCT(), c_puct=c_puct).c_puct * 2

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 from azjax import presets, train
 from azjax.config import Config, make_parts
@@ -251,6 +252,43 @@ def test_contradictory_settings_are_refused_with_one_that_works(name, value, num
     advice = int(re.findall(r"\d+", str(error.value))[-1])
     assert advice != value
     train.check_parts(make_parts(with_setting(sound, name, advice)), num_devices)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("learner.batch_size", 30, "learner.batch_size is 30, "),  # Its shards would draw 24.
+        ("learner.batch_size", 4, r"replay.shards is 8, .*\(4\)"),
+        ("replay.capacity", 63, "replay.capacity is 63, "),
+    ],
+)
+def test_contradictions_are_refused_without_a_program(name, value, said):
+    parts, mesh = make_parts(with_setting(TOWER, name, value)), train.make_mesh()
+    state, key = train.abstract_state(make_parts(TOWER), mesh), jax.random.key(0)
+    on_mesh = train._on_mesh(mesh, lambda state: train.iteration(parts, state, train.AXIS), P())
+    for call in (
+        lambda: train.init(parts, key),
+        lambda: jax.eval_shape(functools.partial(train.iteration, parts), state),
+        lambda: jax.eval_shape(on_mesh, state),
+        *functions_of_a_mesh(parts, mesh),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+def functions_of_a_mesh(parts, mesh):
+    return [
+        lambda: train.make_iteration(parts, mesh),
+        lambda: train.make_play(parts, mesh),
+        lambda: train.make_state(parts, jax.random.key(0), mesh),
+        lambda: train.abstract_state(parts, mesh),
+    ]
+
+
+def test_devices_that_do_not_divide_the_shards_are_refused_without_a_program():
+    for call in functions_of_a_mesh(make_parts(TOWER), train.make_mesh(jax.devices()[:3])):
+        with pytest.raises(ValueError, match="replay.shards is 8, which 3 devices"):
+            call()
 
 
 def test_too_many_shards_are_refused_where_the_games_must_change_too():

@@ -15,7 +15,7 @@ ORDER = [
     *["equivariant", "network", "evaluators"],
     *["search", "agents", "mending", "openings"],
     *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
-    *["footprint", "presets", "processes", "summary", "arrays"],
+    *["footprint", "presets", "processes", "arrays", "summary"],
     *["rules", "runs", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],
 ]

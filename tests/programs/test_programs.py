@@ -222,6 +222,16 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path
     assert not (run_dir / "damaged").exists()
 
 
+def test_a_resumed_run_draws_with_the_implementation_that_it_began_with(tmp_path, raw_only):
+    few = [*SHORT, "--checkpoint-every", "1", "--max-iterations"]
+    with jax.default_prng_impl("rbg"):
+        assert train_in(tmp_path / "whole", *few, "2") == 0
+        shutil.copytree(tmp_path / "whole", tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "2")
+    assert resume(tmp_path / "run") == 0
+    assert_same_end(tmp_path / "run", tmp_path / "whole")
+
+
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
     run_dir = tmp_path / "run"
