@@ -6,7 +6,7 @@ step.) And a walk ends where a game ends, so that no tree is deeper than the gam
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,8 +50,8 @@ class _Walk(NamedTuple):
 
 def simulate(
     selection: Selection,
-    expand: Callable[[jax.Array, jax.Array, State], Expansion],
-    keys: jax.Array | None,
+    expand: Callable[[Any, jax.Array, State], Expansion],
+    keys: Any,
     tree: Tree,
     simulation: jax.Array,
 ) -> Tree:
