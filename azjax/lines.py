@@ -137,12 +137,17 @@ def follow(
 
     Raises:
       ValueError: if a setting is out of range, a start cannot be played or is over, or the folder
-        is of another walk; if the player's move is illegal; or if the game goes on after its
-        `max_plies`, or where no move is legal.
+        is of another walk; if the player's move is illegal or missing; or if the game goes on
+        after its `max_plies`, or where no move is legal.
     """
     _check_settings(seat, most, part_size, starts)
     images = images_of(game, symmetric)
-    settings = {"seat": seat, "most": most, "symmetric": symmetric, "compare": compare}
+    settings = {
+        "seat": int(seat),
+        "most": None if most is None else int(most),
+        "symmetric": bool(symmetric),
+        "compare": bool(compare),
+    }
     _begin(game, folder, images, starts, part_size, settings)
     shortest = min(map(len, starts))
     ends, lost, sampled, unlike = NOTHING, None, False, False
@@ -435,8 +440,13 @@ def _choose(
     if not own.any():
         return _Moves(own, played, np.zeros((0, 2), np.int64))
     asked = rows["images"][own, : None if compare else 1]
-    chosen = act(packing.unpack(game, asked.reshape(-1, asked.shape[2])))
-    chosen = np.asarray(chosen).reshape(asked.shape[:2])
+    chosen = np.asarray(act(packing.unpack(game, asked.reshape(-1, asked.shape[2]))))
+    if chosen.shape != (asked.shape[0] * asked.shape[1],):
+        raise ValueError(
+            f"the player answers {asked.shape[0] * asked.shape[1]} positions with actions of shape "
+            f"{chosen.shape}: give one action for each"
+        )
+    chosen = chosen.reshape(asked.shape[:2])
     _check_legal(played[own], chosen, images, lambda row: line_to(np.flatnonzero(own)[row]))
     played[own] = np.arange(game.num_actions) == chosen[:, :1]
     numbered = np.stack([np.flatnonzero(own), chosen[:, 0]], axis=1)

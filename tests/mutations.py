@@ -437,6 +437,70 @@ MUTATIONS = [
         "tests/core/test_lines.py::test_each_part_keeps_as_many_lost_games_as_it_may",
     ),
     Mutation(
+        "lines: what was written of a ply before it was killed stays",
+        "azjax/lines.py",
+        """    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir()
+""",
+        """    beside.mkdir(exist_ok=True)
+""",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: a sample is drawn after its ply stands",
+        "azjax/lines.py",
+        "        draw, paths = _sampler",
+        "        beside = beside.rename(layer)\n        draw, paths = _sampler",
+        "tests/core/test_lines_files.py",
+    ),
+    Mutation(
+        "lines: all parts of a ply are in memory",
+        "azjax/lines.py",
+        "            if len(waiting) == _WORKERS:",
+        "            if False:",
+        "tests/core/test_lines_files.py::test_few_parts_are_in_memory_at_a_time",
+    ),
+    Mutation(
+        "lines: a position that is drawn twice is followed twice",
+        "azjax/lines.py",
+        """    return lambda rows: _merge(
+        np.concatenate([draw_one""",
+        """    return lambda rows: (
+        np.concatenate([draw_one""",
+        "tests/core/test_lines_samples.py",
+    ),
+    Mutation(
+        "lines: the walk of one seat goes on with the positions of the other",
+        "azjax/lines.py",
+        "json.loads(path.read_text())) != given:",
+        "json.loads(path.read_text())) == 0:",
+        "tests/core/test_lines.py::test_a_folder_of_another_walk_is_refused",
+    ),
+    Mutation(
+        "lines: games end without a trace where no move is legal",
+        "azjax/lines.py",
+        "    if not goes_on.all():",
+        "    if False:",
+        "tests/core/test_lines.py::test_a_position_without_a_legal_move_that_is_not_over_is_refused",
+    ),
+    Mutation(
+        "lines: a player that answers for one position answers for all",
+        "azjax/lines.py",
+        """    if chosen.shape != (asked.shape[0] * asked.shape[1],):
+""",
+        """    chosen = np.resize(chosen, asked.shape[0] * asked.shape[1])
+    if False:
+""",
+        "tests/core/test_lines.py::test_a_player_answers_with_one_action_for_each_position",
+    ),
+    Mutation(
+        "rows: no rows are no batch",
+        "azjax/rows.py",
+        "    if not count:\n",
+        "    if False:\n",
+        "tests/core/test_rows.py::test_any_number_of_rows_is_done_in_batches",
+    ),
+    Mutation(
         "oracle: a game without an end is enumerated without end",
         "azjax/oracle.py",
         "if len(layers) > game.max_plies:",

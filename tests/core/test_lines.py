@@ -361,6 +361,15 @@ def test_an_illegal_move_of_the_player_is_refused(tic_tac_toe, bad, tmp_path):
         walk(tic_tac_toe, cheat, 1, tmp_path / "lines", starts=((4, 0, 8),))
 
 
+@pytest.mark.parametrize(
+    ("answer", "shape"), [(0, r"\(\)"), ([[0]], r"\(1, 1\)"), ([0, 0], r"\(2,\)")]
+)
+def test_a_player_answers_with_one_action_for_each_position(answer, shape, tmp_path):
+    said = f"the player answers 1 positions with actions of shape {shape}: give one action for each"
+    with pytest.raises(ValueError, match=said):
+        walk(NIM, lambda states: np.array(answer), 0, tmp_path)
+
+
 def test_an_illegal_move_in_a_symmetric_copy_is_refused(tic_tac_toe, tmp_path):
     """Where the player is asked about all copies, though it plays in one of them alone."""
     images, act = tic_tac_toe.symmetries.actions, make_act(pair("tic_tac_toe"), equivariant)
