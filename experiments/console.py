@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import os
 import pathlib
 import re
 import shutil
@@ -125,8 +126,10 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
     _strings.remove_single_line_breaks = lambda text: re.sub(r"\n +", " ", text)
     said = io.StringIO()
     told = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace")
+    is_help = {"-h", "--help"} & {*(sys.argv[1:] if arguments is None else arguments)}
+    width = contextlib.nullcontext() if is_help else _wide_terminal()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
+        with width, contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
             return tyro.cli(
                 cls,
                 args=arguments,
@@ -141,6 +144,19 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
         for line in told.read().splitlines():  # Tyro wraps some of them, but not all.
             print(textwrap.fill(line, shutil.get_terminal_size().columns))
         raise
+
+
+@contextlib.contextmanager
+def _wide_terminal() -> Iterator[None]:
+    """Has boxes printed as wide as their text, so that no path or command in it is cut in two."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "10000"
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
 
 
 def _unbox(box: str, prog: str) -> str:

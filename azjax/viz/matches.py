@@ -107,7 +107,7 @@ def _play(
         some = jax.tree.map(lambda leaf, i=first: leaf[i : i + _AT_ONCE], openings)
         number = 2 * len(jax.tree.leaves(some)[0])
         key_some = jax.random.fold_in(key, first)
-        pieces.append(play_match(player.game, player, opponent, number, key_some, some))
+        pieces.append(play_match(player.game, player.agent, opponent, number, key_some, some))
     return pieces[0]._replace(
         moving_first=_total([piece.moving_first for piece in pieces]),
         moving_second=_total([piece.moving_second for piece in pieces]),

@@ -436,7 +436,7 @@ def unjudged(tmp_path, monkeypatch):
     def play(game, first, second, num_games, key, openings):
         assert num_games == 2 * len(openings.player) == 2
         clock[0] += 10
-        return Match(first.agent.name, second.name, Tally(1, 0, 0, 1), Tally(0, 0, 1, 1), True)
+        return Match(first.name, second.name, Tally(1, 0, 0, 1), Tally(0, 0, 1, 1), True)
 
     monkeypatch.setattr(matches, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(matches, "play_match", play)
