@@ -92,7 +92,7 @@ def test_a_packed_network_computes_the_same(kind):
 def test_weights_in_bfloat16_take_two_bytes_and_are_exact(kind):
     player = make_player(kind)
     half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), player.params)
-    packed = networks.pack_weights(player._replace(params=half))
+    packed = networks.pack_weights(Player(player.parts, half, 7))
     assert packed["width"] == 2 and networks.pack_weights(player)["width"] == 4
     for name, (_, bias) in read(packed).items():
         exact = half["params"][name] if kind == "mlp" else half[name]
