@@ -32,6 +32,20 @@ def test_smoke_leaves_kinds_as_they_are_and_makes_all_that_takes_long_small(name
     assert small.search.num_simulations <= 4 and small.replay.capacity <= 1024
 
 
+@pytest.mark.parametrize(
+    ("game", "name"),
+    [
+        *[("tic_tac_toe", "default"), ("mnk:3x3x3", "default"), ("pgx:tic_tac_toe", "default")],
+        *[("mnk:2x2x2", "default"), ("pile.py:make", "default"), ("hex:3", "default")],
+        *[("othello:4", "enumerable"), ("connect_four:4x4", "enumerable")],
+        *[("connect_four", "connect_four"), ("connect_four:7x8", "connect_four")],
+        *[("othello", "large"), ("pgx:chess", "large"), ("pgx:connect_four", "large")],
+    ],
+)
+def test_a_game_is_trained_by_the_preset_of_its_name_or_its_size(game, name):
+    assert presets.name_for(game) == name
+
+
 def iterations(config):
     """How many the buffer holds, and how many the rate falls over."""
     moves = config.selfplay.games * config.selfplay.unroll_length

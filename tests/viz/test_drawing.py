@@ -114,6 +114,14 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     assert (last.get("x"), last.get("y")) == ("92", "152")
 
 
+def test_connect_four_shows_nothing_of_a_full_column():
+    game = azjax.make("connect_four")
+    board = np.zeros((6, 7), np.int8)
+    board[:, 0] = [1, -1] * 3
+    picture = game.init()._replace(board=board.ravel()).draw(np.eye(7)[0], ["a", *[""] * 6])
+    assert not parts(picture, "rect", "az-heat") and not parts(picture, "text", "az-label")
+
+
 def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
     """O names the cells as if it were to join top and bottom, too."""
     game = azjax.make("hex_swap:3")

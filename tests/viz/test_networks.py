@@ -88,6 +88,17 @@ def test_a_packed_network_computes_the_same(kind):
         np.testing.assert_allclose(found, output, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["mlp", "symmetric"])
+def test_weights_in_bfloat16_take_two_bytes_and_are_exact(kind):
+    player = make_player(kind)
+    half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), player.params)
+    packed = networks.pack_weights(Player(player.parts, half, 7))
+    assert packed["width"] == 2 and networks.pack_weights(player)["width"] == 4
+    for name, (_, bias) in read(packed).items():
+        exact = half["params"][name] if kind == "mlp" else half[name]
+        np.testing.assert_array_equal(bias, exact["bias"].astype(jnp.float32))
+
+
 @pytest.mark.parametrize(("width", "error"), [(4, 0), (3, 2**-16), (2, 2**-8)])
 def test_weights_are_rounded_to_the_nearest(width, error):
     player = make_player("mlp")

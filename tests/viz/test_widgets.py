@@ -107,9 +107,9 @@ def test_answers_are_what_the_network_says_and_are_read_as_written(tmp_path, pla
     answers = networks.make_answers(solution, logits, values)
     legal = solution.legal[solution.decisions]
     assert np.array_equal(answers.logits, np.asarray(logits)[legal])
-    for iteration in (12, 3):
+    for iteration in (12, 3, 700, 41, 5, 88):
         networks.save_answers(tmp_path, iteration, answers)
-    assert networks.answered(tmp_path) == [3, 12]
+    assert networks.answered(tmp_path) == [3, 5, 12, 41, 88, 700]
     packed = networks.pack_answers(12, networks.load_answers(tmp_path, 12, solution))
     assert packed == pack_player(player) | {"iteration": 12}
     assert np.array_equal(decode(packed["values"], "<f4"), values)
