@@ -41,7 +41,8 @@ def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, c
     assert trained.game == "tic_tac_toe" and trained.network.hidden == (8, 8, 8, 8)
     assert all(r["decisions"] == 4520 and len(r["moves"]) == 2 for r in content["rungs"])
     assert all(0 < error < 100 for r in content["rungs"] for error in r["errors"])
-    assert "blunders in 4,520 positions" in (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
+    picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
+    assert "blunders in 4,520 positions" in picture and "prefers-color-scheme: dark" in picture
     assert "iteration    2" in capfd.readouterr().out
     assert ladder.main(arguments) == 0  # All is trained already.
     assert "iteration" not in capfd.readouterr().out

@@ -24,8 +24,9 @@ from azjax.game import init_batch
 from azjax.games import connect_four
 from azjax.player import Player
 from azjax.viz import atlas, film, matches
-from azjax.viz.chart import line_chart, side_by_side
+from azjax.viz.chart import line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
+from azjax.viz.page import style
 from azjax.viz.report import write_report
 from experiments import conclude, pictures, report
 from experiments import train as training
@@ -191,6 +192,18 @@ def test_labels_of_lines_that_end_together_stand_apart():
     chart = line_chart("Any", [1, 2], {"a": [1, 0], "b": [2, 0], "c": [3, 0]})
     ends = sorted(float(e.get("y")) for e in chart.iter("text") if e.text in ("a", "b", "c"))
     assert min(np.diff(ends)) >= 14.9
+
+
+def test_a_chart_of_its_own_has_the_colors_of_the_pages_in_both_themes():
+    text = str(standalone(line_chart("Any", [1, 2], {"a": [1, 0]})))
+    assert "background" not in text and "min-width" not in text
+    light, dark = text.split("@media (prefers-color-scheme: dark)")
+    assert "color: #24292f" in light and "color: #e6e8eb" in dark
+    styles = style()
+    for name in ("x", "o", "selection", "expansion", "series-5", "series-6"):
+        number = re.search(rf"--az-(series-\d): var\(--az-{name}\)", styles)
+        expected = re.search(rf"--az-{name}: light-dark\(#\w+, (#\w+)\)", styles)[1]
+        assert f"--az-{number[1] if number else name}: {expected}" in dark.lower()
 
 
 def test_a_chart_refuses_lines_of_another_length():
