@@ -1,7 +1,8 @@
-"""What a run remembers of a game's rules: digests of random games, to compare a game with later.
+"""What a run remembers of a custom game and a custom network, to compare others with later.
 
 A file's text may change where the rules do not. So runs of custom games record what the rules
-return in random games, which are the same on every machine and with every version of JAX.
+return in random games, which are the same on every machine and with every version of JAX. Of custom
+networks they record what these return for made-up parameters.
 """
 
 import functools
@@ -12,10 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game, State, init_batch, legal_action_at
+from azjax.game import Game, State, describe, init_batch, legal_action_at
+from azjax.network import Network
 
 NUM_GAMES = 128
 _MOST_PLIES = 512
+_NUM_PLANES = 8  # Made-up observations.
+_TOLERANCE = 1e-3  # Of a network's outputs.
 _GRID = 1000 / np.sqrt(2)  # Steps of 1 that are told apart: the last bits depend on the machine.
 # What is digested in every position. Where one differs, those after it may differ because of it.
 _IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "observations"]
@@ -67,6 +71,50 @@ def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str |
 def same_states(digests: dict[str, str], game: Game, encoding: str) -> bool:
     """Whether positions are held in the same arrays as when the rules were digested."""
     return observe_rules(game, encoding)["states"] == digests.get("states")
+
+
+def observe_network(game: Game, network: Network) -> dict[str, Any]:
+    """Returns a network's arrays by name, and its outputs for made-up numbers in them.
+
+    The parameters are the same on every machine, and the outputs, in evaluation and in training,
+    are almost: `same_network` compares them.
+    """
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    leaves, structure = jax.tree.flatten(shapes)
+    variables = jax.tree.unflatten(structure, [_made_up(i, x) for i, x in enumerate(leaves)])
+    one = jax.eval_shape(lambda: game.observe(game.init(), network.encoding))
+    planes = _made_up(len(leaves), jax.ShapeDtypeStruct((_NUM_PLANES, *one.shape), np.float32))
+
+    @jax.jit
+    def answer(variables, planes):
+        trained = network.train(variables, planes, None)[0]
+        return network.apply(variables, planes), trained
+
+    with jax.default_matmul_precision("highest"):
+        outputs = jax.tree.leaves(answer(variables, (planes > 0).astype(one.dtype)))
+    named = jax.tree_util.tree_leaves_with_path(shapes)
+    return {
+        "arrays": {jax.tree_util.keystr(path): describe(leaf) for path, leaf in named},
+        "outputs": [float(number) for leaf in outputs for number in np.ravel(leaf)],
+    }
+
+
+def same_network(recorded: dict[str, Any], game: Game, network: Network) -> bool:
+    """Whether a network has the arrays, and the outputs but for rounding, that were recorded."""
+    found = observe_network(game, network)
+    one, other = (np.asarray(some["outputs"]) for some in (recorded, found))
+    same_arrays = recorded["arrays"] == found["arrays"] and one.shape == other.shape
+    return same_arrays and np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)
+
+
+def _made_up(index: int, shape: Any) -> jax.Array:
+    """An array of that shape; numbers of large arrays are small, as those of layers are."""
+    drawn = np.random.PCG64(index).random_raw(shape.size) >> np.uint64(40)
+    uniform = drawn.astype(np.float64).reshape(shape.shape) / 2**24
+    fan_in = max(shape.size // shape.shape[-1], 1) if shape.shape else 1
+    return jnp.asarray(
+        (uniform + 0.5 if fan_in == 1 else 2 * uniform - 1) / np.sqrt(fan_in), shape.dtype
+    )
 
 
 def _look(game: Game, encoding: str, state: State, uniform: jax.Array):

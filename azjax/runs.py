@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import jax
 
 from azjax import rules
-from azjax.config import Config, is_own
+from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.files import Path, write_json
 from azjax.game import Game
+from azjax.network import Network
 from azjax.processes import in_all, in_first
 from azjax.settings import check_types, from_dict, list_changes
 from azjax.summary import read_summary
@@ -48,6 +49,22 @@ class Rules:
         check_types("", self)
 
 
+@dataclasses.dataclass(frozen=True)
+class Responses:
+    """What a run of a custom network records of it, its `network.json`; see `observe_network`.
+
+    Attributes:
+      arrays: their types and shapes by name.
+      outputs: for made-up parameters.
+    """
+
+    arrays: dict
+    outputs: tuple[float, ...]
+
+    def __post_init__(self):
+        check_types("", self)
+
+
 def create_run(
     run_dir: Path, config: Config, plan: dict | None = None, parts: Parts | None = None
 ) -> None:
@@ -57,7 +74,7 @@ def create_run(
       run_dir: the directory.
       config: everything that determines the run.
       plan: what else the program that trains wants to remember, as JSON.
-      parts: the run's. Of a custom game, its rules are recorded; see `check_rules`.
+      parts: the run's. What is custom is recorded; see `check_rules` and `check_network`.
 
     Raises:
       CheckpointError: if the directory exists (it is never erased), cannot be made, or is
@@ -100,20 +117,30 @@ def check_free(run_dir: Path) -> None:
 
 def _create_run(path: pathlib.Path, config: Config, plan: dict, parts: Parts | None) -> None:
     check_free(path)
-    temporary, recorded = _beside(path), None
-    if parts is not None and is_own(config.game):
-        encoding = parts.network.encoding
-        recorded = Rules(encoding, rules.observe_rules(parts.game, encoding))
+    temporary, recorded = _beside(path), _observe(config, parts) if parts else {}
     try:
         temporary.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, **dataclasses.asdict(config)}
         write_json(temporary / "config.json", content)
         write_json(temporary / "plan.json", plan)
-        if recorded is not None:
-            write_json(temporary / "rules.json", dataclasses.asdict(recorded))
+        for name, content in recorded.items():
+            write_json(temporary / name, content)
         os.rename(temporary, path)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
+
+
+def _observe(config: Config, parts: Parts) -> dict[str, dict]:
+    """Returns what a run records of what is custom, by the names of files."""
+    game, encoding, recorded = parts.game, parts.network.encoding, {}
+    if is_own(config.game):
+        recorded["rules.json"] = {
+            "encoding": encoding,
+            "digests": rules.observe_rules(game, encoding),
+        }
+    if isinstance(config.network, OwnNetworkConfig):
+        recorded["network.json"] = rules.observe_network(game, parts.network)
+    return recorded
 
 
 def _beside(path: pathlib.Path) -> pathlib.Path:
@@ -151,6 +178,28 @@ def read_config(run_dir: Path) -> Config:
 def records_rules(run_dir: Path) -> bool:
     """Whether a run recorded the rules of its custom game, so that `check_rules` compares them."""
     return (pathlib.Path(run_dir) / "rules.json").exists()
+
+
+def records_network(run_dir: Path) -> bool:
+    """Whether a run recorded its custom network, so that `check_network` compares it."""
+    return (pathlib.Path(run_dir) / "network.json").exists()
+
+
+def check_network(run_dir: Path, game: Game, network: Network) -> None:
+    """Refuses another network than the one that a run recorded, if it recorded any.
+
+    Raises:
+      ValueError: if its arrays differ, or its outputs by more than rounding.
+      CheckpointError: if the record cannot be read.
+    """
+    if not records_network(run_dir):
+        return
+    recorded = read_settings(pathlib.Path(run_dir) / "network.json", Responses)
+    if not rules.same_network(dataclasses.asdict(recorded), game, network):
+        raise ValueError(
+            f"the network is not the one that {run_dir} was trained with, its arrays or its "
+            "outputs for the same parameters differ: give the network as it was"
+        )
 
 
 def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:

@@ -14,7 +14,8 @@ import pathlib
 import shlex
 import sys
 import traceback
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, cast
 
 import tyro
 
@@ -118,7 +119,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
     """Compares functions' names and files' digests; a file may have moved.
 
-    A file may have changed, too, if the rules can be compared once the game is made.
+    A file may have been edited, if what it makes can be compared afterwards, by `check_edited`.
     """
     place, _, digest = saved.partition("#")
     if typed is None or not is_own(typed):
@@ -126,40 +127,54 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
             f"{run_dir} has a {option[2:]} of its own, and no run directory may name code: add "
             f"{option} {place}, if you trust that file"
         )
-    if not _is_same(saved, typed) and not (option == "--game" and runs.records_rules(run_dir)):
-        given = identify(typed).partition("#")[2]
-        unknown = "" if option == "--network" else ", and did not record the rules to compare"
-        raise ValueError(
-            f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
-            f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
-        )
+    (function, given), (name, _) = _read(identify(typed)), _read(saved)
+    if _is_same(saved, typed) or (function == name and _records(option)(run_dir)):
+        return
+    unknown = f", and did not record the {option[2:]} to compare" if function == name else ""
+    raise ValueError(
+        f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
+        f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
+    )
+
+
+def _read(identified: str) -> tuple[str, str]:
+    """The name of a function, and the digest of its file."""
+    name, _, digest = identified.partition(":")[2].partition("#")
+    return name, digest
+
+
+def _records(option: str) -> Callable[[pathlib.Path], bool]:
+    return runs.records_rules if option == "--game" else runs.records_network
 
 
 def _is_same(saved: str, typed: str) -> bool:
     """Whether a function has the name, and its file the digest, that a run has saved."""
-    return identify(typed).partition(":")[2] == saved.partition(":")[2]
+    return _read(identify(typed)) == _read(saved)
 
 
-def check_rules(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
-    """Compares the rules of a custom game with those that a run recorded, and notes an edited file.
+def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
+    """Compares what is custom with what a run recorded of it, and notes edited files.
 
     Raises:
-      ValueError: as `runs.check_rules` does.
+      ValueError: as `runs.check_rules` and `runs.check_network` do.
     """
-    if typed.game is None or not is_own(config.game):
-        return
-    runs.check_rules(run_dir, find_game(typed.game), resume)
-    if not _is_same(config.game, typed.game):
-        _note_edited(run_dir.resolve(), typed.game)
+    if typed.game is not None and is_own(config.game):
+        runs.check_rules(run_dir, find_game(typed.game), resume)
+        if not _is_same(config.game, typed.game):
+            same = f"its rules are the same in {rules.NUM_GAMES} random games"
+            _note_edited(run_dir.resolve(), typed.game, same)
+    if typed.network is not None and isinstance(config.network, OwnNetworkConfig):
+        if not _is_same(config.network.source, typed.network):
+            game, network = _make(config, typed)
+            runs.check_network(run_dir, game, cast(Network, network))
+            same = "its network computes the same"
+            _note_edited(run_dir.resolve(), typed.network, same)
 
 
 @functools.cache
-def _note_edited(run_dir: pathlib.Path, game: str) -> None:
-    """Notes, once, that a game's file is accepted though it was edited."""
-    console.note(
-        f"{game} was edited since {run_dir.name} was trained, and its rules are the same in "
-        f"{rules.NUM_GAMES} random games: it is used"
-    )
+def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
+    """Notes, once, that a file is accepted though it was edited."""
+    console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
 
 
 def choose_run(typed: Typed) -> Typed:
@@ -221,7 +236,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
       runs.CheckpointError: as `azjax.load` does.
     """
     config = check_run(run_dir, typed)
-    check_rules(run_dir, config, typed)
+    check_edited(run_dir, config, typed)
     player = load(run_dir, iteration, *_make(config, typed))
     for sentence in player.skipped:
         console.note(f"{sentence}; an older one is used")

@@ -72,7 +72,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     run_dir = options.run_dir or _new_run_dir(options)
     named = own.name_run(run_dir, options.config, options.typed)
     if options.resume:
-        own.check_rules(run_dir, options.config, options.typed, resume=True)
+        own.check_edited(run_dir, options.config, options.typed, resume=True)
         _lock(run_dir, named, held)
     else:
         processes.in_first(lambda: runs.check_free(run_dir))

@@ -633,7 +633,7 @@ MUTATIONS = [
     Mutation(
         "rules: training goes on with any rules",
         "experiments/session.py",
-        "        own.check_rules(run_dir, options.config, options.typed, resume=True)",
+        "        own.check_edited(run_dir, options.config, options.typed, resume=True)",
         "        pass",
         "tests/programs/test_own.py",
     ),
