@@ -15,15 +15,11 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax import rules
-from azjax.config import Config, OwnNetworkConfig, is_own
+from azjax.config import Config
 from azjax.files import Path, write_json
-from azjax.game import Game
-from azjax.network import Network
 from azjax.processes import in_all, in_first
-from azjax.settings import check_types, from_dict, list_changes
+from azjax.settings import from_dict, list_changes
 from azjax.summary import read_summary
-from azjax.train import Parts
 
 FORMAT = 3  # Of run directories; another one cannot be read.
 Settings = TypeVar("Settings")  # A dataclass of settings.
@@ -33,40 +29,11 @@ class CheckpointError(Exception):
     """A run directory or checkpoint cannot be used; the message says why and what would."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """What a run of a custom game records of its rules, its `rules.json`.
-
-    Attributes:
-      encoding: that of the observations.
-      digests: see `rules.observe_rules`.
-    """
-
-    encoding: str
-    digests: dict
-
-    def __post_init__(self):
-        check_types("", self)
-
-
-@dataclasses.dataclass(frozen=True)
-class Responses:
-    """What a run of a custom network records of it, its `network.json`; see `observe_network`.
-
-    Attributes:
-      arrays: their types and shapes by name.
-      outputs: for made-up parameters.
-    """
-
-    arrays: dict
-    outputs: tuple[float, ...]
-
-    def __post_init__(self):
-        check_types("", self)
-
-
 def create_run(
-    run_dir: Path, config: Config, plan: dict | None = None, parts: Parts | None = None
+    run_dir: Path,
+    config: Config,
+    plan: dict | None = None,
+    records: dict[str, dict] | None = None,
 ) -> None:
     """Makes a new run directory with the configuration in it.
 
@@ -74,14 +41,14 @@ def create_run(
       run_dir: the directory.
       config: everything that determines the run.
       plan: what else the program that trains wants to remember, as JSON.
-      parts: the run's. What is custom is recorded; see `check_rules` and `check_network`.
+      records: further files, by name, as JSON; those of `rules.make_records`.
 
     Raises:
       CheckpointError: if the directory exists (it is never erased), cannot be made, or is
         not seen by all processes.
     """
     path = pathlib.Path(run_dir)
-    in_first(lambda: _create_run(path, config, plan or {}, parts))
+    in_first(lambda: _create_run(path, config, plan or {}, records or {}))
     in_all(lambda: _find(path))
 
 
@@ -115,32 +82,19 @@ def check_free(run_dir: Path) -> None:
         )
 
 
-def _create_run(path: pathlib.Path, config: Config, plan: dict, parts: Parts | None) -> None:
+def _create_run(path: pathlib.Path, config: Config, plan: dict, records: dict) -> None:
     check_free(path)
-    temporary, recorded = _beside(path), _observe(config, parts) if parts else {}
+    temporary = _beside(path)
     try:
         temporary.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, **dataclasses.asdict(config)}
         write_json(temporary / "config.json", content)
         write_json(temporary / "plan.json", plan)
-        for name, content in recorded.items():
+        for name, content in records.items():
             write_json(temporary / name, content)
         os.rename(temporary, path)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
-
-
-def _observe(config: Config, parts: Parts) -> dict[str, dict]:
-    """Returns what a run records of what is custom, by the names of files."""
-    game, encoding, recorded = parts.game, parts.network.encoding, {}
-    if is_own(config.game):
-        recorded["rules.json"] = {
-            "encoding": encoding,
-            "digests": rules.observe_rules(game, encoding),
-        }
-    if isinstance(config.network, OwnNetworkConfig):
-        recorded["network.json"] = rules.observe_network(game, parts.network)
-    return recorded
 
 
 def _beside(path: pathlib.Path) -> pathlib.Path:
@@ -173,61 +127,6 @@ def read_config(run_dir: Path) -> Config:
     config = _from_json(path, content, Config)
     check_settings(run_dir, config)
     return config
-
-
-def records_rules(run_dir: Path) -> bool:
-    """Whether a run recorded the rules of its custom game, so that `check_rules` compares them."""
-    return (pathlib.Path(run_dir) / "rules.json").exists()
-
-
-def records_network(run_dir: Path) -> bool:
-    """Whether a run recorded its custom network, so that `check_network` compares it."""
-    return (pathlib.Path(run_dir) / "network.json").exists()
-
-
-def check_network(run_dir: Path, game: Game, network: Network) -> None:
-    """Refuses another network than the one that a run recorded, if it recorded any.
-
-    Raises:
-      ValueError: if its arrays differ, or its outputs by more than rounding.
-      CheckpointError: if the record cannot be read.
-    """
-    if not records_network(run_dir):
-        return
-    recorded = read_settings(pathlib.Path(run_dir) / "network.json", Responses)
-    if not rules.same_network(dataclasses.asdict(recorded), game, network):
-        raise ValueError(
-            f"the network is not the one that {run_dir} was trained with, its arrays or its "
-            "outputs for the same parameters differ: give the network as it was"
-        )
-
-
-def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
-    """Refuses a game with other rules than those that a run recorded, if it recorded any.
-
-    Args:
-      run_dir: the run directory.
-      game: the game that was given for the run's.
-      resume: whether the run's games in flight are to go on, in the same arrays.
-
-    Raises:
-      ValueError: naming what differs.
-      CheckpointError: if the record cannot be read.
-    """
-    if not records_rules(run_dir):
-        return
-    recorded = read_settings(pathlib.Path(run_dir) / "rules.json", Rules)
-    difference = rules.find_difference(recorded.digests, game, recorded.encoding)
-    if difference is not None:
-        raise ValueError(
-            f"the rules of {game.name} are not those that {run_dir} was trained with, their "
-            f"{difference} differ: give the game as it was, or train a new run"
-        )
-    if resume and not rules.same_states(recorded.digests, game, recorded.encoding):
-        raise ValueError(
-            f"{game.name} has the rules that {run_dir} was trained with, and other states, so its "
-            "player can be loaded, but its training cannot go on: give the game as it was"
-        )
 
 
 def check_settings(run_dir: Path, config: Config) -> None:

@@ -612,15 +612,15 @@ MUTATIONS = [
     Mutation(
         "rules: a player is loaded with any rules",
         "azjax/player.py",
-        "        runs.check_rules(run_dir, game)",
+        "        rules.check_rules(run_dir, game)",
         "        pass",
         "tests/core/test_rules.py",
     ),
     Mutation(
         "rules: training goes on with other arrays",
-        "azjax/runs.py",
-        "if resume and not rules.same_states(",
-        "if not resume and not rules.same_states(",
+        "azjax/rules.py",
+        "if resume and not same_states(",
+        "if not resume and not same_states(",
         "tests/core/test_rules.py",
     ),
     Mutation(
@@ -629,6 +629,13 @@ MUTATIONS = [
         "        states = after",
         "        break",
         "tests/core/test_rules.py",
+    ),
+    Mutation(
+        "rules: a network may compute anything",
+        "azjax/rules.py",
+        "return same_arrays and np.allclose(",
+        "return same_arrays or np.allclose(",
+        "tests/programs/test_own.py",
     ),
     Mutation(
         "rules: training goes on with any rules",
@@ -674,7 +681,7 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: functions are listed that cannot be called",
-        "experiments/own.py",
+        "experiments/functions.py",
         "if least <= arguments and",
         "if",
         "tests/programs/test_own.py",

@@ -12,7 +12,7 @@ import pytest
 import azjax
 import misere_pile
 from azjax import certificate, games, runs
-from experiments import arena, explain, options, own, play, report, train, verify
+from experiments import arena, explain, functions, options, own, play, report, train, verify
 
 NETWORK = """
 import flax.linen as nn
@@ -129,7 +129,7 @@ def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(own, "_import", None)
+        patch.setattr(functions, "_import", None)
         assert PROGRAMS[name]() == 2
         assert PROGRAMS[name](*NETWORK_OPTION) == 2
     first, second = capfd.readouterr().err.splitlines()
