@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax import checkpoint, runs
+from azjax import checkpoint, rules, runs
 from azjax.agents import Agent, search_agent
 from azjax.config import make_parts
 from azjax.files import Path
@@ -164,7 +164,7 @@ def load(
     """
     config = runs.read_config(run_dir)
     if game is not None:
-        runs.check_rules(run_dir, game)
+        rules.check_rules(run_dir, game)
     parts = make_parts(config, game, network)
     ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
     params = parts.network.fold(ema_params)

@@ -16,15 +16,12 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax import rules
 from azjax.commands import command
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.files import Path, write_json
-from azjax.game import Game
 from azjax.processes import in_all, in_first
-from azjax.settings import check_types, from_dict, list_changes
+from azjax.settings import from_dict, list_changes
 from azjax.summary import read_summary
-from azjax.train import Parts
 
 FORMAT = 3  # Of run directories; another one cannot be read.
 _ROOM = 128  # Characters that the paths of files in a run directory may have, at most.
@@ -35,24 +32,11 @@ class CheckpointError(Exception):
     """A run directory or checkpoint cannot be used; the message says why and what would."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """What a run of a custom game records of its rules, its `rules.json`.
-
-    Attributes:
-      encoding: that of the observations.
-      digests: see `rules.observe_rules`.
-    """
-
-    encoding: str
-    digests: dict
-
-    def __post_init__(self):
-        check_types("", self)
-
-
 def create_run(
-    run_dir: Path, config: Config, plan: dict | None = None, parts: Parts | None = None
+    run_dir: Path,
+    config: Config,
+    plan: dict | None = None,
+    records: dict[str, dict] | None = None,
 ) -> None:
     """Makes a new run directory with the configuration in it.
 
@@ -60,14 +44,14 @@ def create_run(
       run_dir: the directory.
       config: everything that determines the run.
       plan: what else the program that trains wants to remember, as JSON.
-      parts: the run's. Of a custom game, its rules are recorded; see `check_rules`.
+      records: further files, by name, as JSON; those of `rules.make_records`.
 
     Raises:
       CheckpointError: if the directory exists (it is never erased), cannot be made, or is
         not seen by all processes.
     """
     path = pathlib.Path(run_dir)
-    in_first(lambda: _create_run(path, config, plan or {}, parts))
+    in_first(lambda: _create_run(path, config, plan or {}, records or {}))
     in_all(lambda: _find(path))
 
 
@@ -120,19 +104,16 @@ def _check_unused(path: pathlib.Path) -> None:
         )
 
 
-def _create_run(path: pathlib.Path, config: Config, plan: dict, parts: Parts | None) -> None:
+def _create_run(path: pathlib.Path, config: Config, plan: dict, records: dict) -> None:
     check_free(path)
-    temporary, recorded = _beside(path), None
-    if parts is not None and is_own(config.game):
-        encoding = parts.network.encoding
-        recorded = Rules(encoding, rules.observe_rules(parts.game, encoding))
+    temporary = _beside(path)
     try:
         temporary.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, **dataclasses.asdict(config)}
         write_json(temporary / "config.json", content)
         write_json(temporary / "plan.json", plan)
-        if recorded is not None:
-            write_json(temporary / "rules.json", dataclasses.asdict(recorded))
+        for name, content in records.items():
+            write_json(temporary / name, content)
         os.rename(temporary, path)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -169,39 +150,6 @@ def read_config(run_dir: Path) -> Config:
     config = _from_json(path, content, Config)
     check_settings(run_dir, config)
     return config
-
-
-def records_rules(run_dir: Path) -> bool:
-    """Whether a run recorded the rules of its custom game, so that `check_rules` compares them."""
-    return (pathlib.Path(run_dir) / "rules.json").exists()
-
-
-def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
-    """Refuses a game with other rules than those that a run recorded, if it recorded any.
-
-    Args:
-      run_dir: the run directory.
-      game: the game that was given for the run's.
-      resume: whether the run's games in flight are to go on, in the same arrays.
-
-    Raises:
-      ValueError: naming what differs.
-      CheckpointError: if the record cannot be read.
-    """
-    if not records_rules(run_dir):
-        return
-    recorded = read_settings(pathlib.Path(run_dir) / "rules.json", Rules)
-    difference = rules.find_difference(recorded.digests, game, recorded.encoding)
-    if difference is not None:
-        raise ValueError(
-            f"the rules of {game.name} are not those that {run_dir} was trained with, their "
-            f"{difference} differ: give the game as it was, or train a new run"
-        )
-    if resume and not rules.same_states(recorded.digests, game, recorded.encoding):
-        raise ValueError(
-            f"{game.name} has the rules that {run_dir} was trained with, and other states, so its "
-            "player can be loaded, but its training cannot go on: give the game as it was"
-        )
 
 
 def check_settings(run_dir: Path, config: Config) -> None:

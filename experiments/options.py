@@ -14,7 +14,7 @@ from azjax import presets, runs
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.game import Game
 from azjax.settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
-from experiments import console, launch, own
+from experiments import console, functions, launch, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None)
     Without its `game`, a custom game has the defaults of the preset `default`.
     """
     if typed.game:
-        own.check_function(typed.game)
+        functions.check_function(typed.game)
     if game is None and typed.game and is_own(typed.game):
         preset: Any = "default"
     else:
@@ -160,10 +160,10 @@ def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]
 def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
     """Puts what a run's settings keep in the place of files that are named."""
     if typed.game and is_own(typed.game):
-        arguments = [*_read(arguments, "--game")[1], "--game", own.identify(typed.game)]
+        arguments = [*_read(arguments, "--game")[1], "--game", functions.identify(typed.game)]
     if typed.network:
-        own.check_function(typed.network, arguments=1)
-        source = own.identify(typed.network)
+        functions.check_function(typed.network, arguments=1)
+        source = functions.identify(typed.network)
         arguments = _read(arguments, "--network")[1]
         arguments += ["--network.kind", "own", "--network.source", source]
     return arguments

@@ -3,18 +3,12 @@
 Only what is typed is imported. What a run directory says is compared with it, and never run.
 """
 
-import ast
 import dataclasses
 import functools
-import hashlib
-import importlib
-import importlib.util
-import inspect
 import pathlib
 import shlex
-import sys
-import traceback
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, cast
 
 import tyro
 
@@ -25,9 +19,8 @@ from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.game import Game
 from azjax.network import Network
 from azjax.player import Player, load
-from azjax.settings import did_you_mean
 from azjax.train import Parts
-from experiments import console
+from experiments import console, functions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,56 +38,6 @@ class Typed:
 
 NOTHING = Typed()
 Option = Annotated[Typed, tyro.conf.arg(name="")]  # Among the options of a program.
-
-
-def identify(typed: str) -> str:
-    """Returns `PLACE:FUNCTION#SHA-256` for `PLACE:FUNCTION`, without running that file.
-
-    Raises:
-      ValueError: if there is no such file or module, or no function is named.
-    """
-    check_function(typed)
-    path = _find(typed.partition(":")[0])
-    return f"{typed}#{hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
-def check_function(typed: str, arguments: int = 0) -> None:
-    """Refuses a file or a module without a function, such as `FILE.py`.
-
-    Args:
-      typed: what a command line names.
-      arguments: of the function that is wanted.
-
-    Raises:
-      ValueError: naming the functions of the file that could be meant.
-    """
-    place, _, name = typed.partition(":")
-    if name or not any(mark in place for mark in "./\\"):
-        return
-    if not place.endswith(".py"):
-        raise ValueError(
-            f"{typed} names no function: give FILE.py:FUNCTION or package.module:FUNCTION"
-        )
-    listed = _list_functions(_find(place), arguments)
-    raise ValueError(f"{typed} names no function: give {place}:FUNCTION{listed}")
-
-
-def _list_functions(path: pathlib.Path, arguments: int = 0) -> str:
-    """Lists the functions of a file that can be called so, without running it."""
-    try:
-        statements = ast.parse(path.read_text()).body
-    except (OSError, ValueError, SyntaxError):  # Who imports it is told.
-        return ""
-    found = []
-    for function in statements:
-        if isinstance(function, ast.FunctionDef) and not function.name.startswith("_"):
-            takes = function.args
-            most = len(takes.posonlyargs) + len(takes.args)
-            least = most - len(takes.defaults) + takes.kw_defaults.count(None)
-            if least <= arguments and (most >= arguments or takes.vararg):
-                found.append(function.name)
-    wanted = "a single argument" if arguments else "no argument"
-    return f"; functions that take {wanted}: {', '.join(found)}" if found else ""
 
 
 def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
@@ -119,7 +62,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
     """Compares functions' names and files' digests; a file may have moved.
 
-    A file may have changed, too, if the rules can be compared once the game is made.
+    A file may have been edited, if what it makes can be compared afterwards, by `check_edited`.
     """
     place, _, digest = saved.partition("#")
     if typed is None or not is_own(typed):
@@ -127,40 +70,54 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
             f"{run_dir} has a {option[2:]} of its own, and no run directory may name code: add "
             f"{option} {place}, if you trust that file"
         )
-    if not _is_same(saved, typed) and not (option == "--game" and runs.records_rules(run_dir)):
-        given = identify(typed).partition("#")[2]
-        unknown = "" if option == "--network" else ", and did not record the rules to compare"
-        raise ValueError(
-            f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
-            f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
-        )
+    (function, given), (name, _) = _read(functions.identify(typed)), _read(saved)
+    if _is_same(saved, typed) or (function == name and _records(option)(run_dir)):
+        return
+    unknown = f", and did not record the {option[2:]} to compare" if function == name else ""
+    raise ValueError(
+        f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
+        f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
+    )
+
+
+def _read(identified: str) -> tuple[str, str]:
+    """The name of a function, and the digest of its file."""
+    name, _, digest = identified.partition(":")[2].partition("#")
+    return name, digest
+
+
+def _records(option: str) -> Callable[[pathlib.Path], bool]:
+    return rules.records_rules if option == "--game" else rules.records_network
 
 
 def _is_same(saved: str, typed: str) -> bool:
     """Whether a function has the name, and its file the digest, that a run has saved."""
-    return identify(typed).partition(":")[2] == saved.partition(":")[2]
+    return _read(functions.identify(typed)) == _read(saved)
 
 
-def check_rules(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
-    """Compares the rules of a custom game with those that a run recorded, and notes an edited file.
+def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
+    """Compares what is custom with what a run recorded of it, and notes edited files.
 
     Raises:
-      ValueError: as `runs.check_rules` does.
+      ValueError: as `rules.check_rules` and `rules.check_network` do.
     """
-    if typed.game is None or not is_own(config.game):
+    if typed.game is not None and is_own(config.game):
+        rules.check_rules(run_dir, find_game(typed.game), resume)
+        if not _is_same(config.game, typed.game):
+            same = f"its rules are the same in {rules.NUM_GAMES} random games"
+            _note_edited(run_dir.resolve(), typed.game, same)
+    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
         return
-    runs.check_rules(run_dir, find_game(typed.game), resume)
-    if not _is_same(config.game, typed.game):
-        _note_edited(run_dir.resolve(), typed.game)
+    if not _is_same(config.network.source, typed.network):
+        game, network = _make(config, typed)
+        rules.check_network(run_dir, game, cast(Network, network))
+        _note_edited(run_dir.resolve(), typed.network, "its network computes the same")
 
 
 @functools.cache
-def _note_edited(run_dir: pathlib.Path, game: str) -> None:
-    """Notes, once, that a game's file is accepted though it was edited."""
-    console.note(
-        f"{game} was edited since {run_dir.name} was trained, and its rules are the same in "
-        f"{rules.NUM_GAMES} random games: it is used"
-    )
+def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
+    """Notes, once, that a file is accepted though it was edited."""
+    console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
 
 
 def choose_run(typed: Typed) -> Typed:
@@ -217,7 +174,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
       runs.CheckpointError: as `azjax.load` does.
     """
     config = check_run(run_dir, typed)
-    check_rules(run_dir, config, typed)
+    check_edited(run_dir, config, typed)
     player = load(run_dir, iteration, *_make(config, typed))
     for sentence in player.skipped:
         console.note(f"{sentence}; an older one is used")
@@ -230,13 +187,13 @@ def find_game(typed: str) -> Game:
     Raises:
       ValueError: if there is none.
     """
-    check_function(typed)
-    return _find_own_game(identify(typed)) if is_own(typed) else games.make(typed)
+    functions.check_function(typed)
+    return _find_own_game(functions.identify(typed)) if is_own(typed) else games.make(typed)
 
 
 @functools.cache
 def _find_own_game(identified: str) -> Game:
-    return _call(identified.partition("#")[0], Game)
+    return functions.call(identified.partition("#")[0], Game)
 
 
 def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
@@ -244,80 +201,4 @@ def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
     game = find_game(typed.game or config.game)
     if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
         return game, None
-    return game, _call(typed.network, Network, game)
-
-
-def _call(typed: str, kind: type, *arguments: Any) -> Any:
-    """Imports a function that was typed, calls it, and checks what it returns."""
-    place, _, name = typed.partition(":")
-    function = getattr(_import(place), name, None)
-    listed = _list_functions(_find(place), len(arguments))
-    if not callable(function):
-        names = (name for name in vars(_import(place)) if not name.startswith("_"))
-        raise ValueError(
-            f"{place} has no function {name!r}: name one that it has{listed}"
-            f"{did_you_mean(name, names)}"
-        )
-    _check_call(typed, function, arguments, listed)
-    try:
-        found = function(*arguments)
-    except ValueError:  # Such as the library's, which says what to do.
-        raise
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)[1:2]]
-        raise ValueError(
-            f"{typed} fails ({type(error).__name__}: {error}, from line {lines[0]}): mend it first"
-        ) from error
-    if not isinstance(found, kind):
-        raise ValueError(
-            f"{typed} returns {type(found).__name__}: return a {kind.__name__}, or name another "
-            f"function{listed}"
-        )
-    return found
-
-
-def _check_call(typed: str, function: Any, arguments: tuple, listed: str) -> None:
-    """Refuses a function that cannot be called with such arguments."""
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as error:
-        wanted = "the game alone" if arguments else "no argument"
-        raise ValueError(
-            f"{typed} cannot be called with {wanted} ({error}): name a function that can{listed}"
-        ) from error
-    except ValueError:  # Some builtins have no signature.
-        return
-
-
-def _import(place: str) -> Any:
-    path = _find(place)
-    try:
-        if not place.endswith(".py"):
-            return importlib.import_module(place)
-        spec: Any = importlib.util.spec_from_file_location(f"azjax_own_{path.stem}", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # Dataclasses look their module up.
-        spec.loader.exec_module(module)
-        return module
-    except Exception as error:  # Whatever somebody's file does when it is imported.
-        raise ValueError(
-            f"{place} cannot be imported ({type(error).__name__}: {error}): mend it first"
-        ) from error
-
-
-def _find(place: str) -> pathlib.Path:
-    """The file of `path/to/file.py` or `package.module`."""
-    path = pathlib.Path(place)
-    if not place.endswith(".py"):
-        try:
-            spec = importlib.util.find_spec(place)
-        except (ImportError, ValueError):
-            spec = None
-        path = pathlib.Path((spec and spec.origin) or "")
-    if not path.is_file():
-        others = (str(other) for other in path.parent.glob("*.py"))
-        meant = did_you_mean(place, others if place.endswith(".py") else games.available())
-        raise ValueError(
-            f"there is no {place}: give FILE.py:FUNCTION or package.module:FUNCTION{meant}"
-        )
-    return path
+    return game, functions.call(typed.network, Network, game)

@@ -13,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 from azjax import certificate as certificates
-from azjax import checkpoint, files, footprint, lock, metrics, processes, runs, train
+from azjax import checkpoint, files, footprint, lock, metrics, processes, rules, runs, train
 from azjax.config import Config, is_own
 from azjax.game import Game
 from experiments import console, interrupts, launch, own
@@ -74,7 +74,7 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
     named = own.name_run(run_dir, options.config, options.typed)
     state, seconds = None, 0.0
     if options.resume:
-        own.check_rules(run_dir, options.config, options.typed, resume=True)
+        own.check_edited(run_dir, options.config, options.typed, resume=True)
         _lock(run_dir, named, held)
         state, seconds = _restore(run_dir, parts, mesh)
     else:
@@ -208,5 +208,6 @@ def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh, parts: train
     if options.resume:
         processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
     else:
-        runs.create_run(run_dir, options.config, content, parts)
+        records = rules.make_records(options.config, parts)
+        runs.create_run(run_dir, options.config, content, records)
     return plan

@@ -1169,15 +1169,15 @@ MUTATIONS = [
     Mutation(
         "rules: a player is loaded with any rules",
         "azjax/player.py",
-        "        runs.check_rules(run_dir, game)",
+        "        rules.check_rules(run_dir, game)",
         "        pass",
         "tests/core/test_rules.py",
     ),
     Mutation(
         "rules: training goes on with other arrays",
-        "azjax/runs.py",
-        "if resume and not rules.same_states(",
-        "if not resume and not rules.same_states(",
+        "azjax/rules.py",
+        "if resume and not same_states(",
+        "if not resume and not same_states(",
         "tests/core/test_rules.py",
     ),
     Mutation(
@@ -1188,9 +1188,16 @@ MUTATIONS = [
         "tests/core/test_rules.py",
     ),
     Mutation(
+        "rules: a network may compute anything",
+        "azjax/rules.py",
+        "return same_arrays and np.allclose(",
+        "return same_arrays or np.allclose(",
+        "tests/programs/test_own.py",
+    ),
+    Mutation(
         "rules: training goes on with any rules",
         "experiments/session.py",
-        "        own.check_rules(run_dir, options.config, options.typed, resume=True)",
+        "        own.check_edited(run_dir, options.config, options.typed, resume=True)",
         "        pass",
         "tests/programs/test_own.py",
     ),
@@ -1231,7 +1238,7 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: functions are listed that cannot be called",
-        "experiments/own.py",
+        "experiments/functions.py",
         "if least <= arguments and",
         "if",
         "tests/programs/test_own.py",

@@ -2,7 +2,7 @@
 
 import jax
 
-from azjax import checkpoint, runs, train
+from azjax import checkpoint, rules, runs, train
 from azjax.config import make_parts
 
 
@@ -10,7 +10,7 @@ def make_run(run_dir, config, iterations=(0,), game=None):
     """Makes a run with a checkpoint of each iteration; returns its folder."""
     mesh, parts = train.make_mesh(), make_parts(config, game)
     state = train.make_state(parts, jax.random.key(config.seed), mesh)
-    runs.create_run(run_dir, config, parts=parts)
+    runs.create_run(run_dir, config, records=rules.make_records(config, parts))
     for iteration in iterations:
         at = state.replace(iteration=state.iteration + iteration)
         checkpoint.save(run_dir, at, 0.0, keep=len(iterations))

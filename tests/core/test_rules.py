@@ -120,14 +120,14 @@ def test_a_player_is_loaded_with_the_same_rules(run):
 
 
 def test_training_goes_on_in_the_same_arrays_alone(run):
-    runs.check_rules(run, GAME, resume=True)
+    rules.check_rules(run, GAME, resume=True)
     with pytest.raises(ValueError, match="its player can be loaded, but its training cannot go on"):
-        runs.check_rules(run, by_rows(), resume=True)
+        rules.check_rules(run, by_rows(), resume=True)
 
 
 def test_a_spoiled_record_is_refused_and_a_missing_one_compares_nothing(run, tmp_path):
     (tmp_path / "rules.json").write_text("{}")
     with pytest.raises(runs.CheckpointError, match=r"rules.json cannot be used \(.*: restore"):
-        runs.check_rules(tmp_path, GAME)
+        rules.check_rules(tmp_path, GAME)
     (tmp_path / "rules.json").unlink()
-    runs.check_rules(tmp_path, GAME._replace(**OTHERS["rewards"]))
+    rules.check_rules(tmp_path, GAME._replace(**OTHERS["rewards"]))

@@ -16,7 +16,7 @@ ORDER = [
     *["search", "agents", "mending", "openings"],
     *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "arrays", "summary"],
-    *["rules", "runs", "checkpoint", "lock"],
+    *["runs", "rules", "checkpoint", "lock"],
     *["player", "metrics", "certificate", "viz"],
 ]
 LEARNING = ["archive", "selfplay", "targets", "replay", "learner", "train"]

@@ -12,7 +12,7 @@ from azjax import presets, runs
 from azjax.game import Symmetries
 from azjax.network import MLPConfig, TowerConfig
 from azjax.settings import flatten
-from experiments import console, options, own
+from experiments import console, functions, options, own
 from test_imports import ROOT
 
 
@@ -79,7 +79,9 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, 
     found = options.parse(["--game", game])
     assert found.plan.preset == preset
     network = dataclasses.replace(presets.get(preset).network, encoding=encoding or "relative")
-    expected = dataclasses.replace(presets.get(preset), network=network, game=own.identify(game))
+    expected = dataclasses.replace(
+        presets.get(preset), network=network, game=functions.identify(game)
+    )
     assert found.config == expected
 
 

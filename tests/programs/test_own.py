@@ -13,7 +13,7 @@ import azjax
 import misere_pile
 from azjax import certificate, games, runs
 from azjax.commands import command
-from experiments import arena, explain, options, own, play, report, train, verify
+from experiments import arena, explain, functions, options, own, play, report, train, verify
 
 NETWORK = """
 import flax.linen as nn
@@ -131,7 +131,7 @@ def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(own, "_import", None)
+        patch.setattr(functions, "_import", None)
         assert PROGRAMS[name]() == 2
         assert PROGRAMS[name](*NETWORK_OPTION) == 2
     first, second = capfd.readouterr().err.splitlines()
@@ -150,12 +150,12 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     error = said(capfd)
     assert "--game pile.py:make has the SHA-256 " in error
-    assert "and did not record the rules to compare: give that file as it was" in error
+    assert "and did not record the game to compare: give that file as it was" in error
 
 
-def edit(text, old=""):
-    """Edits the game's file: replaces text in it, or adds some at its end."""
-    path = pathlib.Path("pile.py")
+def edit(text, old="", file="pile.py"):
+    """Edits a file: replaces text in it, or adds some at its end."""
+    path = pathlib.Path(file)
     content = path.read_text()
     assert old in content
     path.write_text(content.replace(old, text) if old else content + text)
@@ -170,6 +170,20 @@ def test_an_edited_comment_locks_no_run_out(name, arguments, status, inside, cap
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION, *arguments) == status
     sentence = "pile.py:make was edited since run was trained, and its rules are the same in 128 "
     assert capfd.readouterr().err.count(f"{sentence}random games: it is used\n") == 1
+
+
+def test_an_edited_comment_in_the_network_locks_no_run_out(inside, capfd):
+    edit("# A comment.\n", file="net.py")
+    assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 1
+    sentence = "net.py:make was edited since run was trained, and its network computes the same"
+    assert capfd.readouterr().err.count(f"{sentence}: it is used\n") == 1
+    edit("nn.gelu(nn.Dense(8)", "nn.relu(nn.Dense(8)", file="net.py")
+    for name in ("verify", "train"):
+        assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
+        assert "the network is not the one that run was trained with, its arrays or" in said(capfd)
+    pathlib.Path("run/network.json").unlink()
+    assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 2
+    assert "and did not record the network to compare: give that file as it was" in said(capfd)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
