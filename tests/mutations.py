@@ -356,6 +356,48 @@ MUTATIONS = [
         "",
         "tests/programs/test_unbeatable.py::test_each_round_thinks_longer",
     ),
+    Mutation(
+        "proof: the goals of the exit status are exchanged",
+        "experiments/verify.py",
+        'if options.until == "unbeatable" else',
+        'if options.until != "unbeatable" else',
+        "tests/programs/test_unbeatable.py::test_the_goal_decides_on_the_exit_status",
+    ),
+    Mutation(
+        "proof: other searches are examined than asked for",
+        "experiments/verify.py",
+        "for number in options.simulations or _PROVED",
+        "for number in _PROVED",
+        "tests/programs/test_unbeatable.py::test_a_search_that_errs_is_not_perfect",
+    ),
+    Mutation(
+        "proof: symmetric copies are not compared",
+        "experiments/lines.py",
+        'walk("-compared", symmetric=True, compare=True)',
+        'walk("-compared", symmetric=True)',
+        "tests/programs/test_unbeatable.py::test_what_is_done_differently_in_one_symmetric_copy_counts",
+    ),
+    Mutation(
+        "mending: what a book refutes is tried again",
+        "experiments/lines.py",
+        "make_decide(make_agent(player, number)), book)",
+        "make_decide(make_agent(player, number)), empty_book(game))",
+        "tests/programs/test_unbeatable.py::test_each_round_thinks_longer",
+    ),
+    Mutation(
+        "mending: what comes of a repair is followed without it",
+        "experiments/lines.py",
+        "act = make_act(book_agent(game, base, book))",
+        "act = make_act(base)",
+        "tests/programs/test_unbeatable.py::test_symmetric_copies_are_repaired_alike",
+    ),
+    Mutation(
+        "mending: a book is written in place",
+        "azjax/mending.py",
+        'with replacing(path) as beside, beside.open("wb") as file:',
+        'with path.open("wb") as file:',
+        "tests/core/test_mending.py::test_a_book_is_written_whole_or_not_at_all",
+    ),
     # The certificate.
     Mutation(
         "certificate: searches with noise",
