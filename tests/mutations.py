@@ -400,6 +400,27 @@ MUTATIONS = [
     ),
     # The certificate.
     Mutation(
+        "certificate: whoever is unbeatable is called perfect",
+        "azjax/certificate.py",
+        'if content["perfect"]:',
+        'if content["unbeatable"]:',
+        "tests/core/test_certificate.py::test_one_fault_of_any_kind_is_too_many",
+    ),
+    Mutation(
+        "certificate: sums of losing lines wrap around",
+        "azjax/verify.py",
+        "most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)",
+        "most = _MOST_LINES",
+        "tests/core/test_verify.py::test_very_many_losing_lines_of_many_actions_fit_in_32_bits",
+    ),
+    Mutation(
+        "certificate: sums of lines lost in vain wrap around",
+        "azjax/verify.py",
+        "jnp.minimum(later, most)",
+        "later",
+        "tests/core/test_verify.py::test_very_many_losing_lines_of_many_actions_fit_in_32_bits",
+    ),
+    Mutation(
         "certificate: searches with noise",
         "azjax/certificate.py",
         "result = find(params, jax.random.key(0), states)",
