@@ -155,7 +155,7 @@ def test_of_very_many_losing_lines_only_so_many_are_counted(monkeypatch, solutio
 
 @pytest.mark.parametrize("in_vain", [0, 1, 7])
 def test_very_many_losing_lines_of_many_actions_fit_in_32_bits(in_vain):
-    """Player 1 makes eight moves in a row, each one of 256, and wins: sums would wrap around to 0."""
+    """Player 1 makes eight moves in a row, each one of 256, and wins: sums would wrap to 0."""
     plies, count = 8, 256
     legal = np.vstack([np.ones((plies, count), bool), np.zeros((1, count), bool)])
     solution = oracle.Solution(
