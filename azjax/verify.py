@@ -14,7 +14,7 @@ import numpy as np
 from azjax.game import State
 from azjax.oracle import Solution
 
-_MOST_LINES = 10_000_000  # That are counted; times as many actions they fit in 32 bits.
+_MOST_LINES = 10_000_000  # That are counted, if the sum over all actions fits in 32 bits.
 
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 
@@ -105,9 +105,10 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
 
     Returns:
       `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Ten million
-      stand for as many or more.
+      stand for as many or more; fewer do in games with more than 214 actions.
     """
     num_actions = solution.legal.shape[1]
+    most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)
     chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
     chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
     seats = solution.player[:, None] == jnp.arange(2)  # [S, 2]: is this seat to move?
@@ -121,8 +122,8 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
         rows = slice(start, end)
         children, legal = solution.children[rows], solution.legal[rows, :, None]
         total = jnp.sum(followed[rows] * (lost_here[rows] + lost[children] * legal), axis=1)
-        lost = lost.at[rows].set(jnp.minimum(total, _MOST_LINES))
+        lost = lost.at[rows].set(jnp.minimum(total, most))
         later = jnp.sum(followed[rows] * needless[children] * legal, axis=1)
-        later = jnp.where(in_vain[rows], jnp.minimum(later, _MOST_LINES), lost[rows])
+        later = jnp.where(in_vain[rows], jnp.minimum(later, most), lost[rows])
         needless = needless.at[rows].set(later)
     return needless[0]

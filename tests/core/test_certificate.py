@@ -12,6 +12,7 @@ from azjax import certificate as certificates
 from azjax.certificate import (
     Certificate,
     Examined,
+    describe,
     make_certifier,
     reached,
     searches_to_examine,
@@ -142,6 +143,9 @@ def test_one_fault_of_any_kind_is_too_many(count):
         certificate = with_faults(faults)
         assert certificate.perfect == (not faults)
         assert certificate.unbeatable == (not {*faults} & {*FAULTS[3:]})
+        title, _ = describe(certificate.as_json())
+        word = "Perfect" if certificate.perfect else "Unbeatable"
+        assert title.startswith(word if certificate.unbeatable else "Not proved")
 
 
 def test_wrong_signs_of_values_are_told_but_lose_nothing():

@@ -310,6 +310,21 @@ def test_what_is_played_in_one_image_is_played_in_all(tic_tac_toe, solution, pla
     assert every.ends.decisions > found.ends.decisions
 
 
+def test_a_book_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, tmp_path):
+    path, (book, _) = tmp_path / "book.npz", mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    save_book(path, book)
+
+    def write_half(file, **arrays):
+        file.write(b"PK")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        save_book(path, empty_book(tic_tac_toe))
+    assert load_book(path, tic_tac_toe).actions.tolist() == book.actions.tolist() == [6]
+    assert [file.name for file in tmp_path.iterdir()] == ["book.npz"]
+
+
 def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
     book, agent = empty_book(tic_tac_toe), network_agent(tic_tac_toe, None, None)
     save_book(tmp_path / "book.npz", book)

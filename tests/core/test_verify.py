@@ -153,6 +153,28 @@ def test_of_very_many_losing_lines_only_so_many_are_counted(monkeypatch, solutio
     assert count_losing_lines(solution, actions).tolist() == [20, 20]
 
 
+@pytest.mark.parametrize("in_vain", [0, 1, 7])
+def test_very_many_losing_lines_of_many_actions_fit_in_32_bits(in_vain):
+    """Player 1 makes eight moves in a row, each one of 256, and wins: sums would wrap to 0."""
+    plies, count = 8, 256
+    legal = np.vstack([np.ones((plies, count), bool), np.zeros((1, count), bool)])
+    solution = oracle.Solution(
+        states=None,
+        layers=np.arange(plies + 2),
+        player=np.ones(plies + 1, np.int8),
+        over=~legal[:, 0],
+        legal=legal,
+        children=np.where(legal, np.arange(1, plies + 2)[:, None], 0),
+        rewards=np.where(np.arange(plies + 1) == plies - 1, 1.0, 0.0)[:, None] * legal,
+        values=np.where(np.arange(plies + 1) < in_vain, 1.0, 0.0),
+        action_values=np.zeros(legal.shape),
+        optimal=legal,
+        decisions=np.arange(plies),
+    )
+    lines = count_losing_lines(solution, jnp.zeros(plies, jnp.int32)).tolist()
+    assert lines == [(2**31 - 1) // count, 0]
+
+
 def test_illegal_actions_are_never_chosen(solution, check):
     legal = solution.legal[solution.decisions]
     verdict = check(np.where(legal, -5.0, 5.0), solution.values[solution.decisions])

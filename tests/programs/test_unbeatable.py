@@ -386,13 +386,27 @@ def with_book(moves, path):
     return moves | dict(zip(known, book.actions.tolist(), strict=True)), book, known
 
 
-def test_symmetric_copies_are_repaired_alike(choose, examine, thinks_shortly, tmp_path):
+def test_symmetric_copies_are_repaired_alike(
+    choose, examine, thinks_shortly, monkeypatch, tmp_path
+):
+    """And what comes of a repair is repaired: all but the first games are played by the book."""
+    make_act, names = following.make_act, []
+
+    def make_and_note(agent):
+        names.append(agent.name)
+        return make_act(agent)
+
+    monkeypatch.setattr(following, "make_act", make_and_note)
     moves, path = choose(1, is_fair=True), mending.book_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--mend", "1")
     better, book, known = with_book(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["moves_by_book"] == len(known) > 0
+    assert [name.endswith(" moves by book") for name in names] == [False] + [True] * (
+        len(names) - 1
+    )
+    assert len(names) > 2
     for cells in rules.symmetries():
         for position in known:
             image = rules.image(position, cells)
@@ -423,15 +437,17 @@ def test_as_many_rounds_are_made_as_asked_for(
     [(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
 )
 def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
-    numbers, player = [], make_player(choose(1))
+    """And it knows what the book refutes."""
+    numbers, thoughts, player = [], [], make_player(choose(1))
     monkeypatch.setattr(following, "make_agent", lambda player, number: numbers.append(number))
     monkeypatch.setattr(following, "make_decide", lambda agent: None)
-    monkeypatch.setattr(following, "mend", lambda game, book, *_: mending.Mended(book, []))
+    monkeypatch.setattr(following, "make_think", lambda game, decide, book: book)
+    monkeypatch.setattr(following, "mend", lambda *given: thoughts.append(given) or (book, []))
     monkeypatch.setattr(lines, "lost_games", lambda folder: [(0,)])
     book = mending.empty_book(player.game)._replace(rounds=rounds)
     walk = following._Walk(None, tmp_path, False, 0, 0.0)
     following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
-    assert numbers == [simulations, number]
+    assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
 
 
 def test_an_interrupted_repair_goes_on(
