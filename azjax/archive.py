@@ -48,18 +48,18 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
     """
     size = len(archive.full)
     place = hashing.buckets(states, size)
-    number = jnp.arange(len(place))
+    number = jnp.arange(len(place), dtype=jnp.int32)
     # To scatter the entries themselves could mix those that share a place.
-    stays = jnp.full(size, -1).at[place].max(number)[place] == number
+    stays = jnp.full(size, -1, jnp.int32).at[place].max(number)[place] == number
     begins = stays & ~archive.full[place]
     to = jnp.where(stays, place, size)
-    order = jnp.where(begins, archive.used + jnp.cumsum(begins) - 1, size)
+    order = jnp.where(begins, archive.used + jnp.cumsum(begins, dtype=jnp.int32) - 1, size)
     return Archive(
         entries=jax.tree.map(
             lambda old, new: old.at[to].set(new, mode="drop"), archive.entries, entries
         ),
         full=archive.full.at[to].set(True, mode="drop"),
-        filled=archive.filled.at[order].set(place, mode="drop"),
+        filled=archive.filled.at[order].set(place.astype(jnp.int32), mode="drop"),
         used=archive.used + jnp.sum(begins, dtype=jnp.int32),
     )
 
@@ -74,6 +74,6 @@ def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
     Returns:
       The entry, and whether there is any, `bool []`.
     """
-    chosen = jnp.floor(uniform * archive.used).astype(jnp.int32)
+    chosen = jnp.floor(uniform * archive.used.astype(uniform.dtype)).astype(jnp.int32)
     place = archive.filled[jnp.minimum(chosen, archive.used - 1)]
     return jax.tree.map(lambda leaf: leaf[place], archive.entries), archive.used > 0

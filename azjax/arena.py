@@ -254,7 +254,7 @@ class _Play(NamedTuple):
 def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:
     """Makes one move in every unfinished game, each by the player whose turn it is."""
     live = ~jax.vmap(game.is_over)(now.states)
-    mine = jax.vmap(game.player)(now.states) == seat
+    mine = jax.vmap(game.player)(now.states).astype(jnp.int32) == seat
     keys = jax.random.split(jax.random.fold_in(key, now.ply))
     answers = [
         _ask(cond, agents[i], jnp.any(live & turn), params[i], keys[i], now.states, memory)
@@ -268,7 +268,7 @@ def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:
         ply=now.ply + 1,
         states=where(live, step.state, now.states),
         outcomes=now.outcomes + reward,
-        plies=now.plies + live,
+        plies=now.plies + live.astype(jnp.int32),
         digests=jnp.where(live[:, None], mix(now.digests, action), now.digests),
         memories=memories,
     )

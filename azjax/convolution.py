@@ -40,7 +40,7 @@ class Form(NamedTuple):
     to_layout: Callable[[jax.Array], jax.Array] = lambda x: x
     from_layout: Callable[[jax.Array], jax.Array] = lambda x: x
     position_axes: tuple[int, int, int] = (-3, -2, -1)
-    per_channel: Callable[[jax.Array], jax.Array] = lambda x: x
+    per_channel: Callable[[jax.Array], jax.Array] = lambda x: x[None, None, None]
     restore: Callable[[Kernel, tuple[int, int]], jax.Array] | None = None
 
 
@@ -259,7 +259,7 @@ FORMS = {
         to_layout=lambda x: jnp.moveaxis(x, 0, -1),  # [H, W, C, B]
         from_layout=lambda x: jnp.moveaxis(x, -1, 0),
         position_axes=(-4, -3, -2),
-        per_channel=lambda x: x[:, None],
+        per_channel=lambda x: x[None, None, :, None],
     ),
     "dense": Form(_arrange_dense, _apply_dense),
     "winograd": Form(

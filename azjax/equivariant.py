@@ -114,8 +114,8 @@ class EquivariantMLP(nn.Module):
 
 def _init(key: jax.Array, inputs: int, outputs: int, copies: int = 1) -> Layer:
     """Draws the weights of copy 0, as small as if it had all of the inputs."""
-    kernel = nn.initializers.lecun_normal()(key, (inputs, outputs))
-    return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs)}
+    kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
+    return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
 
 
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
@@ -137,7 +137,8 @@ def _arrange(group: Group, name: str, layer: Layer) -> Layer:
     # What leads to the copies of the first block; the others' weights are the same, exchanged.
     columns = _see(kernel, group.copies[: copies // blocks])
     columns = columns.reshape(blocks, len(kernel) // blocks, -1)
-    return {"kernel": jnp.einsum("kh,hio->kio", group.characters / blocks, columns), "bias": bias}
+    shares = (group.characters / blocks).astype(columns.dtype)
+    return {"kernel": jnp.einsum("kh,hio->kio", shares, columns), "bias": bias}
 
 
 def _see(kernel: jax.Array, images: np.ndarray) -> jax.Array:
@@ -156,13 +157,13 @@ def infer(
     product = product_for(dtype)
 
     def dense(name, x):
-        return product(x, weights[name]["kernel"]) + weights[name]["bias"]
+        return product(x, weights[name]["kernel"]) + weights[name]["bias"][None]
 
     def layer(name, blocks):
         kernel, bias = weights[name]["kernel"], weights[name]["bias"]
         parts = [product(x, part) for x, part in zip(_combine(blocks), kernel, strict=True)]
         biases = jnp.split(bias, len(parts))
-        return [nn.relu(x + part) for x, part in zip(_combine(parts), biases, strict=True)]
+        return [nn.relu(x + part[None]) for x, part in zip(_combine(parts), biases, strict=True)]
 
     def head(name):
         hidden = jnp.concatenate(layer(f"{name}_hidden", blocks), axis=1)
@@ -189,7 +190,7 @@ def as_mlp(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
     def dense(name, layer):
         if name in ("Dense_0", "policy", "value"):
             return layer
-        signs = np.einsum("kh,kg->khg", group.characters, group.characters)
+        signs = np.einsum("kh,kg->khg", group.characters, group.characters).astype(np.float32)
         kernel = jnp.einsum("khg,kio->higo", signs, layer["kernel"])
         return layer | {"kernel": kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)}
 

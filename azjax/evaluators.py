@@ -88,7 +88,8 @@ def uniform_evaluator(game: Game) -> Evaluator:
     def evaluate(params, keys, states):
         del params, keys
         batch = check_batch(game, states)
-        return jnp.zeros((batch, game.num_actions)), jnp.zeros(batch)
+        shape = batch, game.num_actions
+        return jnp.zeros(shape, jnp.float32), jnp.zeros(batch, jnp.float32)
 
     return Evaluator(evaluate, is_deterministic=True)
 
@@ -103,7 +104,7 @@ def rollout_evaluator(game: Game) -> Evaluator:
         del params
         batch = check_batch(game, states)
         value = rollout(game, batch_keys(keys, batch), states)
-        return jnp.zeros((batch, game.num_actions)), value
+        return jnp.zeros((batch, game.num_actions), jnp.float32), value
 
     return Evaluator(evaluate)
 
@@ -120,7 +121,7 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
       `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that
       lasts longer than the game's `max_plies`.
     """
-    uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,)))(keys)
+    uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,), jnp.float32))(keys)
 
     def move(carry):
         ply, states, total, weight = carry
@@ -133,7 +134,8 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
         ply, states, _, _ = carry
         return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
 
-    start = jnp.int32(0), states, jnp.zeros(len(keys)), jnp.ones(len(keys))
+    nothing, whole = jnp.zeros(len(keys), jnp.float32), jnp.ones(len(keys), jnp.float32)
+    start = jnp.int32(0), states, nothing, whole
     _, states, total, _ = jax.lax.while_loop(goes_on, move, start)
     return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
 
@@ -145,7 +147,7 @@ def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
     def evaluate(params, keys, states):
         del params, keys
         row = index(states)
-        logits = jnp.where(jnp.asarray(solution.optimal)[row], 0.0, -10.0)
+        logits = jnp.where(jnp.asarray(solution.optimal)[row], jnp.float32(0), jnp.float32(-10))
         return logits, jnp.asarray(solution.values)[row]
 
     return Evaluator(evaluate, is_deterministic=True)

@@ -169,8 +169,9 @@ def play(game: Game, state: State, action: jax.Array) -> Step:
     """Plays an action in one state, and derives the discount from who moves before and after."""
     next_state, reward = game.step(state, action)
     same_player = game.player(next_state) == game.player(state)
-    discount = jnp.where(same_player, 1.0, -1.0)
-    return Step(next_state, reward, jnp.where(game.is_over(next_state), 0.0, discount))
+    discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))
+    discount = jnp.where(game.is_over(next_state), 0.0, discount)
+    return Step(next_state, jnp.asarray(reward, jnp.float32), discount)
 
 
 def init_batch(game: Game, batch_size: int) -> State:
@@ -259,7 +260,7 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
     """Draws a legal action uniformly; 0 where there is none. Returns `int32 []`."""
-    return legal_action_at(game.legal_actions(state), jax.random.uniform(key))
+    return legal_action_at(game.legal_actions(state), jax.random.uniform(key, (), jnp.float32))
 
 
 def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
@@ -269,8 +270,8 @@ def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
       legal: `bool [..., A]`.
       uniform: `float32 [...]`, in [0, 1).
     """
-    count = jnp.cumsum(legal, axis=-1)
-    chosen = jnp.floor(uniform * count[..., -1])
+    count = jnp.cumsum(legal, axis=-1, dtype=jnp.int32)
+    chosen = jnp.floor(uniform * count[..., -1].astype(uniform.dtype)).astype(count.dtype)
     return jnp.argmax(count > chosen[..., None], axis=-1).astype(jnp.int32)
 
 

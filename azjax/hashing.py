@@ -35,12 +35,13 @@ def contents(states: State, axes: int = 0) -> jax.Array:
 
 def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
     """Hashes rows `uint32 [..., N]`: their sums with `uint32` weights, modulo `2 ** 32`."""
+    weights = weights.reshape((1,) * (numbers.ndim - 1) + (-1,))
     return (numbers * weights).sum(axis=-1, dtype=np.uint32)
 
 
 def mix(digests: jax.Array, numbers) -> jax.Array:
     """Takes one more number of `[B]` into each pair of hashes, `uint32 [B, 2]`."""
-    mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS
+    mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
     return mixed ^ (mixed >> 15)
 
 
@@ -91,7 +92,7 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
     def index(states):
         numbers = contents(states, axes=1)
         first, second = (weigh(numbers, some) for some in weights)
-        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most)
+        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
         found = jnp.minimum(found, len(rows) - 1)
         matches = (jnp.asarray(low)[found] == first[:, None]) & (
             jnp.asarray(high)[found] == second[:, None]

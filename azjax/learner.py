@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from azjax.game import describe
 from azjax.network import Network, Variables
+from azjax.promotion import mixing
 from azjax.settings import check_range, check_types
 from azjax.targets import Sample
 
@@ -159,7 +160,9 @@ def alphazero_loss(
         weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
         minimised = jnp.mean(weights * cross_entropy)
     squared = jnp.mean(jnp.square(samples.value - value))
-    penalty = l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros(())
+    penalty = (
+        l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
+    )
     losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
     return minimised + value_weight * squared + penalty, losses | {"l2": penalty}
 
@@ -252,7 +255,7 @@ def make_learner(
         vector, unravel = ravel_pytree(grads)  # One reduction over the devices, not one a leaf.
         if axis_name is not None:
             vector, losses = jax.lax.pmean((vector, losses), axis_name)
-        updates, opt_state = optimizer.update(unravel(vector), state.opt_state, params)
+        updates, opt_state = mixing(optimizer.update)(unravel(vector), state.opt_state, params)
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)

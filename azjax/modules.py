@@ -134,7 +134,7 @@ class BoardConv(nn.Module):
         """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
         height, width, inputs = (x.shape[axis] for axis in self.form.position_axes)
         shape = (self.size, self.size, inputs, self.features)
-        kernel = self.param("kernel", nn.initializers.he_normal(), shape)
+        kernel = self.param("kernel", nn.initializers.he_normal(), shape, jnp.float32)
         return self.form.apply(x, self.form.arrange(kernel, (height, width)))
 
 
@@ -145,7 +145,7 @@ def fold_tower(form: Form, board_shape: tuple[int, int], variables: Variables) -
     def fold(name):
         norm, stats = params[f"{name}_norm"], variables["batch_stats"][f"{name}_norm"]
         scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
-        kernel = form.arrange(params[name]["kernel"] * scale, board_shape)
+        kernel = form.arrange(params[name]["kernel"] * scale[None, None, None], board_shape)
         return {"kernel": kernel, "bias": norm["bias"] - stats["mean"] * scale}
 
     names = (name for name in params if not name.endswith("_norm"))
@@ -162,6 +162,6 @@ def infer_tower(
         return form.apply(x, weights["kernel"]) + form.per_channel(weights["bias"])
 
     def dense(name, x):
-        return x @ folded[name]["kernel"] + folded[name]["bias"]
+        return x @ folded[name]["kernel"] + folded[name]["bias"][None]
 
     return _tower(form, blocks, planes.astype(folded["stem"]["bias"].dtype), layer, dense)

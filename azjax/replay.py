@@ -13,6 +13,7 @@ import flashbax
 import jax
 import jax.numpy as jnp
 
+from azjax.promotion import mixing
 from azjax.settings import check_range, check_types
 from azjax.targets import Sample
 
@@ -84,13 +85,14 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
         )
 
     def init(example, shards):
-        state = ring().init(example)
+        state = ring().init(example)  # Its index has as many bits as JAX's whole numbers.
+        state = state.replace(current_index=state.current_index.astype(jnp.int32))
         return jax.tree.map(lambda x: jnp.full((shards, *x.shape), x, x.dtype), state)
 
     def add(state, samples):
-        return jax.vmap(ring().add)(state, samples)
+        return jax.vmap(mixing(ring().add))(state, samples)
 
     def sample(state, keys):
-        return jax.vmap(ring().sample)(state, keys).experience
+        return jax.vmap(mixing(ring().sample))(state, keys).experience
 
     return Replay(init, add, sample, config.shards, config.capacity, batch_size)

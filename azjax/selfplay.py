@@ -117,8 +117,8 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
     key_archive = key
     if archive is not None:
         key, key_archive = jax.random.split(key)
-    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,))
-    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1))
+    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,), jnp.float32)
+    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1)).astype(jnp.int32)
     wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
 
     def move(state, inputs):
@@ -129,11 +129,13 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
         return where(goes_on, step.state, state), goes_on
 
     scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
-    state, moved = jax.lax.scan(move, game.init(), (jnp.arange(config.opening_plies), scores))
+    state, moved = jax.lax.scan(
+        move, game.init(), (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
+    )
     started = Games(state, jnp.sum(moved, dtype=jnp.int32))
     if archive is None:
         return started
-    kept, found = draw(archive, jax.random.uniform(key_archive))
+    kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
     found &= uniform[1] < config.opening_share * config.archive_share
     return where(found, kept, started)
 
@@ -201,7 +203,9 @@ def _unroll_group(
     keys = jax.vmap(lambda key: jax.random.split(key, (config.unroll_length, purposes)))(group[0])
 
     def move(games, key):
-        temperature = jnp.where(games.ply < config.temperature_plies, config.temperature, 0.0)
+        temperature = jnp.where(
+            games.ply < config.temperature_plies, jnp.float32(config.temperature), 0.0
+        )
         result = search(params, key[:, 0], games.states, temperature, True)
         step = jax.vmap(lambda s, a: play(game, s, a))(games.states, result.action)
         transition = Transition(

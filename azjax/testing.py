@@ -196,7 +196,7 @@ def _laws_of_steps(game: Game, state: State) -> dict[str, jax.Array]:
     is_legal = jnp.pad(legal, _BEYOND)
     after, rewards = jax.vmap(lambda action: game.step(state, action))(actions)
     equal = [
-        jnp.all((new == old).reshape(len(actions), -1), axis=1)
+        jnp.all((new == old[None]).reshape(len(actions), -1), axis=1)
         for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True)
     ]
     ignored = functools.reduce(jnp.logical_and, equal) & (rewards == 0)

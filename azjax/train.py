@@ -190,10 +190,10 @@ def example(parts: Parts) -> Sample:
         planes=parts.game.observe(state, parts.network.encoding),
         legal=legal,
         action_weights=legal.astype(jnp.float32),
-        root_value=jnp.zeros(()),
+        root_value=jnp.zeros((), jnp.float32),
         action=jnp.zeros((), jnp.int32),
-        reward=jnp.zeros(()),
-        discount=jnp.zeros(()),
+        reward=jnp.zeros((), jnp.float32),
+        discount=jnp.zeros((), jnp.float32),
         extra=_example_note(parts),
     )
     one = jax.tree.map(lambda leaf: leaf[None, None], transition)

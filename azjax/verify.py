@@ -67,9 +67,9 @@ def examine(solution: Solution, scores: Any, values: Any) -> Verdict:
     truth = solution.values[solution.decisions]
     return Verdict(
         decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
-        blunders=jnp.sum(is_blunder),
+        blunders=jnp.sum(is_blunder, dtype=jnp.int32),
         losing_lines=count_losing_lines(solution, actions),
-        value_sign_errors=jnp.sum(has_wrong_sign(values, truth)),
+        value_sign_errors=jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32),
         value_error=jnp.mean(jnp.abs(values - truth)),
         is_blunder=is_blunder,
         actions=actions,
@@ -111,19 +111,24 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)
     chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
     chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
-    seats = solution.player[:, None] == jnp.arange(2)  # [S, 2]: is this seat to move?
-    followed = jnp.where(seats[:, None, :], chosen[..., None], solution.legal[..., None])
+    seats = (
+        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
+    )  # [S, 2]: is this seat to move?
+    allowed = jnp.asarray(solution.legal, jnp.int32)
+    followed = jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])
     sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
     lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
-    in_vain = jnp.where(seats, 1, -1) * solution.values[:, None] < 0  # [S, 2]: lost already?
+    in_vain = jnp.where(seats, 1.0, -1.0) * solution.values[:, None] < 0  # [S, 2]: lost already?
     lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
     bounds = [int(bound) for bound in solution.layers]
     for start, end in reversed(list(itertools.pairwise(bounds))):
         rows = slice(start, end)
-        children, legal = solution.children[rows], solution.legal[rows, :, None]
-        total = jnp.sum(followed[rows] * (lost_here[rows] + lost[children] * legal), axis=1)
+        children, legal = solution.children[rows], allowed[rows, :, None]
+        total = followed[rows] * (lost_here[rows] + lost[children] * legal)
+        total = jnp.sum(total, axis=1, dtype=jnp.int32)
         lost = lost.at[rows].set(jnp.minimum(total, most))
-        later = jnp.sum(followed[rows] * needless[children] * legal, axis=1)
+        later = followed[rows] * needless[children] * legal
+        later = jnp.sum(later, axis=1, dtype=jnp.int32)
         later = jnp.where(in_vain[rows], jnp.minimum(later, most), lost[rows])
         needless = needless.at[rows].set(later)
     return needless[0]

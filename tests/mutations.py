@@ -848,8 +848,8 @@ MUTATIONS = [
     Mutation(
         "gumbel: gumbel_scale without effect",
         "azjax/search/gumbel.py",
-        "scale = jnp.where(roots.add_noise, self.gumbel_scale, 0.0)",
-        "scale = jnp.where(roots.add_noise, 1.0, 0.0)",
+        "scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)",
+        "scale = jnp.where(roots.add_noise, jnp.float32(1), 0.0)",
         "tests/core/test_gumbel.py",
     ),
     Mutation(
@@ -1064,7 +1064,7 @@ MUTATIONS = [
     Mutation(
         "verify: the opponent follows the policy, too",
         "azjax/verify.py",
-        "jnp.where(seats[:, None, :], chosen[..., None], solution.legal[..., None])",
+        "jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])",
         "jnp.broadcast_to(chosen[..., None], (*chosen.shape, 2))",
         "tests/core/test_verify.py",
     ),
@@ -1139,6 +1139,13 @@ MUTATIONS = [
         "tests/core/test_learner.py::test_weight_decay_leaves_biases_and_scales_alone",
     ),
     Mutation(
+        "modes: types are mixed in a search",
+        "azjax/search/puct.py",
+        "(1 + visits).astype(jnp.float32)",
+        "(1 + visits)",
+        "tests/core/test_modes.py::test_searches",
+    ),
+    Mutation(
         "learner: final_learning_rate without effect",
         "azjax/learner.py",
         "floor = config.final_learning_rate / config.learning_rate",
@@ -1162,8 +1169,8 @@ MUTATIONS = [
     Mutation(
         "replay: all shards draw the same places",
         "azjax/replay.py",
-        "jax.vmap(ring().sample)(state, keys)",
-        "jax.vmap(ring().sample, (0, None))(state, keys[0])",
+        "jax.vmap(mixing(ring().sample))(state, keys)",
+        "jax.vmap(mixing(ring().sample), (0, None))(state, keys[0])",
         "tests/core/test_replay.py",
     ),
     Mutation(
@@ -1569,7 +1576,7 @@ MUTATIONS = [
     Mutation(
         "game: the turn's sign after a second move",
         "azjax/game.py",
-        "discount = jnp.where(same_player, 1.0, -1.0)",
+        "discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))",
         "discount = -jnp.ones_like(reward)",
         "tests/core/test_search.py",
     ),

@@ -100,7 +100,7 @@ def random_agent(game: Game) -> Agent:
 
     def act(params, key, states):
         del params
-        uniform = jax.random.uniform(key, (check_batch(game, states),))
+        uniform = jax.random.uniform(key, (check_batch(game, states),), jnp.float32)
         legal = jax.vmap(game.legal_actions)(states)
         weights = _uniform_over(legal)
         return Decision(legal_action_at(legal, uniform), weights)
@@ -184,7 +184,7 @@ def decide(result: SearchResult) -> Decision:
         q_values=result.q_values,
         prior=result.prior,
         visit_counts=result.visit_counts,
-        nodes=jnp.sum(result.visit_counts, axis=-1),
+        nodes=jnp.sum(result.visit_counts, axis=-1, dtype=jnp.int32),
     )
 
 
@@ -217,4 +217,5 @@ def sampled(agent: Agent) -> Agent:
 
 
 def _uniform_over(mask: jax.Array) -> jax.Array:
-    return mask / jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
+    shares = mask.astype(jnp.float32)
+    return shares / jnp.maximum(jnp.sum(shares, axis=-1, keepdims=True), 1.0)

@@ -82,9 +82,9 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
         found = jax.vmap(search_one)(keys, states)
         legal = jax.vmap(game.legal_actions)(states)
         value = found.stack.best[:, 0]
-        best = legal & (found.q_values == value[:, None])
+        best = (legal & (found.q_values == value[:, None])).astype(jnp.float32)
         if prune:
-            best = jax.nn.one_hot(found.action, game.num_actions)
+            best = jax.nn.one_hot(found.action, game.num_actions, dtype=jnp.float32)
         return Decision(
             action=found.action,
             weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
@@ -105,7 +105,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         depth=jnp.int32(0),
         nodes=jnp.int32(1),
         action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # Where values are NaN.
-        q_values=jnp.full(game.num_actions, -infinity),
+        q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 
     def judge(nodes, state):
@@ -122,7 +122,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         action = jnp.argmax(todo).astype(jnp.int32)
         following = jnp.where(descend, action + 1, node.next_action)
         stack = stack._replace(next_action=stack.next_action.at[depth].set(following))
-        progress = progress._replace(stack=stack, nodes=progress.nodes + descend)
+        progress = progress._replace(stack=stack, nodes=progress.nodes + descend.astype(jnp.int32))
         step = play(game, node.state, action)
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
@@ -165,7 +165,7 @@ def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
         stack=jax.tree.map(
             lambda old, new: old.at[slot].set(new, mode="drop"), progress.stack, below
         ),
-        depth=progress.depth + down - up,
+        depth=progress.depth + down.astype(jnp.int32) - up.astype(jnp.int32),
     )
 
 

@@ -92,8 +92,8 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
         return Experience(
             fingerprints=jnp.zeros(size, jnp.uint32),
             visits=jnp.zeros(size, jnp.int32),
-            totals=jnp.zeros(size),
-            children=jnp.full((*size, game.num_actions), -1),
+            totals=jnp.zeros(size, jnp.float32),
+            children=jnp.full((*size, game.num_actions), -1, jnp.int32),
         )
 
     def learn(params, key, states, memory):
@@ -136,10 +136,10 @@ def _locate(memory: Experience, state: State, wanted: jax.Array) -> tuple[jax.Ar
     """
     numbers, slots = contents(state), len(memory.visits)
     weights = np.random.default_rng(0).integers(2**32, size=(2, numbers.size), dtype=np.uint32)
-    place, fingerprint = weigh(numbers, weights | 1)
+    place, fingerprint = (weigh(numbers, some) for some in weights | 1)
     fingerprint |= jnp.uint32(1)  # 0 says that a slot is free.
     start = (place >> (33 - slots.bit_length())).astype(jnp.int32)
-    probes = (start + jnp.arange(_PROBES)) % slots
+    probes = (start + jnp.arange(_PROBES, dtype=jnp.int32)) % slots
     found = memory.fingerprints[probes]
     usable = (found == fingerprint) | (found == 0)
     slot = jnp.where(wanted & jnp.any(usable), probes[jnp.argmax(usable)], -1)
@@ -155,7 +155,11 @@ def _simulate(
     key_order, key_rollout = jax.random.split(key)
     order = _order(game, config, key_order)
     nowhere, known = config.slots, root >= 0
-    path = jnp.full(game.max_plies + 1, nowhere).at[0].set(jnp.where(known, root, nowhere))
+    path = (
+        jnp.full(game.max_plies + 1, nowhere, jnp.int32)
+        .at[0]
+        .set(jnp.where(known, root, jnp.int32(nowhere)))
+    )
     start = _Walk(state, root, path, jnp.int32(1), jnp.float32(0))
 
     def goes_on(walk):
@@ -176,9 +180,9 @@ def _simulate(
     moved, outcome = _move(game, walk.state, action, walk.outcome)
     slot, memory = _locate(memory, moved, known & jnp.any(untried))
     expands = slot >= 0
-    leaf = jnp.where(expands, slot, nowhere)
+    leaf = jnp.where(expands, slot, jnp.int32(nowhere))
     path = walk.path.at[walk.length].set(leaf)
-    parent = jnp.where(expands, walk.slot, nowhere)
+    parent = jnp.where(expands, walk.slot, jnp.int32(nowhere))
     one = jax.tree.map(lambda leaf: leaf[None], moved)
     value = rollout(game, key_rollout[None], one)[0]
     outcome += jnp.where(game.player(moved) == 0, value, -value)
@@ -199,14 +203,14 @@ def _move(game: Game, state: State, action, outcome):
 def _order(game: Game, config: PersistentConfig, key) -> jax.Array:
     """Returns `float32 [A]`: of actions that are otherwise equal, the highest comes first."""
     if config.expansion == "random":
-        return jax.random.uniform(key, (game.num_actions,))
+        return jax.random.uniform(key, (game.num_actions,), jnp.float32)
     return jnp.arange(game.num_actions, dtype=jnp.float32)
 
 
 def _ucb_action(game: Game, config: PersistentConfig, memory: Experience, walk: _Walk, order):
     """`argmax V + C sqrt(ln(N + 1) / n)` over the positions after each action."""
     children = memory.children[walk.slot]
-    visits = jnp.maximum(memory.visits[children], 1)
+    visits = jnp.maximum(memory.visits[children], 1).astype(jnp.float32)
     mean = memory.totals[children] / visits
     value = jnp.where(game.player(walk.state) == 0, mean, -mean)
     bound = jnp.sqrt(jnp.log1p(memory.visits[walk.slot].astype(jnp.float32)) / visits)
@@ -221,17 +225,19 @@ def _choose(game: Game, config, key, memory: Experience, root, state) -> Decisio
     children = memory.children[root]
     tried = legal & (children >= 0) & (root >= 0)
     visits = jnp.where(tried, memory.visits[children], 0)
-    mean = jnp.where(tried, memory.totals[children] / jnp.maximum(visits, 1), 0.0)
+    mean = jnp.where(
+        tried, memory.totals[children] / jnp.maximum(visits, 1).astype(jnp.float32), 0.0
+    )
     sign = jnp.where(game.player(state) == 0, 1.0, -1.0)
     order = _order(game, config, key)
     most = legal & (visits == jnp.max(jnp.where(legal, visits, -1)))
-    weights = jnp.where(jnp.any(tried), visits, legal)
-    value = sign * memory.totals[root] / jnp.maximum(memory.visits[root], 1)
+    weights = jnp.where(jnp.any(tried), visits, legal.astype(jnp.int32)).astype(jnp.float32)
+    value = sign * memory.totals[root] / jnp.maximum(memory.visits[root], 1).astype(jnp.float32)
     return Decision(
         action=jnp.argmax(jnp.where(most, order, -1.0)).astype(jnp.int32),
         weights=weights / jnp.maximum(jnp.sum(weights), 1),
         value=jnp.where(root >= 0, value, 0.0),
         q_values=sign * mean,
         visit_counts=visits,
-        nodes=jnp.where(root >= 0, config.num_simulations, 0),
+        nodes=jnp.where(root >= 0, jnp.int32(config.num_simulations), 0),
     )

@@ -84,7 +84,7 @@ def _make(rows: int, columns: int) -> Game:
         won = jnp.any(board[:columns] == 1) | ~jnp.any(board == -1)
         moved = state._replace(board=seen(board, state.player), player=1 - state.player, over=won)
         after = where(is_legal, moved, state)
-        return after, jnp.where(is_legal & won, 1.0, 0.0)
+        return after, (is_legal & won).astype(jnp.float32)
 
     def start() -> Stones:
         board = np.zeros(shape, np.int8)

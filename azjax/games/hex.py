@@ -89,7 +89,7 @@ def _make(n: int, swap: bool) -> Game:
         over, is_first = _joins(board, n), jnp.all(state.board == 0)
         moved = State(seen(board, state.player), 1 - state.player, over, is_first & swap)
         after = where(is_legal, moved, state)
-        return after, jnp.where(is_legal & over, 1.0, 0.0)
+        return after, (is_legal & over).astype(jnp.float32)
 
     def start() -> State:
         no = jnp.bool_(False)
@@ -152,7 +152,7 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     """Whether stones 1 join top and bottom: they spread from above until nothing new is reached."""
     bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
     # Each row a word: all its cells at once.
-    rows = jnp.sum((board == 1).reshape(n, n) * bits, axis=1, dtype=jnp.uint32)
+    rows = jnp.sum(jnp.where((board == 1).reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def spread(carry):
         reached, _ = carry

@@ -34,7 +34,7 @@ def set_stone(
     won = jnp.any(jnp.all(board[lines] == mark, axis=1))
     moved = state._replace(board=board, player=1 - state.player, over=won | jnp.all(board != 0))
     after = where(is_legal, moved, state)
-    return after, jnp.where(is_legal & won, 1.0, 0.0)
+    return after, (is_legal & won).astype(jnp.float32)
 
 
 @functools.cache

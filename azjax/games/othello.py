@@ -58,11 +58,11 @@ def _make(n: int) -> Game:
 
     def words(cells: jax.Array) -> jax.Array:
         """The rows of `bool [n * n]` as `uint32 [n]`, the first column in the lowest bit."""
-        return jnp.sum(cells.reshape(n, n) * bits, axis=1, dtype=jnp.uint32)
+        return jnp.sum(jnp.where(cells.reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def unpack(rows: jax.Array) -> jax.Array:
         """The cells `bool [n * n]` of words."""
-        return (rows[:, None] & bits != 0).ravel()
+        return (rows[:, None] & bits[None] != 0).ravel()
 
     def shift(rows: jax.Array) -> jax.Array:
         """Moves the discs in words `[8, n]` by one cell, each board in its direction."""
@@ -74,9 +74,9 @@ def _make(n: int) -> Game:
 
     def run(start: jax.Array, other: jax.Array) -> jax.Array:
         """The opponent's discs, without a gap, behind each start `[n]`: `[8, n]`."""
-        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other
+        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
         for _ in range(n - 3):
-            found = found | (shift(found) & other)
+            found = found | (shift(found) & other[None])
         return found
 
     def moves(own: jax.Array, other: jax.Array) -> jax.Array:
@@ -86,7 +86,7 @@ def _make(n: int) -> Game:
     def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
         """Those of the opponent's discs that a new one turns, all of them words `[n]`."""
         found = run(placed, other)
-        is_held = jnp.any(shift(found) & own, axis=1, keepdims=True)
+        is_held = jnp.any(shift(found) & own[None], axis=1, keepdims=True)
         return _union(jnp.where(is_held, found, 0))
 
     def legal_actions(state: Stones) -> jax.Array:
@@ -105,7 +105,7 @@ def _make(n: int) -> Game:
         player, over = 1 - state.player, ~jnp.any(moves(own, other) | moves(other, own))
         moved = state._replace(board=board, player=player, over=over)
         after = where(is_legal, moved, state)
-        ahead = jnp.sign(jnp.sum(board, dtype=jnp.int32) * mark).astype(jnp.float32)
+        ahead = jnp.sign(jnp.sum(board * mark, dtype=jnp.int32)).astype(jnp.float32)
         return after, jnp.where(is_legal & over, ahead, 0.0)
 
     return Game(

@@ -187,7 +187,7 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
 def visit_shares(tree: Tree) -> jax.Array:
     """Returns `float32 [B, A]`, the share of each action in the visits of its root."""
     visits = tree.children_visits[:, ROOT]
-    return visits / jnp.sum(visits, axis=-1, keepdims=True)
+    return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
 
 def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) -> jax.Array:
@@ -198,6 +198,8 @@ def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) ->
       visits: `[A]`.
       temperature: `float32 []`; 0: the most visited, and of several the lowest.
     """
-    logits = jnp.log(jnp.maximum(visits, 1e-30)) / jnp.maximum(temperature, 1e-3)
+    logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
+        temperature, 1e-3
+    )
     drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf))
     return jnp.where(temperature > 0, drawn, jnp.argmax(visits)).astype(jnp.int32)

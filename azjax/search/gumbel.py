@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.promotion import mixing
 from azjax.search.algorithm import Roots, Selection, make_result
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
@@ -44,10 +45,10 @@ class Gumbel:
     def select(self, roots: Roots) -> Selection:
         """Halves the roots' actions in turns; draws with the Gumbel noise alone."""
         num_actions = roots.legal.shape[-1]
-        gumbel = jnp.zeros(roots.legal.shape)
+        gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
         if roots.add_noise is not False:
-            draw = functools.partial(jax.random.gumbel, shape=(num_actions,))
-            scale = jnp.where(roots.add_noise, self.gumbel_scale, 0.0)
+            draw = functools.partial(jax.random.gumbel, shape=(num_actions,), dtype=jnp.float32)
+            scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
             gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
@@ -60,13 +61,13 @@ class Gumbel:
         )
         # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
         qtransform: Any = functools.partial(
-            mctx.qtransform_completed_by_mix_value,
+            mixing(mctx.qtransform_completed_by_mix_value),
             value_scale=self.value_scale / 2,
             maxvisit_init=self.maxvisit_init,
             rescale_values=False,
         )
 
-        select: Any = mctx.gumbel_muzero_interior_action_selection
+        select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
 
         def below(tree: Tree, node: jax.Array) -> jax.Array:
             action = select(None, tree, node, None, qtransform=qtransform)
@@ -103,9 +104,10 @@ def considered_visits(
     Returns:
       `int32 [B, length]`: the visits that the action has had that simulation `i` visits.
     """
-    i = jnp.arange(length)
+    i = jnp.arange(length, dtype=jnp.int32)[None]
     left = jnp.maximum(considered, 1)[:, None]
-    phases = sum(left > 2**k for k in range(1, max(most, 2).bit_length())) + 1
+    halvings = range(1, max(most, 2).bit_length())
+    phases = 1 + sum((left > 2**k).astype(jnp.int32) for k in halvings)
     start = visits = wanted = jnp.zeros((len(considered), length), jnp.int32)
     for _ in range(max(most - 1, 1).bit_length()):
         more = jnp.maximum(1, budget // (phases * left))  # For each of those left.

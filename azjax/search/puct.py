@@ -87,7 +87,7 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
     q = jnp.where(visits > 0, tree.qvalues(node), unvisited[settings.first_play_urgency])
     prior = jax.nn.softmax(logits)
     exploration = prior * jnp.sqrt(tree.node_visits[node].astype(jnp.float32))
-    bonus = settings.c_puct * exploration / (1 + visits)
+    bonus = settings.c_puct * exploration / (1 + visits).astype(jnp.float32)
     score = jnp.where(legal_actions(tree, node), q + bonus, -jnp.inf)
     return Terms(q, prior, bonus, score)
 
@@ -104,7 +104,7 @@ def _with_dirichlet(settings: PUCT, keys, logits, legal):
     """
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]
-    gammas = jax.vmap(lambda key: jax.random.loggamma(key, alpha, (num_actions,)))(keys)
-    noise = jax.nn.softmax(mask_logits(legal, gammas))
+    draw = functools.partial(jax.random.loggamma, a=alpha, shape=(num_actions,), dtype=jnp.float32)
+    noise = jax.nn.softmax(mask_logits(legal, jax.vmap(draw)(keys)))
     prior = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
     return mask_logits(legal, jnp.log(jnp.maximum(prior, 1e-30)))

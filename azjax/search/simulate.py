@@ -92,7 +92,7 @@ def _descend(selection: Selection, tree: Tree) -> _Walk:
     """Follows the selection from every root until an unvisited action or a finished game."""
     size = len(tree.node_values)
     batch = jnp.arange(size)
-    root = jnp.full(size, ROOT)
+    root = jnp.full(size, ROOT, jnp.int32)
 
     def below(walk):
         """The next node of each walk, and whether it goes on there."""
@@ -125,7 +125,8 @@ def _back_up(tree: Tree, leaf: jax.Array, depth: jax.Array, value: jax.Array) ->
         value = jnp.where(passed, back, value)
         # Every write depends on the read of the same array, so that XLA needs no copy.
         count = tree.node_visits[batch, node]
-        mean = (tree.node_values[batch, node] * count + value) / (count + 1.0)
+        visits = count.astype(value.dtype)
+        mean = (tree.node_values[batch, node] * visits + value) / (visits + 1.0)
         tree = tree.replace(
             node_values=tree.node_values.at[batch, node].set(mean, mode="drop"),
             node_visits=tree.node_visits.at[batch, node].set(count + 1, mode="drop"),

@@ -56,7 +56,8 @@ class UCT:
 
 def random_order(keys: jax.Array, logits: jax.Array) -> jax.Array:
     """Replaces logits `[B, A]` by uniform numbers; each position draws with its own key `[B]`."""
-    return jax.vmap(lambda key: jax.random.uniform(key, logits.shape[1:]))(keys)
+    shape = logits.shape[1:]
+    return jax.vmap(lambda key: jax.random.uniform(key, shape, jnp.float32))(keys)
 
 
 def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
@@ -70,8 +71,10 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
     visits = tree.children_visits[node]
     order = tree.children_prior_logits[node]
     untried = legal_actions(tree, node) & (visits == 0)
-    total = (tree.node_visits[node] - (node == ROOT)).astype(jnp.float32)
-    bound = settings.exploration * jnp.sqrt(jnp.log1p(total) / jnp.maximum(visits, 1))
+    total = (tree.node_visits[node] - (node == ROOT).astype(jnp.int32)).astype(jnp.float32)
+    bound = settings.exploration * jnp.sqrt(
+        jnp.log1p(total) / jnp.maximum(visits, 1).astype(jnp.float32)
+    )
     score = jnp.where(visits > 0, tree.qvalues(node) + bound, -jnp.inf)
     score = jnp.where(jnp.isnan(score), jnp.inf, score)
     tried = _earliest(score, tree.children_index[node])

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["settings", "files", "commands", "drawing", "game", "rows", "hashing", "testing", "games"],
+    *["settings", "promotion", "files", "commands", "drawing", "game", "rows", "hashing"],
+    *["testing", "games"],
     *["oracle", "verify", "ratings", "lines", "convolution", "modules"],
     *["equivariant", "network", "evaluators"],
     *["search", "agents", "mending", "openings"],
