@@ -91,8 +91,9 @@ class Game(NamedTuple):
       num_actions: `A`.
       board_shape: `(H, W)` of the observed planes.
       max_plies: the length of the longest game.
-      most_positions: an upper bound of the positions that can be reached, where one is known:
-        of games with few enough, `oracle.solve` finds the truth about each of them.
+      most_positions: an upper bound of the positions that can be reached, where one is known; a
+        position counts once for each ply at which it can be reached. `oracle.solve` solves games
+        with few enough.
       encodings: the names that `observe` knows, at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is the mover's.

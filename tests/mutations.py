@@ -1633,8 +1633,8 @@ MUTATIONS = [
     Mutation(
         "games: discs are counted in eight bits",
         "azjax/games/othello.py",
-        "jnp.sum(board, dtype=jnp.int32)",
-        "jnp.sum(board, dtype=jnp.int8)",
+        "jnp.sum(board * mark, dtype=jnp.int32)",
+        "jnp.sum(board * mark, dtype=jnp.int8)",
         "tests/core/test_games.py::test_discs_are_turned_from_side_to_side_of_the_largest_board",
     ),
     Mutation(
@@ -1724,8 +1724,8 @@ MUTATIONS = [
     Mutation(
         "archive: what is new overwrites the list from its start",
         "azjax/archive.py",
-        "archive.used + jnp.cumsum(begins) - 1, size",
-        "jnp.cumsum(begins) - 1, size",
+        "archive.used + jnp.cumsum(begins, dtype=jnp.int32) - 1, size",
+        "jnp.cumsum(begins, dtype=jnp.int32) - 1, size",
         "tests/core/test_archive.py::test_each_position_is_drawn_alike_however_often_it_was_met",
     ),
     Mutation(
@@ -1878,8 +1878,8 @@ MUTATIONS = [
     Mutation(
         "network: shared heads begin too large",
         "azjax/equivariant.py",
-        "lecun_normal()(key, (inputs, outputs))",
-        "lecun_normal()(key, (inputs // copies, outputs))",
+        "lecun_normal()(key, (inputs, outputs), jnp.float32)",
+        "lecun_normal()(key, (inputs // copies, outputs), jnp.float32)",
         "tests/core/test_network.py::test_heads_that_symmetries_share_begin_as_small_as_whole_ones",
     ),
     Mutation(
