@@ -183,7 +183,8 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state with shapes and types in the place of arrays, without computing it."""
-    return jax.eval_shape(game.init)
+    shapes = jax.eval_shape(game.init)  # Which know the mesh that they are first traced in, too.
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 
 def check_batch(game: Game, states: State) -> int:
