@@ -98,7 +98,10 @@ def test_places_are_spread_evenly(solution):
 def test_what_cannot_be_looked_up_cannot_be_kept():
     config = Config(selfplay=SelfPlayConfig(archive=8))
     parts = make_parts(config)
-    broken = parts.game._replace(init=lambda: (parts.game.init(), jnp.float16(0.5)))
+    broken = parts.game._replace(
+        init=lambda: (parts.game.init(), jnp.float16(0.5)),
+        observe=lambda state, encoding: parts.game.observe(state[0], encoding),
+    )
     with pytest.raises(ValueError, match=r"a leaf of float16 cannot be looked up: use whole"):
         train.check_parts(parts._replace(game=broken))
 

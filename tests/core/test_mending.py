@@ -326,7 +326,8 @@ def test_a_book_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, t
 
 
 def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
-    book, agent = empty_book(tic_tac_toe), network_agent(tic_tac_toe, None, None)
+    agent = network_agent(tic_tac_toe, uniform_evaluator(tic_tac_toe), None)
+    book = empty_book(tic_tac_toe)
     save_book(tmp_path / "book.npz", book)
     assert load_book(tmp_path / "book.npz", tic_tac_toe).states.board.shape == (0, 9)
     with pytest.raises(ValueError, match="the book has no positions: play without it"):

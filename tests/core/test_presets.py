@@ -36,7 +36,7 @@ def test_smoke_leaves_kinds_as_they_are_and_makes_all_that_takes_long_small(name
     ("game", "name"),
     [
         *[("tic_tac_toe", "default"), ("mnk:3x3x3", "default"), ("pgx:tic_tac_toe", "default")],
-        *[("mnk:2x2x2", "default"), ("pile.py:make", "default"), ("hex:3", "default")],
+        *[("mnk:2x2x2", "default"), ("hex:3", "default")],
         *[("othello:4", "enumerable"), ("connect_four:4x4", "enumerable")],
         *[("connect_four", "connect_four"), ("connect_four:7x8", "connect_four")],
         *[("othello", "large"), ("pgx:chess", "large"), ("pgx:connect_four", "large")],
