@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import certificate, oracle, presets
-from azjax.config import make_parts
+from azjax.config import is_own, make_parts
 from azjax.judge import in_slices
 from azjax.settings import check_range
 from azjax.train import Parts, TrainState, compiled, init, iteration
@@ -90,8 +90,11 @@ def _make_parts(options: Options) -> Parts:
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    config = presets.get(options.preset or presets.name_for(options.game))
-    return make_parts(presets.smoke(config) if options.smoke else config, game)
+    custom = game if is_own(options.game) else None
+    config = presets.get(options.preset or presets.name_for(options.game, custom))
+    if options.smoke:
+        config = presets.smoke(config)
+    return make_parts(presets.fit(config, game) if custom else config, game)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:

@@ -86,8 +86,6 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     options = console.parse(Options, arguments, "experiments.benchmark")
     check_folder(options.out)
-    if options.out.is_dir():
-        raise ValueError(f"--out is {options.out}, which is a folder: use the name of a file")
     if arguments is None:
         split_cpu(options)
     results = measure(options)

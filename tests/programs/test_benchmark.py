@@ -165,7 +165,7 @@ print(jax.device_count())
     [
         (["--batch", "--batch-sizes", "9"], f"use multiples of {COUNT}"),
         (["--games", "0"], "--games is 0: use 1 or more"),
-        (["--verification", "--out", "."], "--out is ., which is a folder"),
+        (["--verification", "--out", "."], ". is a folder: give the name of a file in it"),
         (["--verification", "--out", "nowhere/x.json"], "there is no folder nowhere"),
         (["--time-to-perfect", "--train-games", "12"], "selfplay.games is 12"),
         (["--batch", "--batch-sizes"], "--batch-sizes is empty: use numbers of games"),

@@ -21,7 +21,7 @@ from azjax.commands import command
 from azjax.player import load
 from azjax.viz.about import about
 from azjax.viz.report import write_report
-from experiments import conclude, console, own
+from experiments import conclude, console, functions, own
 from experiments.players import make_agent
 from run_directories import make_run
 from test_imports import ROOT, TREES
@@ -123,7 +123,7 @@ def folder(tmp_path, monkeypatch):
     """The current folder, with a run of a custom game; their names need quotes in a shell."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(misere_pile.__file__, "its pile.py")
-    game = own.identify("its pile.py:make")
+    game = functions.identify("its pile.py:make")
     config = dataclasses.replace(presets.smoke(presets.get("default")), game=game)
     make_run(tmp_path / "its run", config, game=misere_pile.make())
     return tmp_path

@@ -138,7 +138,7 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
 
 
 def test_a_book_must_be_made_first(tic_tac_toe, run):
-    said = "has no book for 9 simulations of network #6: make one with experiments.verify --lines"
+    said = "has no book for 9 simulations of network #6: make one with .* --lines first"
     with pytest.raises(ValueError, match=said):
         make_agent("book:9", tic_tac_toe, own.Typed(run))
 

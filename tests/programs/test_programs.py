@@ -370,7 +370,8 @@ def test_trainings_of_every_kind_at_a_terminal(tmp_path):
     with Terminal(["-c", AT_A_TERMINAL, str(tmp_path)], environment()) as terminal:
         terminal.wait_for("[always]")
         terminal.type(b"\x03", after="until perfect")
-        assert terminal.finish() == 0
+        status = terminal.finish()
+        assert status == 0, terminal.screen[-3000:]
     parts = re.split(r"\[(never|labelled|sometimes|resumed|always)\]\n", terminal.screen)
     screens = dict(zip(parts[1::2], parts[2::2], strict=True))
     for name, screen in screens.items():

@@ -385,8 +385,8 @@ def test_the_random_game_of_a_rollout_is_shown_move_by_move(open_search):
         ({}, "moves 0, 1 and 2 tie with 6 of 48 visits each, and 0 is played."),
         (
             {"evaluator": "rollout"},  # Its highest score is another's.
-            "move 6 has the most visits (20 of 48) and is played. The highest score is not its "
-            "own: a further simulation would go to 5.",
+            "move 5 has the most visits (23 of 48) and is played. The highest score is not its "
+            "own: a further simulation would go to 7.",
         ),
         (
             {"board": (1, 1, 0, 0, -1, 0, 0, 0, 0), "evaluator": "exact"},
