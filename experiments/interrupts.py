@@ -16,6 +16,7 @@ import time
 
 _SHOW_CURSOR = b"\x1b[?25h"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LATE = 1.0  # Seconds, after which the thread that listens has heard of a signal.
 _AT_ONCE = 0.1  # Seconds. GNU's `timeout` signals a process, and its group right after.
 
 
@@ -26,10 +27,12 @@ class _Now:
     Attributes:
       outcome: what to say if it is interrupted now; None: nothing, or another process says it.
       patient: whether it stops by itself, however long that takes, after the next Ctrl-C.
+      listens: whether a thread hears of signals.
     """
 
     outcome: str | None = "not started"
     patient: bool = False
+    listens: bool = False
 
 
 now = _Now()
@@ -46,6 +49,7 @@ def listen() -> None:
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, lambda number, frame: None)  # The thread does what is to be done.
+    now.listens = True
     threading.Thread(target=_watch, args=(receiver,), daemon=True).start()
 
 
@@ -110,6 +114,9 @@ class Request:
 
     def __exit__(self, *exception):
         """Leaves the signals to whom they were before."""
+        deadline = time.monotonic() + _LATE
+        while self.made and now.listens and now.patient and time.monotonic() < deadline:
+            time.sleep(0.001)  # Else the thread, which may be late, would end the process.
         now.patient = False
         self._restore()
 

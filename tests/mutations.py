@@ -745,6 +745,14 @@ MUTATIONS = [
         'with path.open("wb") as file:',
         "tests/core/test_mending.py::test_a_book_is_written_whole_or_not_at_all",
     ),
+    Mutation(
+        "programs: one that stops by itself is ended by a thread that hears of Ctrl-C late",
+        "experiments/interrupts.py",
+        "while self.made and now.listens",
+        "while False and now.listens",
+        "tests/programs/test_interrupts.py::"
+        "test_a_program_that_stops_by_itself_waits_for_the_thread_that_listens",
+    ),
     # The certificate.
     Mutation(
         "certificate: whoever is unbeatable is called perfect",

@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import jax
 import pytest
 
 from azjax import runs
-from experiments import console
+from experiments import console, interrupts
 from terminal import Terminal
 
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
@@ -210,3 +212,21 @@ def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
     assert done.stdout.isascii() and b"run directory: " in done.stdout
     assert runs.iterations(os.fsdecode(folder)) == [3, 4]
     assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))
+
+
+def test_a_program_that_stops_by_itself_waits_for_the_thread_that_listens(monkeypatch):
+    """Which may hear of a signal late, and would then end the process."""
+    now, heard = interrupts._Now(listens=True), []
+    monkeypatch.setattr(interrupts, "now", now)
+
+    def listen():
+        time.sleep(0.2)
+        heard.append(now.patient)
+        now.patient = False
+
+    with interrupts.Request() as request:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        signal.raise_signal(signal.SIGTERM)
+    thread.join()
+    assert request.made and heard == [True]
