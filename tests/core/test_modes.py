@@ -52,6 +52,7 @@ def mode():
         yield
 
 
+@pytest.mark.slow
 def test_all_of_it_in_64_bits():
     """In a process of its own: JAX keeps index types of the mode that it first saw them in."""
     if jax.config.jax_enable_x64:
