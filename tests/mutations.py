@@ -606,25 +606,11 @@ MUTATIONS = [
         "tests/programs/test_unbeatable.py::test_what_is_lost_whatever_is_played_stays_so",
     ),
     Mutation(
-        "proof: symmetric copies of a start are the start itself",
-        "azjax/lines.py",
-        "played = [[tuple(image[list(line)]) for line in starts] for image in images]",
-        "played = [[tuple(line) for line in starts] for image in images]",
-        "tests/core/test_exhaustive.py::test_games_are_counted",
-    ),
-    Mutation(
         "proof: broken symmetry is looked for in the first part alone",
         "azjax/lines.py",
         'unlike = unlike or bool(len(file["unlike"]))',
         'unlike = unlike or (not number and bool(len(file["unlike"])))',
-        "tests/core/test_exhaustive.py::test_every_part_is_searched_for_broken_symmetry",
-    ),
-    Mutation(
-        "proof: lost games are looked for among the first ends alone",
-        "azjax/lines.py",
-        "[columns == 2][:_LOST]",
-        "[:_LOST][columns[:_LOST] == 2]",
-        "tests/core/test_exhaustive.py::test_lost_games_are_found_among_all_ends",
+        "tests/core/test_lines_symmetry.py::test_every_part_is_searched_for_broken_symmetry",
     ),
     Mutation(
         "mending: the best move may be a refuted one",

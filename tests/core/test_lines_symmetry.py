@@ -1,4 +1,4 @@
-"""Exhaustive play against a twin in plain Python that plays one game after the other."""
+"""Exhaustive play finds a symmetry that is broken in one position, wherever that stands."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from azjax import lines
 from reference import Position
 from reference import tic_tac_toe as rules
-from reference.exhaustive import play_all
+from reference.exhaustive_play import follow
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +39,6 @@ def walk(game, moves, seat, folder, **settings):
     return last
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("starts", [[()], [(4,)], [(0, 4), (1, 5)]])
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_games_are_counted(tic_tac_toe, fair_moves, seat, starts, symmetric, tmp_path):
-    """Also from positions, each with its symmetric copies, which go on alike."""
-    settings = {"starts": starts, "symmetric": symmetric, "compare": symmetric, "part_size": 64}
-    found = walk(tic_tac_toe, fair_moves, seat, tmp_path, **settings)
-    same = rules.least_image if symmetric else lambda position: position
-    every = play_all(rules, fair_moves.__getitem__, seat, starts, same)
-    assert found.ends.games[0].tolist() == every.games
-    assert found.ends.moves.tolist() == every.ends and found.ends.decisions == every.decisions
-    assert not found.sampled and not found.unlike
-    games = {*lines.lost_games(tmp_path)}
-    assert games <= every.lost and bool(games) == bool(every.lost) == (found.lost is not None)
-    assert len(games) == every.ends[2]
-
-
 def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp_path):
     """One position after four moves is mistreated at a time, until it stands in a later file."""
     reached = {}
@@ -65,7 +48,7 @@ def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp
             reached[rules.least_image(position)] = position
         return fair_moves[position]
 
-    play_all(rules, policy, 0)
+    follow(rules, policy, 0)
     numbers = []
     settings = {"symmetric": True, "compare": True, "part_size": 2}
     for number, position in enumerate(reached.values()):
@@ -86,17 +69,3 @@ def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp
         if numbers[-1] > 1:
             break
     assert numbers[-1] > 1
-
-
-def test_lost_games_are_found_among_all_ends(tic_tac_toe, fair_moves, monkeypatch, tmp_path):
-    """However few of each file are kept; the shortest of them comes first."""
-    monkeypatch.setattr(lines, "_LOST", 1)
-    every = play_all(rules, fair_moves.__getitem__, 1)
-    found = walk(tic_tac_toe, fair_moves, 1, tmp_path, part_size=8)
-    games, losing = [*lines.lost_games(tmp_path)], 0
-    for part in tmp_path.glob("*/ends-*.npz"):
-        with np.load(part) as file:
-            losing += bool(file["moves"][2])
-    assert losing == len(games) == len({*games}) < found.ends.moves[2] == every.ends[2]
-    assert {*games} <= every.lost and games[0] == found.lost
-    assert {len(game) for game in games} == {len(game) for game in every.lost}
