@@ -95,8 +95,8 @@ def play_match(
       progress: called with the number of games finished since the last call.
 
     Raises:
-      ValueError: if there are no games to play, the openings are no states of this game, or one
-        is over already.
+      ValueError: if there are no games to play, the openings are no states of this game, one is
+        over already, or a game is not over after `game.max_plies` moves.
     """
     _check_games(num_games)
     first, second = as_agent(first), as_agent(second)
@@ -194,7 +194,14 @@ def play_games(
         found, memories = match(
             (first.params, second.params), key_batch, jnp.int32(seat), rows, starts, memories
         )
-        played.append(jax.device_get(found))
+        *found, over = jax.device_get(found)
+        if not np.all(over):
+            raise ValueError(
+                f"a game of {first.name} against {second.name} is not over after {game.max_plies} "
+                f"moves, the max_plies of {game.name}: one of them plays illegal actions, or "
+                "max_plies is too small"
+            )
+        played.append(found)
         if progress:
             progress(min(size, num_games - batch * size))
     outcomes, plies, digests = (
@@ -234,8 +241,9 @@ def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
         digests = mix(jnp.zeros((len(numbers), 2), jnp.uint32), numbers)
         plies = jnp.zeros(len(numbers), jnp.int32)
         start = _Play(jnp.int32(0), states, outcomes, plies, digests, memories)
-        end = loop(lambda now: jnp.any(~jax.vmap(game.is_over)(now.states)), move, start)
-        return (end.outcomes.astype(jnp.int8), end.plies, end.digests), end.memories
+        end = loop(functools.partial(_goes_on, game), move, start)
+        over = jax.vmap(game.is_over)(end.states)
+        return (end.outcomes.astype(jnp.int8), end.plies, end.digests, over), end.memories
 
     return jax.jit(match, donate_argnums=5) if traceable else match
 
@@ -249,6 +257,10 @@ class _Play(NamedTuple):
     plies: jax.Array
     digests: jax.Array
     memories: Any
+
+
+def _goes_on(game: Game, now: _Play) -> jax.Array:
+    return (now.ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(now.states))
 
 
 def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:

@@ -103,7 +103,7 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
       The moves of each game.
 
     Raises:
-      ValueError: if `num_games` is below 1.
+      ValueError: if `num_games` is below 1, or a game lasts longer than `game.max_plies`.
     """
     if num_games < 1:
         raise ValueError(f"num_games is {num_games}: use 1 or more")
@@ -122,6 +122,8 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
         states, goes_on = step.state, goes_on & ~over
         if not goes_on.any():
             break
+    else:
+        raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
     return [finish_game(moves) for moves in games[:num_games]]
 
 

@@ -474,3 +474,14 @@ def test_a_second_match_compiles_nothing(game, perfect, anyhow, caplog, traceabl
     other = agent._replace(name="other", params=np.int32(1))  # Parameters are arguments.
     assert not compiled(agent, rival, 40, jax.random.key(1))
     assert not compiled(other, rival, 40, KEY)
+
+
+def test_a_game_that_does_not_end_is_refused(game, anyhow):
+    """As a player of illegal actions stays where it is."""
+    stubborn = Agent(
+        "stubborn", lambda params, key, states: Decision(jnp.zeros(4, jnp.int32), None)
+    )
+    with pytest.raises(
+        ValueError, match="stubborn against random is not over after 9 moves, the m"
+    ):
+        play_games(game, stubborn, anyhow, 4, KEY, batch_size=4)

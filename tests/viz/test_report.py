@@ -306,6 +306,13 @@ def test_sampling_refuses_no_games(player):
         sample_games(player, jax.random.key(0), 0)
 
 
+def test_a_sampled_game_that_does_not_end_is_refused(player):
+    game = player.game._replace(max_plies=4)
+    player = dataclasses.replace(player, parts=player.parts._replace(game=game))
+    with pytest.raises(ValueError, match="tic_tac_toe lasts longer than its max_plies, 4"):
+        sample_games(player, jax.random.key(0), 1)
+
+
 def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
     states = init_batch(tic_tac_toe, 4)
     found, expected = analyse(player, states), player.search(jax.random.key(5), states)
