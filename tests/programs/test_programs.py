@@ -472,6 +472,7 @@ def test_lines_are_lost_as_the_certificate_says(finished, seat, capfd):
     assert said in out and f"{found['ends']['lost']:,} " in out
 
 
+@pytest.mark.slow
 def test_lost_games_are_mended(finished, capfd):
     """In one round, which another call takes for done: what is left is followed without it."""
     arguments = ["--run-dir", str(finished), "--lines", "first"]
