@@ -57,7 +57,7 @@ def test_all_of_it_in_64_bits():
     """In a process of its own: JAX keeps index types of the mode that it first saw them in."""
     if jax.config.jax_enable_x64:
         return
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-m", "not slow", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", __file__]
     environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
     environment |= {"JAX_ENABLE_X64": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
