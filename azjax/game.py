@@ -183,7 +183,7 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state with shapes and types in the place of arrays, without computing it."""
-    shapes = jax.eval_shape(game.init)  # Which know the mesh that they are first traced in, too.
+    shapes = jax.eval_shape(game.init)  # They carry the mesh under which they are first traced.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 

@@ -104,7 +104,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
         depth=jnp.int32(0),
         nodes=jnp.int32(1),
-        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # Where values are NaN.
+        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # For NaN values.
         q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 

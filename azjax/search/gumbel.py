@@ -71,7 +71,7 @@ class Gumbel:
 
         def below(tree: Tree, node: jax.Array) -> jax.Array:
             action = select(None, tree, node, None, qtransform=qtransform)
-            legal = legal_actions(tree, node)  # Where a value is NaN, mctx selects action 0.
+            legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.
             return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)
 
         def finish(tree):
