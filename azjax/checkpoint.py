@@ -23,7 +23,7 @@ from jax.sharding import Mesh, SingleDeviceSharding
 
 from azjax import arrays, runs
 from azjax.files import Path, write_json
-from azjax.network import Network
+from azjax.networks import Network
 from azjax.processes import in_all, in_first
 from azjax.runs import CheckpointError
 from azjax.summary import (

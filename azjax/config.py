@@ -7,7 +7,7 @@ from typing import Literal
 from azjax import games
 from azjax.game import Game
 from azjax.learner import LearnerConfig, configured_learner
-from azjax.network import MLPConfig, Network, TowerConfig, make_network
+from azjax.networks import MLPConfig, Network, TowerConfig, make_network
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.selfplay import SelfPlayConfig

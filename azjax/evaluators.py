@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from azjax.game import Game, State, batch_keys, check_batch, legal_action_at, play
 from azjax.hashing import make_index
-from azjax.network import Network, check_heads, check_network
+from azjax.networks.base import Network, check_heads, check_network
 from azjax.oracle import Solution
 
 Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax.game import describe
-from azjax.network import Network, Variables
+from azjax.networks.base import Network, Variables
 from azjax.promotion import mixing
 from azjax.settings import check_range, check_types
 from azjax.targets import Sample
@@ -271,7 +271,7 @@ def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_de
     if not isinstance(network, Network):
         raise ValueError(
             f"the network is of type {type(network).__name__}: use a Network, such as "
-            "network.from_module makes of a Flax module"
+            "networks.from_module makes of a Flax module"
         )
     if not isinstance(optimizer, optax.GradientTransformation):
         raise ValueError(

@@ -16,7 +16,7 @@ from azjax.config import make_parts
 from azjax.files import Path
 from azjax.footprint import check_trees
 from azjax.game import Game, State, check_batch
-from azjax.network import Network
+from azjax.networks import Network
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.settings import did_you_mean
 from azjax.train import Parts

@@ -6,7 +6,7 @@ from azjax import games
 from azjax.config import Config, OwnNetworkConfig
 from azjax.game import Game
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig

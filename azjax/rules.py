@@ -18,7 +18,7 @@ import numpy as np
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.files import Path
 from azjax.game import Game, State, describe, init_batch, legal_action_at
-from azjax.network import Network
+from azjax.networks import Network
 from azjax.runs import read_settings
 from azjax.settings import check_types
 from azjax.train import Parts

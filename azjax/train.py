@@ -23,7 +23,7 @@ from azjax.archive import Archive
 from azjax.evaluators import Evaluator, network_evaluator
 from azjax.game import Game, init_batch, state_shapes
 from azjax.learner import Learner, LearnerState, Losses
-from azjax.network import Network, check_network
+from azjax.networks.base import Network, check_network
 from azjax.replay import Replay, ReplayState
 from azjax.search import Algorithm, check_algorithm, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, note_nothing, start_games, unroll
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
     Attributes:
       game: the rules.
-      network: see `network.make_network` and `network.from_module`.
+      network: see `networks.make_network` and `networks.from_module`.
       search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
       selfplay: how games are generated.
       targets: what is learned of them, see `targets.make_targets`.

@@ -14,7 +14,7 @@ import azjax
 from azjax import presets
 from azjax.config import make_parts
 from azjax.game import Game
-from azjax.network import Network, from_module
+from azjax.networks import Network, from_module
 from azjax.train import init, iteration
 
 

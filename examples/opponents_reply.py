@@ -13,7 +13,7 @@ import optax
 import azjax
 from azjax.game import Game
 from azjax.learner import alphazero_loss, make_learner
-from azjax.network import from_module
+from azjax.networks import from_module
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig, Transition

@@ -13,7 +13,7 @@ import optax
 
 import azjax
 from azjax.learner import make_learner
-from azjax.network import MLPConfig, make_network
+from azjax.networks import MLPConfig, make_network
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import ROOT, Gumbel, SearchResult
 from azjax.selfplay import SelfPlayConfig, Transition

@@ -17,7 +17,7 @@ from azjax import games, rules, runs
 from azjax.commands import command
 from azjax.config import Config, OwnNetworkConfig, is_own
 from azjax.game import Game
-from azjax.network import Network
+from azjax.networks import Network
 from azjax.player import Player, load
 from azjax.train import Parts
 from experiments import console, functions

@@ -11,7 +11,7 @@ from azjax.commands import command
 from azjax.config import Config
 from azjax.drawing import Drawing, node
 from azjax.files import Path
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.player import Player
 from azjax.viz.architecture import count_parameters
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from azjax.game import Game
-from azjax.network import MLPConfig, Network, TowerConfig
+from azjax.networks import MLPConfig, Network, TowerConfig
 from azjax.train import Parts
 
 _MOST = 8  # Layers, or arrays of one layer, that are shown one by one.

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax import equivariant
-from azjax.convolution import Form
 from azjax.files import replacing
-from azjax.modules import DENSE, MLP, infer_tower
+from azjax.networks import equivariant
+from azjax.networks.convolution import Form
+from azjax.networks.mlp import MLP
+from azjax.networks.resnet import DENSE, infer_tower
 from azjax.oracle import Solution
 from azjax.player import Player
 from azjax.viz.atlas import DAMAGE

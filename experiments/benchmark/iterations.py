@@ -11,7 +11,7 @@ from rich.progress import track
 from azjax import footprint, presets, train
 from azjax.config import Config, make_parts
 from azjax.learner import LearnerConfig
-from azjax.network import TowerConfig
+from azjax.networks import TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig

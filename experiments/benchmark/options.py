@@ -7,7 +7,7 @@ from typing import Literal
 
 from azjax import games, presets
 from azjax.commands import command
-from azjax.network import DEEPEST, WIDEST
+from azjax.networks.base import DEEPEST, WIDEST
 from azjax.settings import MOST, MOST_SIMULATIONS, check_range
 
 Large = Literal[

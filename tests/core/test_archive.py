@@ -14,7 +14,7 @@ from azjax.config import Config, make_parts
 from azjax.evaluators import uniform_evaluator
 from azjax.game import play
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.rows import distinct, pack
 from azjax.search import Gumbel, make_search

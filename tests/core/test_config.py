@@ -15,7 +15,7 @@ from azjax.config import Config
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig, Transition

@@ -17,7 +17,7 @@ from azjax.evaluators import (
 )
 from azjax.game import init_batch
 from azjax.games.tic_tac_toe import from_board
-from azjax.network import MLPConfig, make_network
+from azjax.networks import MLPConfig, make_network
 from reference import Position, minimax
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as tic_tac_toe_rules

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from azjax import train
 from azjax.config import Config, make_parts
 from azjax.learner import Learner, LearnerConfig
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.selfplay import SelfPlayConfig, Transition
 from azjax.targets import TargetConfig, make_samples, transform

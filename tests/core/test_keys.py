@@ -11,7 +11,7 @@ from azjax.config import Config, make_parts
 from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.selfplay import SelfPlayConfig, start_games, unroll

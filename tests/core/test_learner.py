@@ -15,7 +15,7 @@ from azjax.learner import (
     make_optimizer,
     policy_loss,
 )
-from azjax.network import MLPConfig, Network, TowerConfig, make_network
+from azjax.networks import MLPConfig, Network, TowerConfig, make_network
 from azjax.targets import Sample
 from tables import AS_IN_TRAINING
 

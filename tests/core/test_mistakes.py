@@ -17,7 +17,7 @@ from azjax.config import make_parts
 from azjax.evaluators import network_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import make_learner
-from azjax.network import MLPConfig, from_module, make_network
+from azjax.networks import MLPConfig, from_module, make_network
 from azjax.player import changed
 from azjax.search import PUCT, make_resumable, make_search
 from azjax.targets import TargetConfig, make_targets

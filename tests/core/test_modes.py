@@ -15,7 +15,7 @@ from azjax import agents, arena, checkpoint, games, presets, runs, testing, trai
 from azjax.config import Config, make_parts
 from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import describe, init_batch, play
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.verify import verify
 

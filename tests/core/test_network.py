@@ -14,12 +14,20 @@ from flax.traverse_util import flatten_dict
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from azjax import convolution, equivariant, games
-from azjax import network as networks
+from azjax import games
 from azjax.evaluators import network_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig, configured_learner
-from azjax.network import MLPConfig, TowerConfig, from_module, make_network
+from azjax.networks import (
+    MLPConfig,
+    TowerConfig,
+    base,
+    convolution,
+    equivariant,
+    from_module,
+    make,
+    make_network,
+)
 from azjax.targets import Sample
 
 TINY = TowerConfig(channels=4, blocks=1, value_hidden=8)
@@ -54,7 +62,7 @@ def random_variables(network, seed=0):
 def make_in_form(form, config, game):
     """A network whose convolutions have a form that is not chosen for the board."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "choose_form", lambda board_shape, dtype: convolution.FORMS[form])
+        patch.setattr(make, "choose_form", lambda board_shape, dtype: convolution.FORMS[form])
         return make_network(config, game)
 
 
@@ -222,7 +230,7 @@ def test_a_game_without_symmetries_has_none_to_share(tic_tac_toe):
     ],
 )
 def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, kind, flags, dtype):
-    monkeypatch.setattr(networks.pathlib.Path, "read_text", lambda path: f"flags: sse {flags}")
+    monkeypatch.setattr(base.pathlib.Path, "read_text", lambda path: f"flags: sse {flags}")
     network = make_network(kind(evaluation_dtype="auto"), tic_tac_toe)
     folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
     assert {leaf.dtype for leaf in jax.tree.leaves(folded)} == {jnp.dtype(dtype)}

@@ -13,7 +13,7 @@ import misere_pile
 from azjax.evaluators import exact_evaluator, network_evaluator, uniform_evaluator
 from azjax.game import init_batch, play, random_action, where
 from azjax.games.tic_tac_toe import State
-from azjax.network import MLPConfig, make_network
+from azjax.networks import MLPConfig, make_network
 from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_search
 from reference import Position, puct
 from tables import BATCH, all_boards, bench, compiled, repeat, run

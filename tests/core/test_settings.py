@@ -14,7 +14,7 @@ from azjax.agents import PersistentConfig
 from azjax.config import Config
 from azjax.game import observation_planes
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig, make_network
+from azjax.networks import MLPConfig, make_network
 from azjax.player import changed
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT

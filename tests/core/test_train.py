@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from azjax import presets, train
 from azjax.config import Config, make_parts
 from azjax.learner import LearnerConfig
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.replay import ReplayConfig
 from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig

@@ -18,7 +18,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from azjax import presets, train
 from azjax.commands import command
 from azjax.config import make_parts
-from azjax.network import TowerConfig, make_network
+from azjax.networks import TowerConfig, make_network
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark

@@ -12,8 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["settings", "promotion", "files", "commands", "drawing", "game", "rows", "hashing"],
     *["testing", "games"],
-    *["oracle", "verify", "ratings", "lines", "convolution", "modules"],
-    *["equivariant", "network", "evaluators"],
+    *["oracle", "verify", "ratings", "lines", "networks", "evaluators"],
     *["search", "agents", "mending", "openings"],
     *["arena", "judge", "archive", "selfplay", "targets", "replay", "learner", "train", "config"],
     *["footprint", "presets", "processes", "arrays", "summary"],

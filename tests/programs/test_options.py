@@ -10,7 +10,7 @@ import dots
 import misere_pile
 from azjax import presets, runs
 from azjax.game import Symmetries
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
 from azjax.settings import flatten
 from experiments import console, functions, options, own
 from test_imports import ROOT

@@ -18,7 +18,7 @@ from experiments import arena, explain, functions, options, own, play, report, t
 NETWORK = """
 import flax.linen as nn
 
-from azjax.network import from_module
+from azjax.networks import from_module
 
 
 class Shallow(nn.Module):

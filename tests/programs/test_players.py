@@ -16,7 +16,7 @@ from azjax.agents import minimax_agent, search_agent
 from azjax.config import make_parts
 from azjax.evaluators import rollout_evaluator
 from azjax.game import init_batch
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from azjax.search import PUCT, UCT, Gumbel
 from experiments import own, players, verify
 from experiments.players import expand, make_agent, make_agents

@@ -10,7 +10,7 @@ import pytest
 
 from azjax import lines, mending, oracle, presets, runs
 from azjax.game import init_batch
-from azjax.network import Network
+from azjax.networks import Network
 from azjax.player import Player
 from azjax.search import PUCT, UCT
 from azjax.selfplay import SelfPlayConfig

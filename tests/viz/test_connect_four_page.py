@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from azjax import presets
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from experiments import explain
 from run_directories import make_run
 

@@ -12,7 +12,7 @@ import pytest
 import azjax
 from azjax import games, presets, runs
 from azjax.config import OwnNetworkConfig, make_parts
-from azjax.network import MLPConfig, TowerConfig, from_module
+from azjax.networks import MLPConfig, TowerConfig, from_module
 from azjax.viz import about
 from azjax.viz.architecture import count_parameters, layers
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state

@@ -11,11 +11,12 @@ import pytest
 
 from azjax import games, presets
 from azjax.config import make_parts
-from azjax.convolution import FORMS
 from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import random_action
-from azjax.modules import MLP, infer_tower
-from azjax.network import TowerConfig, from_module
+from azjax.networks import TowerConfig, from_module
+from azjax.networks.convolution import FORMS
+from azjax.networks.mlp import MLP
+from azjax.networks.resnet import infer_tower
 from azjax.openings import random_openings
 from azjax.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search

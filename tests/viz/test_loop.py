@@ -14,7 +14,7 @@ import misere_pile
 from azjax import checkpoint, presets, runs, train
 from azjax.config import make_parts
 from azjax.games.tic_tac_toe import from_board
-from azjax.network import MLPConfig
+from azjax.networks import MLPConfig
 from azjax.search import PUCT
 from azjax.targets import Sample, TargetConfig
 from azjax.viz.loop import lesson_data, loop_data

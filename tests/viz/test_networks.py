@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from azjax.config import Config, make_parts
-from azjax.convolution import FORMS
-from azjax.modules import DENSE, infer_tower
-from azjax.network import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks.convolution import FORMS
+from azjax.networks.resnet import DENSE, infer_tower
 from azjax.player import Player
 from azjax.viz import networks
 

@@ -6,7 +6,7 @@ import { Sums } from "./sums.js";
 // `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`. Each layer takes what the one
 // before made, without its ReLU: `Sums` leaves out what is below 0.
 
-/** The residual tower of `azjax/modules.py`. */
+/** The residual tower of `azjax/networks/resnet.py`. */
 export class Tower {
   #layers;
   #encoding;
@@ -56,7 +56,7 @@ export class Tower {
   }
 }
 
-/** The multilayer perceptron of `azjax/modules.py`. */
+/** The multilayer perceptron of `azjax/networks/mlp.py`. */
 export class Mlp {
   #layers;
   #encoding;

@@ -1,80 +1,43 @@
-"""The residual tower of AlphaGo Zero and a multilayer perceptron, in Flax.
+"""The residual tower of AlphaGo Zero in Flax."""
 
-For inference the tower's BatchNorm disappears into the convolutions, and these become the matrix
-products that are fastest for the board (see `convolution.py`).
-"""
-
-import functools
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+from typing import Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.convolution import Form
+from azjax.networks.base import DEEPEST, WIDEST, DType, Folded, Variables
+from azjax.networks.convolution import Form
+from azjax.settings import check_range, check_types
 
-Variables = Any  # Flax variables: {"params": ..., "batch_stats": ...}.
-Folded = Any  # The inference form of the variables.
 DENSE = ("policy", "value_hidden", "value")  # The tower's layers after its convolutions.
 
 
-class MLP(nn.Module):
-    """Shared layers with ReLU, then one hidden layer in each head."""
+@dataclasses.dataclass(frozen=True)
+class TowerConfig:
+    """A residual tower of convolutions with BatchNorm, as in the papers."""
 
-    hidden: tuple[int, ...]
-    head_hidden: int
-    num_actions: int
-    dtype: Any = jnp.float32
+    kind: Literal["tower"] = "tower"
+    """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
+    layers. Settings of the other one: --network.kind mlp --help."""
+    encoding: str = "relative"
+    """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
+    the opponent's. AlphaZero: relative, with history."""
+    channels: int = 64
+    """Channels of each convolution. AlphaZero: 256."""
+    blocks: int = 2
+    """Residual blocks. AlphaZero: 19."""
+    value_hidden: int = 64
+    """Width of the value head's hidden layer. AlphaZero: 256."""
+    evaluation_dtype: DType = "float32"
+    """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
+    and faster where the hardware has it; `auto`: there."""
 
-    @nn.compact
-    def __call__(self, planes, train: bool = False):
-        """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        del train
-        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=_dot_general)
-        x = planes.reshape(len(planes), -1)
-        for width in self.hidden:
-            x = nn.relu(dense(width)(x))
-        policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))
-        value = nn.relu(dense(self.head_hidden, name="value_hidden")(x))
-        logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
-        value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
-        return logits, jnp.tanh(value)
-
-
-def product_for(dtype) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the product of matrices that is fastest to learn with, in arithmetic of a type."""
-    in_half = dtype == jnp.bfloat16 and jax.default_backend() == "cpu"
-    return _product_in_half if in_half else jnp.matmul
-
-
-@jax.custom_vjp
-def _product_in_half(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """`x @ kernel`, with gradients that CPUs compute in bfloat16, too.
-
-    XLA's library for CPUs has no product in bfloat16 whose left factor is transposed, so XLA
-    computes it in float32. A transpose with rows of zeros at its end it takes for none.
-    """
-    return x @ kernel
-
-
-def _product_forward(x, kernel):
-    return x @ kernel, (x, kernel)
-
-
-def _product_backward(factors, gradient):
-    x, kernel = factors
-    turned = jnp.pad(x.T, ((0, 8), (0, 0)))
-    return gradient @ kernel.T, (turned @ gradient)[: x.shape[1]]
-
-
-_product_in_half.defvjp(_product_forward, _product_backward)
-
-
-def _dot_general(x, kernel, dimensions, precision=None, preferred_element_type=None):
-    """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
-    del dimensions, precision, preferred_element_type
-    return product_for(x.dtype)(x, kernel)
+    def __post_init__(self):
+        check_types("network", self)
+        check_range("network", self, "channels value_hidden", 1, WIDEST)
+        check_range("network", self, "blocks", 0, DEEPEST)
 
 
 class Tower(nn.Module):

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.game import Symmetries
-from azjax.modules import Variables, product_for
+from azjax.networks.base import Variables
+from azjax.networks.mlp import product_for
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
 

@@ -1,0 +1,111 @@
+"""Networks made of Flax modules."""
+
+import dataclasses
+import inspect
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from flax.errors import FlaxError
+
+from azjax.game import Game, describe
+from azjax.networks.base import Network, check_heads, observed_planes
+
+
+def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
+    """Makes a network of any Flax module. Its variables are their own inference form.
+
+    The statistics that it updates in training are averaged over the devices afterwards. To
+    normalise by the batches of all devices, give it a field `axis_name` and hand that to its
+    `nn.BatchNorm`: in training it is the name of the mesh's axis.
+
+    Args:
+      game: gives the planes' shape and the number of actions.
+      module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
+        `planes [B, H, W, C]`, with values in [-1, 1], and draws nothing at random.
+      encoding: which of the game's encodings it reads.
+
+    Raises:
+      ValueError: if the game has no such encoding, the module cannot be called so, or the outputs
+        have other shapes.
+    """
+    _check_module(module)
+    network = wrap(game, module, encoding)
+    _check_outputs(game, network)
+
+    def train(variables, planes, axis_name):
+        outputs, updated = network.train(variables, planes, axis_name)
+        return outputs, updated if axis_name is None else jax.lax.pmean(updated, axis_name)
+
+    return network._replace(train=train)
+
+
+def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None = None) -> Network:
+    """A module as a network, unchecked; what it does not average itself is not averaged.
+
+    The variables are their own inference form. Where `learned` is given, training applies it.
+    """
+    learned = module if learned is None else learned
+    one = observed_planes(game, encoding)
+    has_axis = any(field.name == "axis_name" for field in dataclasses.fields(module))
+
+    def init(key):
+        return module.init(key, jnp.zeros((1, *one.shape), one.dtype))
+
+    def apply(variables, planes) -> Any:
+        return module.apply(variables, planes)
+
+    def train(variables, planes, axis_name) -> Any:
+        on_mesh = learned.clone(axis_name=axis_name) if has_axis else learned
+        others = [name for name in variables if name != "params"]
+        return on_mesh.apply(variables, planes, train=True, mutable=others)
+
+    return Network(
+        encoding,
+        init,
+        apply,
+        train,
+        fold=lambda variables: variables,
+        infer=apply,
+        made_for=(*one.shape, game.num_actions),
+    )
+
+
+def _check_module(module: Any) -> None:
+    """Refuses what is no Flax module, or is one that cannot be called with `train`."""
+    if not isinstance(module, nn.Module):
+        is_class = isinstance(module, type)
+        name = module.__name__ if is_class else type(module).__name__
+        advice = f"make one, such as {name}()" if is_class else "use one of flax.linen"
+        what = f"the class {name}" if is_class else f"of type {name}"
+        raise ValueError(f"the module is {what}, not a Flax module: {advice}")
+    name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if "train" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+        listed = ", ".join(parameters)
+        raise ValueError(
+            f"{name}.__call__({listed}) does not take train: write __call__(self, planes, "
+            "train=False), where train may be ignored"
+        )
+
+
+def _check_outputs(game: Game, network: Network) -> None:
+    """Refuses outputs of other shapes, for a batch of 3, in evaluation and in training."""
+    one = observed_planes(game, network.encoding)
+
+    def compute(planes):
+        variables = network.init(jax.random.key(0))
+        return network.apply(variables, planes), network.train(variables, planes, None)[0]
+
+    planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
+    try:
+        returned = jax.eval_shape(compute, planes)
+    except FlaxError as error:
+        said = str(error).split(" (http")[0].split("\n")[0]
+        raise ValueError(
+            f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "
+            f"something at random ({said})"
+        ) from error
+    for heads in returned:
+        check_heads(heads, 3, game, "the module")
