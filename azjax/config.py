@@ -10,8 +10,8 @@ from azjax.learner import LearnerConfig, configured_learner
 from azjax.networks import MLPConfig, Network, TowerConfig, make_network
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import PUCT, UCT, Gumbel
-from azjax.selfplay import SelfPlayConfig
-from azjax.settings import check_range, check_types
+from azjax.selfplay import SelfPlayConfig, choose_games_at_once
+from azjax.settings import check_range, check_types, resolve_platform
 from azjax.targets import TargetConfig, make_targets
 from azjax.train import Parts
 
@@ -61,17 +61,32 @@ def is_own(game: str) -> bool:
     return bool(colon) and not games.has_variants(place)
 
 
-def make_parts(config: Config, game: Game | None = None, network: Network | None = None) -> Parts:
+def make_parts(
+    config: Config,
+    game: Game | None = None,
+    network: Network | None = None,
+    platform: str | None = None,
+) -> Parts:
     """Builds the parts that a configuration names, once; a game or network given takes its place.
 
+    Everything that depends on the hardware is chosen here: the games that are played together, and
+    by `make_network` the arithmetic and the form of the layers. Tracing the parts makes no further
+    choice, so a program may be lowered for a platform that this machine does not have.
+
+    Args:
+      config: names and numbers. It is not changed, so a run records what was asked for.
+      game: replaces the game that `config` names.
+      network: replaces the network that `config` describes.
+      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; None: that of the default backend.
+
     Raises:
-      ValueError: if there is no such game, or its network cannot be built.
+      ValueError: if there is no such game or platform, or the network cannot be built.
     """
-    return _make_parts(config, game, network)
+    return _make_parts(config, game, network, resolve_platform(platform))
 
 
 @functools.lru_cache(maxsize=16)
-def _make_parts(config: Config, game: Game | None, network: Network | None) -> Parts:
+def _make_parts(config: Config, game: Game | None, network: Network | None, platform: str) -> Parts:
     if game is None:
         if is_own(config.game):
             raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")
@@ -80,12 +95,12 @@ def _make_parts(config: Config, game: Game | None, network: Network | None) -> P
         if isinstance(config.network, OwnNetworkConfig):
             source = config.network.source
             raise ValueError(f"the network is one's own, {source}: hand it in as network=...")
-        network = make_network(config.network, game)
+        network = make_network(config.network, game, platform)
     return Parts(
         game=game,
         network=network,
         search=config.search,
-        selfplay=config.selfplay,
+        selfplay=choose_games_at_once(config.selfplay, platform),
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),
         learner=configured_learner(config.learner, network),

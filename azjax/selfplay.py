@@ -14,7 +14,7 @@ from azjax.game import Game, State, batch_keys, check_batch, play, random_action
 from azjax.search import Search, SearchResult
 from azjax.settings import MOST, check_range, check_types
 
-_CPU_GAMES = 256  # What the search needs of as many games fits into the cache of a core.
+_CPU_GAMES = 256  # The search trees of that many games fit into the cache of a core.
 _RESTARTS = 8  # Of a group of games, a part as large as this starts anew together.
 _MOST_PLIES = 1_000_000
 
@@ -27,7 +27,7 @@ class SelfPlayConfig:
     """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
     games_at_once: int = 0
     """Games that a device plays together, the others wait their turn: less memory, and data
-    that stay in the cache. 0: 256 on CPUs, all elsewhere."""
+    that stay in the cache. 0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
     unroll_length: int = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
@@ -153,7 +153,7 @@ def unroll(
 ) -> tuple[Games, Transition]:
     """Plays `config.unroll_length` moves in every game; finished games restart in place.
 
-    Games are played in groups of `config.games_at_once`, one group after the other.
+    Games are played in groups of `config.games_at_once`, one group after the other; 0: all at once.
 
     Args:
       config: lengths, openings and temperature.
@@ -183,13 +183,20 @@ def unroll(
     return games, jax.tree.map(lambda leaf: jnp.concatenate(leaf, axis=1), transitions)
 
 
+def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
+    """Returns the settings with `games_at_once` chosen for a platform where it is 0."""
+    if config.games_at_once or platform != "cpu":
+        return config
+    return dataclasses.replace(config, games_at_once=_CPU_GAMES)
+
+
 def group_size(config: SelfPlayConfig, games: int) -> int:
     """The number of games that one device plays together, of those it has.
 
-    Groups are of one size and as large as `config.games_at_once` allows. Where the number of
-    games has no divisor near that, they are played all at once.
+    Groups are of one size and as large as `config.games_at_once` allows. Where that is 0, or the
+    number of games has no divisor near it, they are played all at once.
     """
-    limit = config.games_at_once or (_CPU_GAMES if jax.default_backend() == "cpu" else games)
+    limit = config.games_at_once or games
     small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]
     size = max(size for least in small for size in (least, games // least) if size <= limit)
     return size if 4 * size >= limit else games

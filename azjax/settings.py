@@ -20,6 +20,19 @@ from jax.core import Tracer
 # of two weights fit float32.
 MOST = 1_000_000_000
 MOST_SIMULATIONS = 1_000_000  # Of a search; its tree has room for all of them.
+PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
+
+
+def resolve_platform(platform: str | None) -> str:
+    """Returns the platform to build for; of None, that of the default backend.
+
+    Raises:
+      ValueError: if JAX has no platform of that name.
+    """
+    platform = jax.default_backend() if platform is None else platform
+    if platform not in PLATFORMS:
+        raise ValueError(f"platform is {platform!r}: use one of {', '.join(PLATFORMS)}, or None")
+    return platform
 
 
 def check_types(section: str, config: Any) -> None:

@@ -27,7 +27,7 @@ from azjax.networks.base import Network, check_network
 from azjax.replay import Replay, ReplayState
 from azjax.search import Algorithm, check_algorithm, make_search
 from azjax.selfplay import Games, SelfPlayConfig, Transition, note_nothing, start_games, unroll
-from azjax.settings import MOST
+from azjax.settings import MOST, resolve_platform
 from azjax.targets import Sample, Targets
 
 AXIS = "data"  # The mesh's one axis: games and replay shards are spread over it.
@@ -414,11 +414,11 @@ def compiled(function: Any, *args: Any, often: bool = True) -> Any:
     return function.lower(*args).compile(compiler_options(often))
 
 
-def compiler_options(often: bool = True) -> dict[str, Any]:
+def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
     """Options for `lower(...).compile(...)` that make programs start soonest.
 
     On CPUs most time goes to matrix products, which are compiled already: optimising the rest
     makes no iteration measurably shorter. A program that does not run `often` needs even less.
     """
-    on_cpu = jax.default_backend() == "cpu"
+    on_cpu = resolve_platform(platform) == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

@@ -1170,14 +1170,14 @@ MUTATIONS = [
     Mutation(
         "network: evaluation_dtype without effect",
         "azjax/networks/make.py",
-        "dtype = choose_dtype(config.evaluation_dtype, convolves)",
+        "dtype = choose_dtype(config.evaluation_dtype, platform, convolves)",
         'dtype = jnp.dtype("float32")',
         "tests/core/test_network.py",
     ),
     Mutation(
         "network: learning_dtype without effect",
         "azjax/networks/make.py",
-        "dtype=choose_dtype(config.learning_dtype)",
+        "dtype=choose_dtype(config.learning_dtype, platform)",
         'dtype=jnp.dtype("float32")',
         "tests/core/test_network.py",
     ),
@@ -1942,8 +1942,8 @@ MUTATIONS = [
     Mutation(
         "self-play: games_at_once without effect",
         "azjax/selfplay.py",
-        "limit = config.games_at_once or (",
-        "limit = (",
+        "limit = config.games_at_once or games",
+        "limit = games",
         "tests/core/test_config.py::test_every_setting_changes_the_program",
     ),
     Mutation(
@@ -1952,6 +1952,41 @@ MUTATIONS = [
         "jax.random.key(options.config.seed)",
         "jax.random.key(0)",
         "tests/programs/test_session.py",
+    ),
+    Mutation(
+        "lowering: games are played in groups on every platform",
+        "azjax/selfplay.py",
+        'if config.games_at_once or platform != "cpu":',
+        "if config.games_at_once:",
+        "tests/core/test_lowering.py::test_an_iteration_is_lowered_for_an_accelerator",
+    ),
+    Mutation(
+        "lowering: convolutions have the form for CPUs on every platform",
+        "azjax/networks/convolution.py",
+        'if dtype == jnp.float32 and platform == "cpu":',
+        "if dtype == jnp.float32:",
+        "tests/core/test_lowering.py::test_an_iteration_is_lowered_for_an_accelerator",
+    ),
+    Mutation(
+        "lowering: products are padded on every platform",
+        "azjax/networks/mlp.py",
+        'in_half = dtype == jnp.bfloat16 and platform == "cpu"',
+        "in_half = dtype == jnp.bfloat16",
+        "tests/core/test_lowering.py::test_an_iteration_is_lowered_for_an_accelerator",
+    ),
+    Mutation(
+        "lowering: the network is built for the default backend",
+        "azjax/config.py",
+        "make_network(config.network, game, platform)",
+        "make_network(config.network, game)",
+        "tests/core/test_lowering.py::test_an_iteration_is_lowered_for_an_accelerator",
+    ),
+    Mutation(
+        "lowering: every graphics card has bfloat16",
+        "azjax/networks/base.py",
+        "or int(generation) >= _AMPERE",
+        "or True",
+        "tests/core/test_lowering.py::test_graphics_cards_have_bfloat16_from_ampere_on",
     ),
 ]
 

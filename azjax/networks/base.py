@@ -19,6 +19,7 @@ Folded = Any  # The inference form of the variables.
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
 WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
+_AMPERE = 8  # NVIDIA's compute capability from which on cards have products in bfloat16.
 
 
 class Network(NamedTuple):
@@ -105,13 +106,26 @@ def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
         )
 
 
-def choose_dtype(name: DType, convolves: bool = False) -> jnp.dtype:
-    """For `auto`, the fastest type: on CPUs, float32, but bfloat16 for products where AMX is.
+def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dtype:
+    """For `auto`, the fastest type: bfloat16 where the hardware has products for it.
 
-    Convolutions in bfloat16 XLA computes on CPUs in a plain loop.
+    On CPUs that is AMX, and for convolutions none: XLA computes them in a plain loop.
     """
     if name != "auto":
         return jnp.dtype(name)
-    about = pathlib.Path("/proc/cpuinfo")
-    has_amx = not convolves and about.exists() and "amx_bf16" in about.read_text()
-    return jnp.dtype("float32" if jax.default_backend() == "cpu" and not has_amx else "bfloat16")
+    if platform == "cpu":
+        about = pathlib.Path("/proc/cpuinfo")
+        is_fast = not convolves and about.exists() and "amx_bf16" in about.read_text()
+    else:
+        is_fast = platform == "tpu" or all(has_bfloat16(device) for device in jax.devices())
+    return jnp.dtype("bfloat16" if is_fast else "float32")
+
+
+def has_bfloat16(device: Any) -> bool:
+    """Whether a GPU has products in bfloat16: all but NVIDIA's older than Ampere.
+
+    So do devices without a compute capability: what they lower for a GPU runs on another machine.
+    """
+    capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
+    generation = str(capability).partition(".")[0]
+    return not generation.isdigit() or int(generation) >= _AMPERE

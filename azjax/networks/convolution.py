@@ -44,13 +44,13 @@ class Form(NamedTuple):
     restore: Callable[[Kernel, tuple[int, int]], jax.Array] | None = None
 
 
-def choose_form(board_shape: tuple[int, int], dtype=jnp.float32) -> Form:
-    """Returns the fastest form measured for a board.
+def choose_form(board_shape: tuple[int, int], dtype: Any, platform: str) -> Form:
+    """Returns the fastest form measured for a board on CPUs; elsewhere dense or XLA's own.
 
     Some add numbers up before they are multiplied, so they are for float32 alone.
     """
     is_small = math.prod(board_shape) <= _DENSE_CELLS
-    if dtype == jnp.float32 and jax.default_backend() == "cpu":
+    if dtype == jnp.float32 and platform == "cpu":
         if board_shape == (3, 3):
             return FORMS["fourier"]
         if not is_small:

@@ -86,6 +86,7 @@ class EquivariantMLP(nn.Module):
       num_actions: `A`.
       group: of the game.
       dtype: of the arithmetic.
+      platform: what it is lowered for, such as `cpu`.
     """
 
     hidden: tuple[int, ...]
@@ -93,6 +94,7 @@ class EquivariantMLP(nn.Module):
     num_actions: int
     group: Group
     dtype: Any = jnp.float32
+    platform: str = ""
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
@@ -110,7 +112,8 @@ class EquivariantMLP(nn.Module):
         for name, outputs in (("policy", self.num_actions), ("value", 1)):
             params[name] = self.param(name, _init, self.head_hidden, outputs, copies)
         weights = arrange(self.group, {"params": params})
-        return infer(self.group, jax.tree.map(lambda x: x.astype(self.dtype), weights), planes)
+        weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
+        return infer(self.group, weights, planes, self.platform)
 
 
 def _init(key: jax.Array, inputs: int, outputs: int, copies: int = 1) -> Layer:
@@ -151,11 +154,11 @@ def _see(kernel: jax.Array, images: np.ndarray) -> jax.Array:
 
 
 def infer(
-    group: Group, weights: dict[str, Layer], planes: jax.Array
+    group: Group, weights: dict[str, Layer], planes: jax.Array, platform: str
 ) -> tuple[jax.Array, jax.Array]:
     """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and arranged weights."""
     dtype = weights["value"]["kernel"].dtype
-    product = product_for(dtype)
+    product = product_for(dtype, platform)
 
     def dense(name, x):
         return product(x, weights[name]["kernel"]) + weights[name]["bias"][None]

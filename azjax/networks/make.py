@@ -12,19 +12,23 @@ from azjax.networks.convolution import choose_form
 from azjax.networks.mlp import MLP, MLPConfig
 from azjax.networks.modules import wrap
 from azjax.networks.resnet import Tower, TowerConfig, fold_tower, infer_tower
+from azjax.settings import resolve_platform
 
 
-def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
-    """Builds the tower or the MLP for a game.
+def make_network(
+    config: TowerConfig | MLPConfig, game: Game, platform: str | None = None
+) -> Network:
+    """Builds the tower or the MLP for a game, and for a platform: None is the default backend's.
 
     Raises:
       ValueError: if the game has no such encoding, or its symmetries do not divide the widths.
     """
+    platform = resolve_platform(platform)
     convolves = isinstance(config, TowerConfig)
-    dtype = choose_dtype(config.evaluation_dtype, convolves)
+    dtype = choose_dtype(config.evaluation_dtype, platform, convolves)
     symmetric = isinstance(config, MLPConfig) and config.symmetric and game.num_symmetries > 1
     if convolves:
-        form = choose_form(game.board_shape, dtype)
+        form = choose_form(game.board_shape, dtype, platform)
         widths = config.channels, config.blocks, config.value_hidden
         module = learned = Tower(*widths, game.num_actions, form)
         arrange: Any = functools.partial(fold_tower, form, game.board_shape)
@@ -33,13 +37,13 @@ def make_network(config: TowerConfig | MLPConfig, game: Game) -> Network:
         widths = config.hidden, config.head_hidden
         if symmetric:
             group = equivariant.make_group(_shareable(config, game))
-            module = equivariant.EquivariantMLP(*widths, game.num_actions, group)
+            module = equivariant.EquivariantMLP(*widths, game.num_actions, group, platform=platform)
             arrange = functools.partial(equivariant.arrange, group)
-            infer = functools.partial(equivariant.infer, group)
+            infer = functools.partial(equivariant.infer, group, platform=platform)
         else:
-            module = MLP(*widths, game.num_actions)
+            module = MLP(*widths, game.num_actions, platform=platform)
             arrange, infer = dict, module.clone(dtype=dtype).apply
-        learned = module.clone(dtype=choose_dtype(config.learning_dtype))
+        learned = module.clone(dtype=choose_dtype(config.learning_dtype, platform))
 
     @jax.jit
     def fold(variables):

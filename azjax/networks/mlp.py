@@ -53,12 +53,14 @@ class MLP(nn.Module):
     head_hidden: int
     num_actions: int
     dtype: Any = jnp.float32
+    platform: str = ""
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=_dot_general)
+        dot_general = functools.partial(_dot_general, self.platform)
+        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=dot_general)
         x = planes.reshape(len(planes), -1)
         for width in self.hidden:
             x = nn.relu(dense(width)(x))
@@ -69,9 +71,9 @@ class MLP(nn.Module):
         return logits, jnp.tanh(value)
 
 
-def product_for(dtype) -> Callable[[jax.Array, jax.Array], jax.Array]:
+def product_for(dtype, platform: str) -> Callable[[jax.Array, jax.Array], jax.Array]:
     """Returns the product of matrices that is fastest to learn with, in arithmetic of a type."""
-    in_half = dtype == jnp.bfloat16 and jax.default_backend() == "cpu"
+    in_half = dtype == jnp.bfloat16 and platform == "cpu"
     return _product_in_half if in_half else jnp.matmul
 
 
@@ -98,7 +100,7 @@ def _product_backward(factors, gradient):
 _product_in_half.defvjp(_product_forward, _product_backward)
 
 
-def _dot_general(x, kernel, dimensions, precision=None, preferred_element_type=None):
+def _dot_general(platform, x, kernel, dimensions, precision=None, preferred_element_type=None):
     """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
     del dimensions, precision, preferred_element_type
-    return product_for(x.dtype)(x, kernel)
+    return product_for(x.dtype, platform)(x, kernel)

@@ -89,7 +89,7 @@ def program(settings, again=0):
     del again
     sections = {"network": MLP, "search": PUCT(num_simulations=2), "selfplay": SELFPLAY}
     sections |= {"replay": REPLAY, "learner": LEARNER, section_of(settings): settings}
-    parts = configs._make_parts.__wrapped__(Config(**sections), None, None)
+    parts = configs._make_parts.__wrapped__(Config(**sections), None, None, "cpu")
     traced = jax.make_jaxpr(functools.partial(explore, section_of(settings), parts))
     closed = traced(jax.random.key(0))
     constants = [jnp.asarray(constant).tolist() for constant in closed.consts]

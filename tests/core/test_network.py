@@ -62,7 +62,7 @@ def random_variables(network, seed=0):
 def make_in_form(form, config, game):
     """A network whose convolutions have a form that is not chosen for the board."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make, "choose_form", lambda board_shape, dtype: convolution.FORMS[form])
+        patch.setattr(make, "choose_form", lambda *about: convolution.FORMS[form])
         return make_network(config, game)
 
 

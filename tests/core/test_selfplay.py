@@ -304,7 +304,7 @@ def test_groups_of_games_play_what_all_play_at_once(at_once):
         (1031, 256, 1031),  # A prime: groups would be of one.
         (2 * 1031, 256, 2 * 1031),
         (100, 0, 100),
-        (65_536, 0, 256),  # On CPUs, as here.
+        (65_536, 0, 65_536),
     ],
 )
 def test_groups_are_as_large_as_the_number_of_games_allows(games, at_once, expected):
