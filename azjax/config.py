@@ -7,7 +7,7 @@ from typing import Literal
 from azjax import games
 from azjax.game import Game
 from azjax.learner import LearnerConfig, configured_learner
-from azjax.networks import MLPConfig, Network, TowerConfig, make_network
+from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.selfplay import SelfPlayConfig, choose_games_at_once
@@ -29,7 +29,7 @@ class OwnNetworkConfig:
         check_types("network", self)
 
 
-NetworkConfig = MLPConfig | TowerConfig | OwnNetworkConfig
+NetworkConfig = ResNetConfig | MLPConfig | OwnNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT
 
 
@@ -43,7 +43,7 @@ class Config:
     FILE.py:FUNCTION."""
     seed: int = 0
     """Seed of every random draw."""
-    network: NetworkConfig = dataclasses.field(default_factory=MLPConfig)
+    network: NetworkConfig = dataclasses.field(default_factory=ResNetConfig)
     search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
     selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
     targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)

@@ -6,7 +6,7 @@ from azjax import games
 from azjax.config import Config, OwnNetworkConfig
 from azjax.game import Game
 from azjax.learner import LearnerConfig
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, Gumbel
 from azjax.selfplay import SelfPlayConfig
@@ -25,8 +25,10 @@ _FEW = 1000
 # cores. What else was tried stands in the guide, under performance.
 _CONNECT_FOUR = Config(
     game="connect_four",
-    network=MLPConfig(
-        hidden=(384, 384, 384, 384),
+    network=ResNetConfig(
+        width=320,
+        blocks=2,
+        norm="none",
         evaluation_dtype="auto",
         learning_dtype="auto",
         symmetric=True,
@@ -49,7 +51,7 @@ PRESETS = {
     # One departure: most games start from random moves. Self-play from the empty board alone
     # never sees most of the positions that the proof asks about.
     "paper": Config(
-        network=TowerConfig(encoding="absolute", channels=64, blocks=2),
+        network=ResNetConfig(encoding="absolute", layers="conv", width=64, blocks=2, norm="batch"),
         search=PUCT(num_simulations=50, dirichlet_alpha=1.0),
         selfplay=SelfPlayConfig(
             games=512, unroll_length=9, opening_share=0.8, opening_plies=8, temperature_plies=3
@@ -90,7 +92,7 @@ PRESETS = {
     "enumerable": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
-        network=dataclasses.replace(_CONNECT_FOUR.network, hidden=(256, 256, 256, 256)),
+        network=dataclasses.replace(_CONNECT_FOUR.network, width=224),
         selfplay=SelfPlayConfig(
             games=4096,
             unroll_length=4,
@@ -107,7 +109,7 @@ PRESETS = {
     "large": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
-        network=dataclasses.replace(_CONNECT_FOUR.network, hidden=(512, 512, 512, 512)),
+        network=dataclasses.replace(_CONNECT_FOUR.network, width=448),
         replay=ReplayConfig(capacity=196_608),
         learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=1e-3, decay_steps=30_000),
     ),
@@ -115,7 +117,7 @@ PRESETS = {
 
 
 _SMALL: dict[str, dict] = {  # What `smoke` makes of each kind of network.
-    "tower": {"channels": 8, "blocks": 1, "value_hidden": 16},
+    "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
 }
 
@@ -166,10 +168,10 @@ def fit(config: Config, game: Game) -> Config:
         return config
     if len(game.encodings) == 1:
         network = dataclasses.replace(network, encoding=game.encodings[0])
-    if isinstance(network, MLPConfig):
-        widths = (*network.hidden, network.head_hidden)
-        divided = all(width % game.num_symmetries == 0 for width in widths)
-        network = dataclasses.replace(network, symmetric=network.symmetric and divided)
+    if network.symmetric:
+        widths = network.hidden if isinstance(network, MLPConfig) else (network.width,)
+        divided = all(width % game.num_symmetries == 0 for width in (*widths, network.head_hidden))
+        network = dataclasses.replace(network, symmetric=divided)
     return dataclasses.replace(config, network=network)
 
 

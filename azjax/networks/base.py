@@ -22,6 +22,22 @@ WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
 _AMPERE = 8  # NVIDIA's compute capability from which on cards have products in bfloat16.
 
 
+class Plain(NamedTuple):
+    """A network as the weights of its layers, for programs that compute it without JAX.
+
+    Attributes:
+      kind: `mlp`, or `resnet`, of dense layers or of convolutions.
+      blocks: residual blocks; of an MLP, shared layers.
+      norm: whether what blocks and heads read has mean 0 and variance 1, plus 1e-5.
+      layers: by name, a `kernel`, `[I, O]` or `[k, k, I, O]`, and a `bias [O]`.
+    """
+
+    kind: str
+    blocks: int
+    norm: bool
+    layers: dict[str, dict[str, jax.Array]]
+
+
 class Network(NamedTuple):
     """A policy-value network as pure functions.
 
@@ -38,6 +54,7 @@ class Network(NamedTuple):
       fold: `variables -> folded`, the inference form.
       infer: `(folded, planes) -> outputs`, equal to `apply`.
       symmetric: whether the outputs for an image of a position are the images of its outputs.
+      plain: `folded -> Plain`, where there is such a form; None elsewhere.
       made_for: the shape of the planes and the number of actions of the game that it was made for,
         `(H, W, C, A)`; None: unknown.
     """
@@ -49,6 +66,7 @@ class Network(NamedTuple):
     fold: Callable[[Variables], Folded]
     infer: Callable[[Folded, jax.Array], Outputs]
     symmetric: bool = False
+    plain: Callable[[Folded], Plain] | None = None
     made_for: tuple[int, ...] | None = None
 
     def __repr__(self):

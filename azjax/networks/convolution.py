@@ -39,7 +39,7 @@ class Form(NamedTuple):
     apply: Callable[[jax.Array, Kernel], jax.Array]
     to_layout: Callable[[jax.Array], jax.Array] = lambda x: x
     from_layout: Callable[[jax.Array], jax.Array] = lambda x: x
-    position_axes: tuple[int, int, int] = (-3, -2, -1)
+    position_axes: tuple[int, ...] = (-3, -2, -1)
     per_channel: Callable[[jax.Array], jax.Array] = lambda x: x[None, None, None]
     restore: Callable[[Kernel, tuple[int, int]], jax.Array] | None = None
 

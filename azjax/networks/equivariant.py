@@ -1,4 +1,4 @@
-"""A multilayer perceptron that respects a game's symmetries, by sharing its weights.
+"""Networks of dense layers that respect a game's symmetries, by sharing weights.
 
 The units of a layer come in `G` copies, one for each symmetry: copy `g` makes of a position what
 copy 0 makes of its image under `g`. So the weights of copy 0 are all that is learned, and the
@@ -10,7 +10,9 @@ mirrorings along two axes, sums and differences of the copies do not mix. There 
 combination for each of their `K` characters, and a product of `n x n` becomes `K` of `n/K x n/K`.
 """
 
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -18,11 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Symmetries
-from azjax.networks.base import Variables
-from azjax.networks.mlp import product_for
+from azjax.game import Game, Symmetries
+from azjax.networks.base import Plain, Variables
+from azjax.networks.modules import Forms
+from azjax.networks.products import Product, product_for
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
+Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
+FIRST = ("Dense_0", "stem")  # Names of the layers that read the planes.
 
 
 class Group(NamedTuple):
@@ -62,6 +67,23 @@ def make_group(symmetries: Symmetries) -> Group:
     )
 
 
+def group_for(game: Game, widths: dict[str, Any]) -> Group:
+    """Returns the symmetries of a game that has some, if they divide widths, by their settings.
+
+    Raises:
+      ValueError: if they do not.
+    """
+    assert game.symmetries is not None
+    given = jax.tree.leaves(list(widths.values()))
+    if any(width % game.num_symmetries for width in given):
+        names, values = " and ".join(widths), " and ".join(map(str, widths.values()))
+        raise ValueError(
+            f"the {game.num_symmetries} symmetries of {game.name} share layers evenly: make "
+            f"{names}, now {values}, multiples of {game.num_symmetries}"
+        )
+    return make_group(game.symmetries)
+
+
 def _commuting(table: np.ndarray) -> list[int]:
     """Returns the largest group of such symmetries; that at `i` has the factors in `i`'s bits."""
     found = [0]
@@ -77,49 +99,85 @@ def _commuting(table: np.ndarray) -> list[int]:
     return found
 
 
-class EquivariantMLP(nn.Module):
-    """The perceptron `modules.MLP`, with its weights shared among symmetries.
+class Equivariant(nn.Module):
+    """A trunk and two heads of dense layers, with weights shared among symmetries.
 
     Attributes:
-      hidden: widths of the shared layers, multiples of `G`.
-      head_hidden: width of the hidden layer in each head, such a multiple, too.
+      layers: names and widths of the trunk's layers, the first of which reads the planes. Widths
+        are multiples of `G`.
+      trunk: `(layer, x) -> x`, what the trunk computes of the planes, where `layer(name, x)` is
+        what one of its layers computes, without a ReLU.
+      head_hidden: width of the hidden layer in each head, a multiple of `G`.
       num_actions: `A`.
       group: of the game.
+      zeros: names of the layers whose kernels start at zero.
       dtype: of the arithmetic.
-      platform: what it is lowered for, such as `cpu`.
+      product: of matrices.
     """
 
-    hidden: tuple[int, ...]
+    layers: tuple[tuple[str, int], ...]
+    trunk: Trunk
     head_hidden: int
     num_actions: int
     group: Group
+    zeros: tuple[str, ...] = ()
     dtype: Any = jnp.float32
-    platform: str = ""
+    product: Product = jnp.matmul
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
         copies = len(self.group.copies)
-        widths = [planes[0].size, *self.hidden]
-        layers = {f"Dense_{i}": sizes for i, sizes in enumerate(itertools.pairwise(widths))}
-        for name in ("policy_hidden", "value_hidden"):
-            layers[name] = widths[-1], self.head_hidden
+        widths = [planes[0].size, *(width for _, width in self.layers)]
+        layers = dict(zip(dict(self.layers), itertools.pairwise(widths), strict=True))
+        layers |= dict.fromkeys(("policy_hidden", "value_hidden"), (widths[-1], self.head_hidden))
         params = {
-            name: self.param(name, _init, inputs, outputs // copies)
-            for name, (inputs, outputs) in layers.items()
+            name: self.param(
+                name, _init_zero if name in self.zeros else _init, size, width // copies
+            )
+            for name, (size, width) in layers.items()
         }
         for name, outputs in (("policy", self.num_actions), ("value", 1)):
             params[name] = self.param(name, _init, self.head_hidden, outputs, copies)
         weights = arrange(self.group, {"params": params})
         weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
-        return infer(self.group, weights, planes, self.platform)
+        return infer(self.group, self.trunk, self.product, weights, planes)
+
+
+def make_forms(
+    module: Equivariant,
+    evaluated: Any,
+    learned: Any,
+    platform: str,
+    plain: Callable[[dict[str, Layer]], Plain],
+) -> Forms:
+    """Builds a network in all its forms, with arithmetic of two types, to evaluate and to learn."""
+    infer_with = functools.partial(
+        infer, module.group, module.trunk, product_for(evaluated, platform)
+    )
+    return Forms(
+        module=module,
+        learned=module.clone(dtype=learned, product=product_for(learned, platform)),
+        arrange=functools.partial(arrange, module.group),
+        infer=infer_with,
+        dtype=evaluated,
+        plain=lambda folded: plain(as_dense(module.group, folded)),
+        symmetric=True,
+    )
 
 
 def _init(key: jax.Array, inputs: int, outputs: int, copies: int = 1) -> Layer:
     """Draws the weights of copy 0, as small as if it had all of the inputs."""
     kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
+
+
+def _init_zero(key: jax.Array, inputs: int, outputs: int) -> Layer:
+    """Zeros for the weights of copy 0."""
+    del key
+    shape = inputs, outputs
+    return {"kernel": jnp.zeros(shape, jnp.float32), "bias": jnp.zeros(outputs, jnp.float32)}
 
 
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
@@ -136,7 +194,7 @@ def _arrange(group: Group, name: str, layer: Layer) -> Layer:
         kernel = jnp.concatenate([kernel[:, order] for order in group.actions])
         return {"kernel": kernel, "bias": jnp.mean(bias[group.actions], axis=0)}
     bias = jnp.tile(bias, copies)
-    if name == "Dense_0":
+    if name in FIRST:
         return {"kernel": _see(kernel, group.cells), "bias": bias}
     # What leads to the copies of the first block; the others' weights are the same, exchanged.
     columns = _see(kernel, group.copies[: copies // blocks])
@@ -154,29 +212,28 @@ def _see(kernel: jax.Array, images: np.ndarray) -> jax.Array:
 
 
 def infer(
-    group: Group, weights: dict[str, Layer], planes: jax.Array, platform: str
+    group: Group, trunk: Trunk, product: Product, weights: dict[str, Layer], planes: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and arranged weights."""
-    dtype = weights["value"]["kernel"].dtype
-    product = product_for(dtype, platform)
 
     def dense(name, x):
         return product(x, weights[name]["kernel"]) + weights[name]["bias"][None]
 
-    def layer(name, blocks):
+    def layer(name, x):
+        """What a layer computes of the planes, or of the blocks before it, as blocks."""
+        if name in FIRST:
+            return jnp.split(dense(name, x), len(group.characters), axis=1)
         kernel, bias = weights[name]["kernel"], weights[name]["bias"]
-        parts = [product(x, part) for x, part in zip(_combine(blocks), kernel, strict=True)]
+        parts = [product(block, part) for block, part in zip(_combine(x), kernel, strict=True)]
         biases = jnp.split(bias, len(parts))
-        return [nn.relu(x + part[None]) for x, part in zip(_combine(parts), biases, strict=True)]
+        return [part + bias[None] for part, bias in zip(_combine(parts), biases, strict=True)]
 
     def head(name):
-        hidden = jnp.concatenate(layer(f"{name}_hidden", blocks), axis=1)
+        hidden = nn.relu(jnp.concatenate(layer(f"{name}_hidden", blocks), axis=1))
         return dense(name, hidden).astype(jnp.float32)
 
-    x = nn.relu(dense("Dense_0", planes.reshape(len(planes), -1).astype(dtype)))
-    blocks = jnp.split(x, len(group.characters), axis=1)
-    for i in range(1, sum(name.startswith("Dense_") for name in weights)):
-        blocks = layer(f"Dense_{i}", blocks)
+    dtype = weights["value"]["kernel"].dtype
+    blocks = trunk(layer, planes.reshape(len(planes), -1).astype(dtype))
     return head("policy"), jnp.tanh(head("value")[:, 0])
 
 
@@ -188,11 +245,11 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
     return blocks
 
 
-def as_mlp(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
-    """Makes of arranged weights those of the `modules.MLP` that computes the same."""
+def as_dense(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
+    """Makes of arranged weights those of the plain layers that compute the same."""
 
     def dense(name, layer):
-        if name in ("Dense_0", "policy", "value"):
+        if name in (*FIRST, "policy", "value"):
             return layer
         signs = np.einsum("kh,kg->khg", group.characters, group.characters).astype(np.float32)
         kernel = jnp.einsum("khg,kio->higo", signs, layer["kernel"])

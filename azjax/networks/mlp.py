@@ -2,14 +2,17 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.networks.base import DEEPEST, WIDEST, DType
+from azjax.game import Game
+from azjax.networks import equivariant
+from azjax.networks.base import DEEPEST, WIDEST, DType, Plain, choose_dtype
+from azjax.networks.modules import Forms
+from azjax.networks.products import Product, product_for
 from azjax.settings import check_range, check_types
 
 
@@ -18,8 +21,8 @@ class MLPConfig:
     """A multilayer perceptron: fully connected layers."""
 
     kind: Literal["mlp"] = "mlp"
-    """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
-    layers. Settings of the other one: --network.kind tower --help."""
+    """Which network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers.
+    Settings of the other one: --network.kind resnet --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
@@ -33,8 +36,8 @@ class MLPConfig:
     learning_dtype: DType = "float32"
     """Arithmetic of the layers in learning; parameters and losses are in float32."""
     symmetric: bool = False
-    """Share weights among the symmetries that the game has, so that the images of a position get
-    those of its outputs. Learns from fewer games, with a half or a quarter of the products."""
+    """Share weights among the symmetries that the game has, so that symmetric copies of a position
+    get symmetric outputs. Learns from fewer games, with a half or a quarter of the products."""
 
     def __post_init__(self):
         check_types("network", self)
@@ -53,13 +56,13 @@ class MLP(nn.Module):
     head_hidden: int
     num_actions: int
     dtype: Any = jnp.float32
-    platform: str = ""
+    product: Product = jnp.matmul
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        dot_general = functools.partial(_dot_general, self.platform)
+        dot_general = functools.partial(_dot_general, self.product)
         dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=dot_general)
         x = planes.reshape(len(planes), -1)
         for width in self.hidden:
@@ -71,36 +74,45 @@ class MLP(nn.Module):
         return logits, jnp.tanh(value)
 
 
-def product_for(dtype, platform: str) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the product of matrices that is fastest to learn with, in arithmetic of a type."""
-    in_half = dtype == jnp.bfloat16 and platform == "cpu"
-    return _product_in_half if in_half else jnp.matmul
-
-
-@jax.custom_vjp
-def _product_in_half(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """`x @ kernel`, with gradients that CPUs compute in bfloat16, too.
-
-    XLA's library for CPUs has no product in bfloat16 whose left factor is transposed, so XLA
-    computes it in float32. A transpose with rows of zeros at its end it takes for none.
-    """
-    return x @ kernel
-
-
-def _product_forward(x, kernel):
-    return x @ kernel, (x, kernel)
-
-
-def _product_backward(factors, gradient):
-    x, kernel = factors
-    turned = jnp.pad(x.T, ((0, 8), (0, 0)))
-    return gradient @ kernel.T, (turned @ gradient)[: x.shape[1]]
-
-
-_product_in_half.defvjp(_product_forward, _product_backward)
-
-
-def _dot_general(platform, x, kernel, dimensions, precision=None, preferred_element_type=None):
+def _dot_general(product, x, kernel, dimensions, precision=None, preferred_element_type=None):
     """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
     del dimensions, precision, preferred_element_type
-    return product_for(x.dtype, platform)(x, kernel)
+    return product(x, kernel)
+
+
+def make_forms(config: MLPConfig, game: Game, platform: str) -> Forms:
+    """Builds the MLP for a game, in all its forms.
+
+    Raises:
+      ValueError: if the game's symmetries do not divide the widths.
+    """
+    plain = functools.partial(Plain, "mlp", len(config.hidden), False)
+    evaluated = choose_dtype(config.evaluation_dtype, platform)
+    learned = choose_dtype(config.learning_dtype, platform)
+    if config.symmetric and game.num_symmetries > 1:
+        widths = {"network.hidden": config.hidden, "network.head_hidden": config.head_hidden}
+        shared = equivariant.Equivariant(
+            layers=tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden)),
+            trunk=functools.partial(_trunk, len(config.hidden)),
+            head_hidden=config.head_hidden,
+            num_actions=game.num_actions,
+            group=equivariant.group_for(game, widths),
+        )
+        return equivariant.make_forms(shared, evaluated, learned, platform, plain)
+
+    module = MLP(config.hidden, config.head_hidden, game.num_actions)
+    return Forms(
+        module=module,
+        learned=module.clone(dtype=learned, product=product_for(learned, platform)),
+        arrange=dict,
+        infer=module.clone(dtype=evaluated).apply,
+        dtype=evaluated,
+        plain=lambda folded: plain(folded["params"]),
+    )
+
+
+def _trunk(depth: int, layer: Any, x: Any) -> Any:
+    """The shared layers, where `layer` is a function of a name and an input."""
+    for i in range(depth):
+        x = jax.tree.map(nn.relu, layer(f"Dense_{i}", x))
+    return x

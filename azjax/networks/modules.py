@@ -2,7 +2,8 @@
 
 import dataclasses
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -10,7 +11,37 @@ import jax.numpy as jnp
 from flax.errors import FlaxError
 
 from azjax.game import Game, describe
-from azjax.networks.base import Network, check_heads, observed_planes
+from azjax.networks.base import (
+    Folded,
+    Network,
+    Outputs,
+    Plain,
+    Variables,
+    check_heads,
+    observed_planes,
+)
+
+
+class Forms(NamedTuple):
+    """One network in the forms that `make.make_network` makes a `Network` of.
+
+    Attributes:
+      module: makes the variables, and applies them in float32.
+      learned: applies them in training.
+      arrange: `variables -> folded`, the inference form, in float32.
+      infer: `(folded, planes) -> outputs`.
+      dtype: of the inference form.
+      plain: as in `Network`.
+      symmetric: as in `Network`.
+    """
+
+    module: nn.Module
+    learned: nn.Module
+    arrange: Callable[[Variables], Folded]
+    infer: Callable[[Folded, jax.Array], Outputs]
+    dtype: Any
+    plain: Callable[[Folded], Plain] | None
+    symmetric: bool = False
 
 
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:

@@ -1,124 +1,282 @@
-"""The residual tower of AlphaGo Zero in Flax."""
+"""A residual network in Flax, of dense layers or of convolutions.
+
+A stem, blocks of two layers with a shortcut around them, and one head each for policy and value
+(Silver et al. 2017, Methods, "Neural network architecture"). For inference, BatchNorm disappears
+into the layers before it, and convolutions become the products that are fastest for the board (see
+`convolution.py`).
+"""
 
 import dataclasses
-from typing import Literal
+import functools
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.networks.base import DEEPEST, WIDEST, DType, Folded, Variables
-from azjax.networks.convolution import Form
+from azjax.game import Game
+from azjax.networks import equivariant
+from azjax.networks.base import (
+    DEEPEST,
+    WIDEST,
+    DType,
+    Folded,
+    Plain,
+    Variables,
+    choose_dtype,
+)
+from azjax.networks.convolution import Form, choose_form
+from azjax.networks.modules import Forms
+from azjax.networks.products import Product, product_for
 from azjax.settings import check_range, check_types
 
-DENSE = ("policy", "value_hidden", "value")  # The tower's layers after its convolutions.
+Norm = Literal["none", "layer", "batch"]
+_DENSE = ("policy", "value_hidden", "value")  # Layers of the heads that never convolve.
+_EPSILON = 1e-5  # Added to variances.
 
 
 @dataclasses.dataclass(frozen=True)
-class TowerConfig:
-    """A residual tower of convolutions with BatchNorm, as in the papers."""
+class ResNetConfig:
+    """A residual network."""
 
-    kind: Literal["tower"] = "tower"
-    """Which network. `tower`: residual convolutions (the papers); `mlp`: fully connected
-    layers. Settings of the other one: --network.kind mlp --help."""
+    kind: Literal["resnet"] = "resnet"
+    """Which network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers.
+    Settings of the other one: --network.kind mlp --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
-    channels: int = 64
-    """Channels of each convolution. AlphaZero: 256."""
-    blocks: int = 2
-    """Residual blocks. AlphaZero: 19."""
-    value_hidden: int = 64
-    """Width of the value head's hidden layer. AlphaZero: 256."""
+    layers: Literal["dense", "conv"] = "dense"
+    """Layers of the blocks. `dense`: faster on small boards; `conv`: 3x3 convolutions (the
+    papers)."""
+    width: int = 256
+    """Units of a dense layer, or channels of a convolution. AlphaZero: 256 channels."""
+    blocks: int = 1
+    """Residual blocks, of two layers each. AlphaZero: 19."""
+    norm: Norm = "layer"
+    """Normalization. `layer`: LayerNorm of what blocks and heads read; `batch`: BatchNorm after
+    every layer (the papers); `none`: the last layer of each block starts at zero."""
+    head_hidden: int = 64
+    """Width of the hidden layer in each head; with convolutions, in the value head alone.
+    AlphaZero: 256."""
     evaluation_dtype: DType = "float32"
-    """Arithmetic of the search's evaluations; learning is in float32. `bfloat16`: less exact,
-    and faster where the hardware has it; `auto`: there."""
+    """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
+    hardware has it; `auto`: there."""
+    learning_dtype: DType = "float32"
+    """Arithmetic of the layers in learning; parameters and losses are in float32."""
+    symmetric: bool = False
+    """Share the weights of dense layers among the symmetries that the game has, so that symmetric
+    copies of a position get symmetric outputs. Learns from fewer games."""
 
     def __post_init__(self):
         check_types("network", self)
-        check_range("network", self, "channels value_hidden", 1, WIDEST)
+        check_range("network", self, "width head_hidden", 1, WIDEST)
         check_range("network", self, "blocks", 0, DEEPEST)
+        if self.symmetric and (self.layers == "conv" or self.norm == "batch"):
+            raise ValueError(
+                "network.symmetric shares dense layers without BatchNorm, and network.layers is "
+                f"{self.layers!r} and network.norm {self.norm!r}: use 'dense', with 'layer' or "
+                "'none'"
+            )
 
 
-class Tower(nn.Module):
-    """Stem, residual blocks and two heads (Silver et al. 2017, Methods, "Neural network")."""
+class ResNet(nn.Module):
+    """Stem, residual blocks and two heads.
 
-    channels: int
+    Attributes:
+      width: units of a dense layer, or channels of a convolution.
+      blocks: residual blocks.
+      head_hidden: width of the heads' hidden layers; with convolutions, of the value head's.
+      num_actions: `A`.
+      norm: LayerNorm before blocks and heads, or BatchNorm after every layer before the heads'
+        dense ones.
+      form: how these layers are computed: convolutions in one of their forms, or `units`.
+      dtype: of the arithmetic.
+      axis_name: mesh axis over which BatchNorm reduces in training.
+    """
+
+    width: int
     blocks: int
-    value_hidden: int
+    head_hidden: int
     num_actions: int
+    norm: Norm
     form: Form
+    dtype: Any = jnp.float32
     axis_name: str | None = None
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
-        heads = {"policy_conv": 2, "value_conv": 1}
-        widths = dict(zip(DENSE, (self.num_actions, self.value_hidden, 1), strict=True))
+        hidden = self.head_hidden
+        special = {
+            "policy_conv": 2,
+            "value_conv": 1,
+            "policy_hidden": hidden,
+            "value_hidden": hidden,
+        }
+        outputs = {"policy": self.num_actions, "value_hidden": hidden, "value": 1}
+        axis = self.form.position_axes[-1]
 
         def layer(name, x):
-            features, size = heads.get(name, self.channels), 1 if name in heads else 3
-            x = BoardConv(features, size, self.form, name=name)(x)
-            axis = self.axis_name if train else None
-            look = {"momentum": 0.9, "axis_name": axis, "name": f"{name}_norm"}
-            return nn.BatchNorm(not train, self.form.position_axes[-1], **look)(x)
+            x = Linear(
+                features=special.get(name, self.width),
+                size=1 if name in special else 3,
+                form=self.form,
+                has_bias=self.norm != "batch",
+                is_zero=self.norm != "batch" and name.endswith("_b"),
+                dtype=self.dtype,
+                name=name,
+            )(x)
+            if self.norm != "batch":
+                return x
+            return nn.BatchNorm(
+                not train,
+                axis,
+                momentum=0.9,
+                epsilon=_EPSILON,
+                dtype=self.dtype,
+                axis_name=self.axis_name if train else None,
+                name=f"{name}_norm",
+            )(x)
 
         def dense(name, x):
-            return nn.Dense(widths[name], name=name)(x)
+            return nn.Dense(outputs[name], dtype=self.dtype, name=name)(x)
 
-        return _tower(self.form, self.blocks, planes.astype(jnp.float32), layer, dense)
-
-
-def _tower(form: Form, blocks: int, planes, layer, dense) -> tuple[jax.Array, jax.Array]:
-    """The tower's forward pass; `layer` and `dense` are functions of a name and an input."""
-
-    def head(name):
-        x = form.from_layout(nn.relu(layer(name, trunk)))
-        return x.reshape(len(x), -1)
-
-    trunk = nn.relu(layer("stem", form.to_layout(planes)))
-    for i in range(blocks):
-        inner = nn.relu(layer(f"block{i}_a", trunk))
-        trunk = nn.relu(trunk + layer(f"block{i}_b", inner))
-    logits = dense("policy", head("policy_conv")).astype(jnp.float32)
-    value = dense("value", nn.relu(dense("value_hidden", head("value_conv"))))
-    return logits, jnp.tanh(value[:, 0].astype(jnp.float32))
+        planes = planes.astype(self.dtype)
+        return _forward(self.form, self.blocks, self.norm == "layer", planes, layer, dense)
 
 
-class BoardConv(nn.Module):
-    """A 1x1 or 3x3 convolution with zero padding, computed in the chosen form."""
+class Linear(nn.Module):
+    """A dense layer, or a 1x1 or 3x3 convolution with zero padding, in a form's layout."""
 
     features: int
     size: int
     form: Form
+    has_bias: bool
+    is_zero: bool
+    dtype: Any
 
     @nn.compact
     def __call__(self, x):
-        """Convolves `x` in the form's layout, with I channels; returns `features` channels."""
-        height, width, inputs = (x.shape[axis] for axis in self.form.position_axes)
-        shape = (self.size, self.size, inputs, self.features)
-        kernel = self.param("kernel", nn.initializers.he_normal(), shape, jnp.float32)
-        return self.form.apply(x, self.form.arrange(kernel, (height, width)))
+        """Returns `features` channels for `x` in the layout, with I channels."""
+        *board, inputs = (x.shape[axis] for axis in self.form.position_axes)
+        shape = (*(self.size for _ in board), inputs, self.features)
+        initial = nn.initializers.he_normal() if board else nn.initializers.lecun_normal()
+        if self.is_zero:
+            initial = nn.initializers.zeros
+        kernel = self.param("kernel", initial, shape, jnp.float32).astype(self.dtype)
+        x = self.form.apply(x, self.form.arrange(kernel, tuple(board)))
+        if not self.has_bias:
+            return x
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
+        return x + self.form.per_channel(bias.astype(self.dtype))
 
 
-def fold_tower(form: Form, board_shape: tuple[int, int], variables: Variables) -> Folded:
-    """Folds BatchNorm into the convolutions and arranges the kernels, once per search."""
-    params = variables["params"]
-
-    def fold(name):
-        norm, stats = params[f"{name}_norm"], variables["batch_stats"][f"{name}_norm"]
-        scale = norm["scale"] * jax.lax.rsqrt(stats["var"] + 1e-5)
-        kernel = form.arrange(params[name]["kernel"] * scale[None, None, None], board_shape)
-        return {"kernel": kernel, "bias": norm["bias"] - stats["mean"] * scale}
-
-    names = (name for name in params if not name.endswith("_norm"))
-    return {name: params[name] if name in DENSE else fold(name) for name in names}
+def units(product: Product) -> Form:
+    """Dense layers as a form: the layout is `[B, C]`, a board in one row, and kernels `[I, O]`."""
+    return Form(
+        arrange=lambda kernel, _: kernel,
+        apply=product,
+        to_layout=lambda x: x.reshape(len(x), -1),
+        position_axes=(-1,),
+        per_channel=lambda x: x[None],
+        restore=lambda kernel, _: kernel,
+    )
 
 
-def infer_tower(
-    form: Form, blocks: int, folded: Folded, planes: jax.Array
+def _convolves(form: Form) -> bool:
+    return len(form.position_axes) > 1
+
+
+def trunk(blocks: int, norm: Any, layer: Any, x: Any) -> Any:
+    """Stem and residual blocks.
+
+    Args:
+      blocks: how many.
+      norm: `x -> x`, before every block and after the last one.
+      layer: `(name, x) -> x`, one of the layers without its ReLU.
+      x: an array, or blocks of one.
+    """
+    relu = functools.partial(jax.tree.map, nn.relu)
+    x = relu(layer("stem", x))
+    for i in range(blocks):
+        inner = relu(layer(f"block{i}_a", norm(x)))
+        x = relu(jax.tree.map(jnp.add, x, layer(f"block{i}_b", inner)))
+    return norm(x)
+
+
+def standardize(x: Any, axis: int = -1) -> Any:
+    """LayerNorm (Ba et al. 2016) without a scale or a bias, which the next layer has.
+
+    Args:
+      x: an array, or a list of arrays that are parts of one.
+      axis: of the channels.
+
+    Returns:
+      The same with mean 0 and variance 1 along the axis, computed in float32.
+    """
+    parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
+    count = sum(part.shape[axis] for part in parts)
+    mean = sum(jnp.sum(part, axis, keepdims=True) for part in parts) / count
+    squares = [jnp.sum(jnp.square(part - mean), axis, keepdims=True) for part in parts]
+    scale = jax.lax.rsqrt(sum(squares) / count + _EPSILON)
+    return jax.tree.map(lambda part: ((part - mean) * scale).astype(part.dtype), x)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _forward(
+    form: Form, blocks: int, has_norm: bool, planes, layer, dense
 ) -> tuple[jax.Array, jax.Array]:
-    """The tower's forward pass on folded parameters, with the same results."""
+    """The whole network; `layer` and `dense` are functions of a name and an input."""
+    norm = functools.partial(standardize, axis=form.position_axes[-1]) if has_norm else _same
+    x = trunk(blocks, norm, layer, form.to_layout(planes))
+
+    def head(name):
+        hidden = form.from_layout(nn.relu(layer(name, x)))
+        return hidden.reshape(len(hidden), -1)
+
+    if _convolves(form):
+        policy = head("policy_conv")
+        value = nn.relu(dense("value_hidden", head("value_conv")))
+    else:
+        policy, value = head("policy_hidden"), head("value_hidden")
+    logits = dense("policy", policy).astype(jnp.float32)
+    return logits, jnp.tanh(dense("value", value)[:, 0].astype(jnp.float32))
+
+
+def fold(form: Form, board_shape: tuple[int, int], variables: Variables) -> Folded:
+    """Arranges the kernels, and folds BatchNorm into the layers before it, once per search."""
+    params, statistics = variables["params"], variables.get("batch_stats", {})
+
+    def fold_layer(name):
+        norm = f"{name}_norm"
+        weights: dict[str, Any] = {**params[name], **params.get(norm, {})}
+        if norm in statistics:
+            scale = weights.pop("scale") * jax.lax.rsqrt(statistics[norm]["var"] + _EPSILON)
+            weights["bias"] -= statistics[norm]["mean"] * scale
+            weights["kernel"] = weights["kernel"] * scale
+        if name not in _DENSE:
+            weights["kernel"] = form.arrange(weights["kernel"], board_shape)
+        return weights
+
+    return {name: fold_layer(name) for name in params if not name.endswith("_norm")}
+
+
+def _unfold(form: Form, board_shape: tuple[int, int], folded: Folded) -> dict[str, Any]:
+    """The layers with their kernels as they were before they were arranged."""
+    restore: Any = form.restore
+    return {
+        name: layer if name in _DENSE else layer | {"kernel": restore(layer["kernel"], board_shape)}
+        for name, layer in folded.items()
+    }
+
+
+def infer(
+    form: Form, blocks: int, has_norm: bool, folded: Folded, planes: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The forward pass on folded parameters, with the same results."""
 
     def layer(name, x):
         weights = folded[name]
@@ -127,4 +285,55 @@ def infer_tower(
     def dense(name, x):
         return x @ folded[name]["kernel"] + folded[name]["bias"][None]
 
-    return _tower(form, blocks, planes.astype(folded["stem"]["bias"].dtype), layer, dense)
+    planes = planes.astype(folded["stem"]["bias"].dtype)
+    return _forward(form, blocks, has_norm, planes, layer, dense)
+
+
+def make_forms(config: ResNetConfig, game: Game, platform: str) -> Forms:
+    """Builds the residual network for a game, in all its forms.
+
+    Raises:
+      ValueError: if the game's symmetries do not divide the widths.
+    """
+    convolves = config.layers == "conv"
+    has_norm = config.norm == "layer"
+    plain = functools.partial(Plain, "resnet", config.blocks, has_norm)
+    evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
+    learned = choose_dtype(config.learning_dtype, platform, convolves)
+    if config.symmetric and game.num_symmetries > 1:
+        widths = {"network.width": config.width, "network.head_hidden": config.head_hidden}
+        names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
+        shared = equivariant.Equivariant(
+            layers=tuple((name, config.width) for name in names),
+            trunk=functools.partial(trunk, config.blocks, standardize if has_norm else _same),
+            head_hidden=config.head_hidden,
+            num_actions=game.num_actions,
+            group=equivariant.group_for(game, widths),
+            zeros=tuple(name for name in names if name.endswith("_b")),
+        )
+        return equivariant.make_forms(shared, evaluated, learned, platform, plain)
+
+    def form_for(dtype):
+        if convolves:
+            return choose_form(game.board_shape, dtype, platform)
+        return units(product_for(dtype, platform))
+
+    form = form_for(evaluated)
+    module = ResNet(
+        config.width,
+        config.blocks,
+        config.head_hidden,
+        game.num_actions,
+        config.norm,
+        form_for(jnp.float32),
+    )
+    return Forms(
+        module=module,
+        learned=module.clone(dtype=learned, form=form_for(learned)),
+        arrange=functools.partial(fold, form, game.board_shape),
+        infer=functools.partial(infer, form, config.blocks, has_norm),
+        dtype=evaluated,
+        plain=(lambda folded: plain(_unfold(form, game.board_shape, folded)))
+        if form.restore
+        else None,
+    )

@@ -11,7 +11,7 @@ from azjax.commands import command
 from azjax.config import Config
 from azjax.drawing import Drawing, node
 from azjax.files import Path
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.player import Player
 from azjax.viz.architecture import count_parameters
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
@@ -59,11 +59,11 @@ def title(name: str) -> str:
 def _network(player: Player, config: Config) -> str:
     network, count = config.network, count_parameters(player.parts.network)
     kind = "a network of its own"
-    if isinstance(network, TowerConfig):
-        blocks = _many(network.blocks, "residual block")
-        kind = f"a tower of {blocks} and {_many(network.channels, 'channel')}"
+    if isinstance(network, ResNetConfig):
+        width = _many(network.width, "channel" if network.layers == "conv" else "unit")
+        kind = f"a residual network of {_many(network.blocks, 'block')} and {width}"
     if isinstance(network, MLPConfig):
-        kind = f"a multilayer perceptron of {' · '.join(map(str, network.hidden))}"
+        kind = f"an MLP of {' · '.join(map(str, network.hidden))}"
     return f"{kind} ({_many(count, 'parameter')})"
 
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from azjax.game import Game
-from azjax.networks import MLPConfig, Network, TowerConfig
+from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.train import Parts
 
 _MOST = 8  # Layers, or arrays of one layer, that are shown one by one.
@@ -46,25 +46,36 @@ def layers(parts: Parts, config: Any) -> tuple[list[Layer], list[Layer]]:
     shape = _by(*planes.shape)
     first = Layer("planes", (f"{parts.network.encoding}: {shape}",))
     describe: Any = _own
-    if isinstance(config, TowerConfig | MLPConfig):
-        describe = _tower if isinstance(config, TowerConfig) else _mlp
+    if isinstance(config, ResNetConfig | MLPConfig):
+        describe = _resnet if isinstance(config, ResNetConfig) else _mlp
     trunk, heads = describe(parts.game, config, _shapes(parts.network))
     return [first, *_shorten(trunk)], heads
 
 
-def _tower(game: Game, config: TowerConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
-    conv = f"{_by(3, 3)} convolution, batch norm, ReLU → {_by(*game.board_shape, config.channels)}"
-    trunk = [Layer("stem", (conv,), _count_of(tree, "stem"))]
-    lines = (f"twice {conv}", "what comes in is added before the last ReLU")
+def _resnet(game: Game, config: ResNetConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    norm = ", batch norm" if config.norm == "batch" else ""
+    first = "layer norm, then " if config.norm == "layer" else ""
+    convolves = config.layers == "conv"
+
+    def layer(channels, size=3):
+        if not convolves:
+            return f"dense{norm}, ReLU → {channels}"
+        return f"{_by(size, size)} convolution{norm}, ReLU → {_by(*game.board_shape, channels)}"
+
+    shared = (f"shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
+    trunk = [Layer("stem", (layer(config.width), *shared), _count_of(tree, "stem"))]
+    each = f"{first}twice {layer(config.width)}"
+    lines = (each, "what comes in is added before the last ReLU", *shared)
     counts = [_count_of(tree, f"block{i}_") for i in range(config.blocks)]
     if len(counts) > 3:
         each = (*lines, f"{counts[0]:,} parameters each")
         trunk.append(Layer(f"{len(counts)} residual blocks", each, sum(counts), True))
     else:
         trunk += [Layer(f"residual block {i}", lines, n, True) for i, n in enumerate(counts, 1)]
-    conv = f"{_by(1, 1)} convolution, batch norm, ReLU → "
-    policy, value = (conv + _by(*game.board_shape, channels) for channels in (2, 1))
-    return trunk, _heads(game, tree, policy, value, f"dense, ReLU → {config.value_hidden}")
+    if not convolves:
+        return trunk, _heads(game, tree, *[layer(config.head_hidden)] * 2)
+    hidden = f"dense, ReLU → {config.head_hidden}"
+    return trunk, _heads(game, tree, layer(2, 1), layer(1, 1), hidden)
 
 
 def _mlp(game: Game, config: MLPConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:

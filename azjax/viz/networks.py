@@ -12,10 +12,6 @@ import jax
 import numpy as np
 
 from azjax.files import replacing
-from azjax.networks import equivariant
-from azjax.networks.convolution import Form
-from azjax.networks.mlp import MLP
-from azjax.networks.resnet import DENSE, infer_tower
 from azjax.oracle import Solution
 from azjax.player import Player
 from azjax.viz.atlas import DAMAGE
@@ -101,43 +97,20 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     Raises:
       ValueError: if it is no network that a page can compute.
     """
-    network, params = player.parts.network, player.params
-    infer: Any = network.infer
-    if isinstance(getattr(infer, "__self__", None), MLP):
-        params = params["params"]
-        about = {"kind": "mlp", "shared": _shared_layers(params)}
-    elif getattr(infer, "func", None) is equivariant.infer:
-        params = equivariant.as_mlp(infer.args[0], params)
-        about = {"kind": "mlp", "shared": _shared_layers(params)}
-    elif getattr(infer, "func", None) is infer_tower and infer.args[0].restore:
-        params = _restore(infer.args[0], player.game.board_shape, params)
-        about = {"kind": "tower", "blocks": infer.args[1]}
-    else:
+    network = player.parts.network
+    if network.plain is None:
         raise ValueError(
-            "a page computes perceptrons, and towers for boards of more than 16 cells, and this "
-            "network is another: train one of these"
+            "a page computes MLPs, residual networks of dense layers, and those of convolutions on "
+            "boards of more than 16 cells, and this network is another: train one of these"
         )
-    size = width or jax.tree.leaves(params)[0].dtype.itemsize
-    layers = {
-        name: {part: _pack_floats(layer[part], size) for part in ("kernel", "bias")}
-        for name, layer in params.items()
+    kind, blocks, norm, layers = network.plain(player.params)
+    size = width or jax.tree.leaves(layers)[0].dtype.itemsize
+    about = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
+    packed = {
+        name: {part: _pack_floats(weights, size) for part, weights in layer.items()}
+        for name, layer in layers.items()
     }
-    about |= {"iteration": player.iteration, "encoding": network.encoding}
-    return about | {"width": size, "layers": layers}
-
-
-def _shared_layers(params: Any) -> list[str]:
-    """The names of the shared layers of an MLP, in the order in which they are applied."""
-    return [f"Dense_{i}" for i in range(sum(name.startswith("Dense_") for name in params))]
-
-
-def _restore(form: Form, board_shape: tuple[int, int], params: Any) -> dict[str, Any]:
-    """A folded tower with its convolutions' kernels as they were before they were arranged."""
-    restored: Any = form.restore
-    return {
-        name: layer if name in DENSE else layer | {"kernel": restored(layer["kernel"], board_shape)}
-        for name, layer in params.items()
-    }
+    return about | {"encoding": network.encoding, "width": size, "layers": packed}
 
 
 def _pack_floats(weights: Any, width: int) -> str:

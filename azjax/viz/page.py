@@ -19,7 +19,7 @@ _SOURCES = (
     *(
         "board",
         "sums",
-        "tower",
+        "layers",
         "network",
         "bench",
         "words",

@@ -11,7 +11,7 @@ from rich.progress import track
 from azjax import footprint, presets, train
 from azjax.config import Config, make_parts
 from azjax.learner import LearnerConfig
-from azjax.networks import TowerConfig
+from azjax.networks import ResNetConfig
 from azjax.replay import ReplayConfig
 from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig
@@ -32,7 +32,9 @@ def run_config(
     moves = games * plies
     batch = min(_BATCH, moves) // devices * devices
     return Config(
-        network=TowerConfig(channels=options.channels, blocks=options.blocks),
+        network=ResNetConfig(
+            layers="conv", norm="batch", width=options.channels, blocks=options.blocks
+        ),
         search=Gumbel(num_simulations=options.simulations),
         selfplay=SelfPlayConfig(games=games, unroll_length=plies, opening_share=opening_share),
         replay=ReplayConfig(capacity=4 * moves, shards=devices),

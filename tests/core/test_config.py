@@ -15,19 +15,20 @@ from azjax.config import Config
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig, Transition
 from azjax.settings import find_kinds
 from azjax.targets import Sample, TargetConfig
+from small import conv
 
 # With what must be on for another setting to matter.
 SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)
 REPLAY = ReplayConfig(capacity=32, shards=2)
 LEARNER = LearnerConfig(batch_size=4, steps=2)
 MLP = MLPConfig(hidden=(16,), head_hidden=8)
-TOWER = TowerConfig(channels=2, blocks=1, value_hidden=2)
+TOWER = conv(width=2, blocks=1, head_hidden=2)
 # Another value of each setting, in the order of its fields.
 OTHERS = {
     MLP: {"encoding": "absolute", "hidden": (8,), "head_hidden": 16}

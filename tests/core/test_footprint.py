@@ -15,11 +15,11 @@ from azjax.evaluators import uniform_evaluator
 from azjax.footprint import Footprint, check_fits, check_trees, footprint, tree_bytes
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.search import ALGORITHMS, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig
-from small import NAMES
+from small import NAMES, conv
 
 SMALL = Config(
     network=MLPConfig(hidden=(8,), head_hidden=8),
@@ -45,7 +45,7 @@ TREES = change(SMALL, search={"num_simulations": 64}, selfplay={"games": 512, "g
 TREES = change(TREES, replay={"capacity": 512})
 BUFFER = change(SMALL, replay={"capacity": 65_536})
 ACTIVATIONS = change(SMALL, learner={"batch_size": 512}, replay={"capacity": 512})
-ACTIVATIONS = dataclasses.replace(ACTIVATIONS, network=TowerConfig(channels=16, blocks=1))
+ACTIVATIONS = dataclasses.replace(ACTIVATIONS, network=conv(width=16, blocks=1))
 WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
 
 

@@ -15,8 +15,9 @@ from azjax.learner import (
     make_optimizer,
     policy_loss,
 )
-from azjax.networks import MLPConfig, Network, TowerConfig, make_network
+from azjax.networks import MLPConfig, Network, make_network
 from azjax.targets import Sample
+from small import conv
 from tables import AS_IN_TRAINING
 
 ACTIONS, BATCH = 5, 6
@@ -220,7 +221,10 @@ def test_weight_decay_shrinks_the_parameters(optimizer):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-@pytest.mark.parametrize("network", [TowerConfig(channels=2, blocks=1), MLPConfig(hidden=(4,))])
+@pytest.mark.parametrize(
+    "network",
+    [conv(width=2, blocks=1), MLPConfig(hidden=(4,))],
+)
 def test_weight_decay_leaves_biases_and_scales_alone(optimizer, network, tic_tac_toe):
     variables = jax.eval_shape(make_network(network, tic_tac_toe).init, jax.random.key(0))
     params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 2.0), variables["params"])
@@ -233,7 +237,7 @@ def test_weight_decay_leaves_biases_and_scales_alone(optimizer, network, tic_tac
         names.add(path[-1].key)
         expected = -0.1 * 0.5 * 2.0 if path[-1].key == "kernel" else 0.0
         np.testing.assert_allclose(update, expected, rtol=1e-6)
-    assert names == {"kernel", "bias"} | ({"scale"} if network.kind == "tower" else set())
+    assert names == {"kernel", "bias"} | ({"scale"} if network.kind == "resnet" else set())
 
 
 def test_sgd_has_momentum():

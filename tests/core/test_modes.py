@@ -15,9 +15,10 @@ from azjax import agents, arena, checkpoint, games, presets, runs, testing, trai
 from azjax.config import Config, make_parts
 from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import describe, init_batch, play
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.verify import verify
+from small import conv
 
 GAMES = ["tic_tac_toe", "connect_four:4x4", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
 SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
@@ -27,12 +28,15 @@ TRAININGS = [
     dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), symmetric=True)),
     dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype="bfloat16")),
     dataclasses.replace(
-        SMOKE["paper"], network=TowerConfig(channels=4, blocks=1, evaluation_dtype="bfloat16")
+        SMOKE["paper"],
+        network=ResNetConfig(
+            layers="conv", norm="batch", width=4, blocks=1, evaluation_dtype="bfloat16"
+        ),
     ),
     dataclasses.replace(
         SMOKE["default"],
         game="connect_four:4x4",
-        network=TowerConfig(channels=4, blocks=1),
+        network=conv(width=4, blocks=1),
         search=UCT(num_simulations=2),
         targets=dataclasses.replace(Config().targets, outcome_weight=0.5, td_lambda=0.5),
         learner=dataclasses.replace(

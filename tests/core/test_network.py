@@ -14,28 +14,36 @@ from flax.traverse_util import flatten_dict
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from azjax import games
+from azjax import games, presets
 from azjax.evaluators import network_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig, configured_learner
 from azjax.networks import (
     MLPConfig,
-    TowerConfig,
+    ResNetConfig,
     base,
     convolution,
     equivariant,
     from_module,
-    make,
     make_network,
+    resnet,
 )
 from azjax.targets import Sample
 
-TINY = TowerConfig(channels=4, blocks=1, value_hidden=8)
+TINY = ResNetConfig(layers="conv", width=4, blocks=1, norm="batch", head_hidden=8)
 FORMS = ("dense", "xla", "winograd", "fourier")
+DENSE = ResNetConfig(width=16, blocks=2, norm="none", head_hidden=8)
 KINDS = {
     "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "batch": TINY,
+    "conv without norm": dataclasses.replace(TINY, norm="none"),
+    "conv with LayerNorm": dataclasses.replace(TINY, norm="layer"),
+    "dense": DENSE,
+    "dense with LayerNorm": dataclasses.replace(DENSE, norm="layer"),
+    "dense with BatchNorm": dataclasses.replace(DENSE, norm="batch"),
     "symmetric": MLPConfig(hidden=(16, 8), head_hidden=8, symmetric=True),
+    "symmetric dense": dataclasses.replace(DENSE, symmetric=True),
+    "symmetric with LayerNorm": dataclasses.replace(DENSE, norm="layer", symmetric=True),
 }
 
 
@@ -62,7 +70,7 @@ def random_variables(network, seed=0):
 def make_in_form(form, config, game):
     """A network whose convolutions have a form that is not chosen for the board."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make, "choose_form", lambda *about: convolution.FORMS[form])
+        patch.setattr(resnet, "choose_form", lambda *about: convolution.FORMS[form])
         return make_network(config, game)
 
 
@@ -84,7 +92,7 @@ def test_all_forms_of_a_network_agree(name, encoding, kind):
     game = games.make(name)
     config = dataclasses.replace(KINDS[kind], encoding=encoding)
     forms = FORMS if game.board_shape == (3, 3) else FORMS[:3]
-    forms = forms if config.kind == "tower" else FORMS[:1]
+    forms = forms if getattr(config, "layers", "") == "conv" else FORMS[:1]
     networks = [make_in_form(form, config, game) for form in forms]
 
     @jax.jit
@@ -197,7 +205,7 @@ def test_symmetries_save_products_and_the_whole_perceptron_computes_the_same(nam
     assert folded["Dense_1"]["kernel"].shape == (blocks, 16 // blocks, 8 // blocks)
     whole = make_network(dataclasses.replace(config, symmetric=False), game)
     group = equivariant.make_group(game.symmetries)
-    found = whole.apply({"params": equivariant.as_mlp(group, folded)}, planes)
+    found = whole.apply({"params": equivariant.as_dense(group, folded)}, planes)
     for mine, other in zip(found, network.apply(variables, planes), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
 
@@ -226,7 +234,8 @@ def test_a_game_without_symmetries_has_none_to_share(tic_tac_toe):
     [
         (MLPConfig, "avx512f", "float32"),
         (MLPConfig, "amx_bf16", "bfloat16"),
-        (TowerConfig, "amx_bf16", "float32"),
+        (functools.partial(ResNetConfig, layers="conv"), "amx_bf16", "float32"),
+        (ResNetConfig, "amx_bf16", "bfloat16"),
     ],
 )
 def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, kind, flags, dtype):
@@ -276,8 +285,50 @@ def test_a_fresh_network_is_tame(tic_tac_toe, kind, encoding):
     assert all((leaf == 1).all() for leaf in variances)
 
 
-def test_tower_has_the_shapes_of_the_textbook(tic_tac_toe):
-    network = make_network(TowerConfig(encoding="absolute"), tic_tac_toe)
+@pytest.mark.parametrize("kind", ["dense", "dense with LayerNorm", "symmetric dense"])
+def test_a_fresh_residual_block_changes_nothing(kind, tic_tac_toe):
+    """Its last layer starts at zero, so the network starts as one without blocks."""
+    config = KINDS[kind]
+    network = make_network(config, tic_tac_toe)
+    stem_alone = make_network(dataclasses.replace(config, blocks=0), tic_tac_toe)
+    variables = network.init(jax.random.key(0))
+    planes = random_planes(tic_tac_toe, config.encoding)
+    kept = {n: layer for n, layer in variables["params"].items() if not n.startswith("block")}
+    expected = stem_alone.apply({"params": kept}, planes)
+    for found, output in zip(network.apply(variables, planes), expected, strict=True):
+        np.testing.assert_allclose(found, output, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer"])
+def test_a_residual_network_computes_what_the_textbook_says(norm, tic_tac_toe):
+    config = ResNetConfig(width=16, blocks=2, norm=norm, head_hidden=8)
+    network = make_network(config, tic_tac_toe)
+    variables, planes = random_variables(network), random_planes(tic_tac_toe, "relative")
+    layers = jax.tree.map(np.float64, variables["params"])
+
+    def dense(name, x):
+        return x @ layers[name]["kernel"] + layers[name]["bias"]
+
+    def normalize(x):
+        if norm == "none":
+            return x
+        return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+    x = np.maximum(dense("stem", np.float64(planes).reshape(8, -1)), 0)
+    for i in range(2):
+        inner = np.maximum(dense(f"block{i}_a", normalize(x)), 0)
+        x = np.maximum(x + dense(f"block{i}_b", inner), 0)
+    heads = {
+        name: dense(name, np.maximum(dense(f"{name}_hidden", normalize(x)), 0))
+        for name in ("policy", "value")
+    }
+    logits, values = network.apply(variables, planes)
+    np.testing.assert_allclose(logits, heads["policy"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(values, np.tanh(heads["value"][:, 0]), rtol=1e-4, atol=1e-4)
+
+
+def test_paper_has_the_shapes_of_the_textbook(tic_tac_toe):
+    network = make_network(presets.get("paper").network, tic_tac_toe)
     blocks = [f"block{i}_{half}" for i in (0, 1) for half in "ab"]
     norms = {"stem": 64, **dict.fromkeys(blocks, 64), "policy_conv": 2, "value_conv": 1}
     assert shapes(network) == {
@@ -369,16 +420,19 @@ def test_statistics_move_a_tenth_of_the_way(tic_tac_toe, trained):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"channels": 0}, "network.channels is 0: use 1 to 65536"),
-        ({"value_hidden": 0}, "network.value_hidden is 0"),
+        ({"width": 0}, "network.width is 0: use 1 to 65536"),
+        ({"head_hidden": 0}, "network.head_hidden is 0"),
         ({"blocks": -1}, "network.blocks is -1: use 0 to 100"),
         ({"encoding": 3}, "network.encoding is 3, which is not of type str"),
-        ({"kind": "mlp"}, "network.kind is 'mlp': use 'tower'"),
+        ({"kind": "mlp"}, "network.kind is 'mlp': use 'resnet'"),
+        ({"norm": "group"}, "network.norm is 'group': use 'none' or 'layer' or 'batch'"),
+        ({"symmetric": True, "norm": "batch"}, "shares dense layers without BatchNorm"),
+        ({"symmetric": True, "layers": "conv"}, "and network.layers is 'conv'"),
     ],
 )
-def test_bad_settings_of_the_tower_are_refused(setting, message):
+def test_bad_settings_of_a_residual_network_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
-        TowerConfig(**setting)
+        ResNetConfig(**setting)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +451,7 @@ def test_bad_settings_of_the_mlp_are_refused(setting, message):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda game: make_network(TowerConfig(encoding="colour"), game),
+        lambda game: make_network(ResNetConfig(encoding="colour"), game),
         lambda game: make_network(MLPConfig(encoding="colour"), game),
         lambda game: from_module(game, Own(), "colour"),
     ],

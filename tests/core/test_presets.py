@@ -61,7 +61,7 @@ def test_a_large_game_is_trained_like_connect_four_but_for_little():
     changes = {name: (before, after) for name, before, after in list_changes(old, new)}
     assert changes == {
         "game": ("connect_four", "tic_tac_toe"),
-        "network.hidden": ((384,) * 4, (512,) * 4),
+        "network.width": (320, 448),
         "replay.capacity": (old.replay.capacity, old.replay.capacity // 2),
         "learner.learning_rate": (old.learner.learning_rate, old.learner.learning_rate / 2),
         "learner.decay_steps": (96_000, 30_000),
@@ -72,7 +72,7 @@ def test_a_large_game_is_trained_like_connect_four_but_for_little():
 def test_an_enumerable_game_is_begun_all_over_in_each_iteration():
     old, new = presets.get("connect_four"), presets.get("enumerable")
     assert (new.search, new.targets) == (old.search, old.targets)
-    assert new.network == dataclasses.replace(old.network, hidden=(256,) * 4)
+    assert new.network == dataclasses.replace(old.network, width=224)
     assert not new.selfplay.carry_over and new.selfplay.unroll_length == 4
     assert new.selfplay.archive == 2**20 and new.selfplay.archive_share == 0.8
     assert iterations(new) == (8, 156.25)
@@ -82,7 +82,7 @@ def test_an_enumerable_game_is_begun_all_over_in_each_iteration():
 def test_the_preset_of_the_paper_learns_as_alphazero_did():
     """But for what the board makes smaller, and for random openings."""
     config = presets.get("paper")
-    assert config.network.kind == "tower"
+    assert config.network.layers == "conv"
     search = PUCT(num_simulations=50, c_puct=1.25, dirichlet_fraction=0.25, dirichlet_alpha=1.0)
     assert config.search == search and search.first_play_urgency == "zero"
     assert config.targets == Config().targets  # Outcomes alone.

@@ -14,17 +14,17 @@ from jax.sharding import PartitionSpec as P
 from azjax import presets, train
 from azjax.config import Config, make_parts
 from azjax.learner import LearnerConfig
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig
 from azjax.replay import ReplayConfig
 from azjax.search import Gumbel
 from azjax.selfplay import SelfPlayConfig
 from azjax.verify import verify
-from small import NAMES
+from small import NAMES, conv
 
 # A tower with BatchNorm, so that there are statistics to keep equal; and steps large enough
 # to see. SGD, since Adam blows up the rounding of gradients near zero.
 TOWER = Config(
-    network=TowerConfig(channels=4, blocks=0, value_hidden=4),
+    network=conv(width=4, blocks=0, head_hidden=4),
     search=Gumbel(num_simulations=4),
     selfplay=SelfPlayConfig(games=16, unroll_length=4),
     replay=ReplayConfig(capacity=128, shards=8),

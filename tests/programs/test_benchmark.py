@@ -18,12 +18,13 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from azjax import presets, train
 from azjax.commands import command
 from azjax.config import make_parts
-from azjax.networks import TowerConfig, make_network
+from azjax.networks import make_network
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import iterations, measuring, products, stepping, textbook, training
 from experiments.benchmark.options import Options
+from small import conv
 
 COUNT = jax.device_count()
 ENV = pgx.make("tic_tac_toe")
@@ -40,7 +41,7 @@ NAMES = {  # Of the baseline's layers, in the order of their making, and ours.
 @pytest.mark.slow
 def test_both_networks_compute_the_same(tic_tac_toe):
     """With the same weights: so neither side has less to do."""
-    config = TowerConfig(channels=4, blocks=1)
+    config = conv(width=4, blocks=1)
     network = make_network(config, tic_tac_toe)
     variables = jax.jit(network.init)(jax.random.key(0))
     init, baseline = textbook.make_network(ENV, 4, 1)
@@ -242,7 +243,7 @@ def test_the_training_process_gets_the_sizes_asked_for():
     parsed = training_options.parse([f"--{name}={value}" for name, value in settings.items()])
     config, plan = parsed.config, parsed.plan
     train.check_parts(make_parts(config), COUNT)
-    assert (config.network.kind, config.network.channels, config.network.blocks) == ("tower", 4, 1)
+    assert (config.network.layers, config.network.width, config.network.blocks) == ("conv", 4, 1)
     assert (config.search.algorithm, config.search.num_simulations) == ("gumbel", 4)
     assert (config.selfplay.games, config.selfplay.unroll_length) == (256, 1)
     assert (config.learner.batch_size, config.learner.steps) == (1024, 1)

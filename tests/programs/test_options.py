@@ -10,7 +10,7 @@ import dots
 import misere_pile
 from azjax import presets, runs
 from azjax.game import Symmetries
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.settings import flatten
 from experiments import console, functions, options, own
 from test_imports import ROOT
@@ -24,16 +24,16 @@ def network(arguments):
     ("arguments", "expected"),
     [
         ("", presets.get("default").network),
-        ("--network.kind mlp", presets.get("default").network),  # The preset's values are kept.
-        ("--network.kind tower", TowerConfig()),
-        ("--network.kind=tower --network.value_hidden 9", TowerConfig(value_hidden=9)),
-        ("--network.channels 7 --network.kind tower", TowerConfig(channels=7)),
+        ("--network.kind mlp", MLPConfig()),
+        ("--network.kind resnet", presets.get("default").network),  # Its values are kept.
+        ("--network.kind=mlp --network.head_hidden 9", MLPConfig(head_hidden=9)),
+        ("--network.hidden 7 8 --network.kind mlp", MLPConfig(hidden=(7, 8))),
         ("--preset paper", presets.get("paper").network),
-        ("--preset paper --network.kind tower", presets.get("paper").network),
+        ("--preset paper --network.kind resnet", presets.get("paper").network),
         ("--preset paper --network.kind mlp --network.hidden 8 4", MLPConfig(hidden=(8, 4))),
-        ("--smoke", MLPConfig(hidden=(32,), head_hidden=16)),
-        ("--smoke --network.kind tower", TowerConfig(channels=8, blocks=1, value_hidden=16)),
-        ("--smoke --network.hidden 5", MLPConfig(hidden=(5,), head_hidden=16)),
+        ("--smoke", ResNetConfig(width=16, blocks=1, head_hidden=16)),
+        ("--smoke --network.kind mlp", MLPConfig(hidden=(32,), head_hidden=16)),
+        ("--smoke --network.width 5", ResNetConfig(width=5, blocks=1, head_hidden=16)),
     ],
 )
 def test_an_option_chooses_the_kind_of_network(arguments, expected):
@@ -85,7 +85,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, 
     assert found.config == expected
 
 
-@pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind tower", "--smoke"])
+@pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind mlp", "--smoke"])
 def test_the_one_encoding_of_a_custom_game_need_not_be_given(arguments):
     found = options.parse(["--game", DOTS, *arguments.split()])
     assert own.make_parts(found.config, found.typed).network.encoding == "edges"
@@ -122,21 +122,23 @@ def test_help_shows_the_preset_of_a_custom_game(capsys):
     assert "(default: enumerable)" in capsys.readouterr().out
 
 
-TOWERS = (
-    "is a setting of tower, and --network.kind is mlp: leave it out, or choose --network.kind tower"
+RESNETS, MLPS = (
+    f"is a setting of {kind}, and --network.kind is {other}: leave it out, or choose "
+    f"--network.kind {kind}"
+    for kind, other in (("resnet", "mlp"), ("mlp", "resnet"))
 )
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--network.kind cnn", "--network.kind is 'cnn': use 'mlp' or 'tower' or 'own'"),
-        ("--network.channels 8", f"--network.channels {TOWERS}"),
-        ("--network.value_hidden=8", f"--network.value-hidden {TOWERS}"),
-        ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {TOWERS}"),
+        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'own'"),
+        ("--preset mlp --network.width 8", f"--network.width {RESNETS}"),
+        ("--preset=mlp --network.norm=layer", f"--network.norm {RESNETS}"),
+        ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {RESNETS}"),
         (
-            "--preset paper --network.head-hidden 3",
-            "--network.head-hidden is a setting of mlp, and --network.kind is tower: leave it out, "
+            "--preset paper --network.hidden 3",
+            "--network.hidden is a setting of mlp, and --network.kind is resnet: leave it out, "
             "or choose --network.kind mlp",
         ),
         ("--network.kind", "argument --network.kind: expected one argument"),
@@ -148,23 +150,29 @@ def test_what_the_chosen_kind_does_not_have_is_refused(arguments, said):
     assert str(error.value) == said
 
 
-@pytest.mark.parametrize("kind", ["tower", "mlp"])
+def spelled(config):
+    """The options of a network's settings."""
+    return {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
+
+
+@pytest.mark.parametrize("kind", ["resnet", "mlp"])
 def test_help_lists_the_settings_of_the_chosen_kind(kind, capsys):
     with pytest.raises(SystemExit):
         options.parse(["--network.kind", kind, "--help"])
     said = capsys.readouterr().out
-    for each, config in (("tower", TowerConfig()), ("mlp", MLPConfig())):
-        own = {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
-        others = own - {f"--network.{name}" for name in ("kind", "encoding", "evaluation-dtype")}
+    both = {"resnet": ResNetConfig(), "mlp": MLPConfig()}
+    shared = set.intersection(*(spelled(config) for config in both.values()))
+    for each, config in both.items():
+        others = spelled(config) - shared
         assert others and all((option in said) == (each == kind) for option in others)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--network.kind tower", "--network.kind was 'mlp', not 'tower'"),
-        ("--network.kind mlp --network.hidden 4", "--network.hidden was (32,), not (4,)"),
-        ("--network.channels 4", f"--network.channels {TOWERS}"),
+        ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
+        ("--network.kind resnet --network.width 4", "--network.width was 16, not 4"),
+        ("--network.hidden 4", f"--network.hidden {MLPS}"),
     ],
 )
 def test_a_resumed_run_keeps_its_kind(arguments, said, tmp_path):

@@ -694,17 +694,17 @@ def assert_error(capfd, *fragments):
 SIZES = [
     *["learner.batch-size", "learner.steps", "selfplay.games", "selfplay.unroll-length"],
     *["replay.capacity", "replay.shards", "search.num-simulations"],
-    *["search.max-considered-actions", "network.head-hidden", "network.hidden"],
+    *["search.max-considered-actions", "network.head-hidden", "network.width"],
     *["max-iterations", "checkpoint-every"],
 ]
-TOWER = ["network.channels", "network.value-hidden"]
+MLP = ["network.hidden"]
 
 
 @pytest.mark.parametrize("size", ["0", "-1"])
-@pytest.mark.parametrize("setting", [*SIZES, *TOWER])
+@pytest.mark.parametrize("setting", [*SIZES, *MLP])
 def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    kind = ["--network.kind", "tower"] if setting in TOWER else []
+    kind = ["--network.kind", "mlp"] if setting in MLP else []
     assert train.main([*kind, f"--{setting}", size]) == 2
     assert_error(capfd, setting.replace("-", "_") if "." in setting else setting, size, ": use ")
     assert list(tmp_path.iterdir()) == []
@@ -716,8 +716,8 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--game chess", ["unknown game 'chess'", "tic_tac_toe, connect_four"]),
         ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp, connect_four"]),
         ("--until maybe", ["'maybe'", "--until", "'perfect'", "'never'"]),
-        ("--network.kind cnn", ["'cnn'", "--network.kind", "'tower'", "'mlp'"]),
-        ("--network.channels 8", ["a setting of tower", "choose --network.kind tower"]),
+        ("--network.kind cnn", ["'cnn'", "--network.kind", "'resnet'", "'mlp'"]),
+        ("--network.hidden 8", ["a setting of mlp", "choose --network.kind mlp"]),
         ("--network.encoding colour", ["network.encoding is 'colour': use 'absolute' or"]),
         ("--frobnicate 3", ["--frobnicate", "--help"]),
         ("--learner.batchsize 3", ["--learner.batchsize", "meant --learner.batch-size"]),
@@ -873,8 +873,8 @@ def test_reads_the_boxes_of_a_terminal_without_line_drawing():
     [
         ("", ["finished exists already", "add --resume", "another --run-dir"]),
         ("--resume --game connect_four", ["is a run of tic_tac_toe, not of connect_four"]),
-        ("--resume --network.hidden 8 8", ["--network.hidden was (32,), not (8, 8)"]),
-        ("--resume --network.kind tower", ["--network.kind was 'mlp', not 'tower'"]),
+        ("--resume --network.width 8", ["--network.width was 16, not 8"]),
+        ("--resume --network.kind mlp", ["--network.kind was 'resnet', not 'mlp'"]),
         ("--resume --learner.batch-size 64", ["--learner.batch-size was 32, not 64"]),
         ("--resume --preset paper", ["--preset was 'default', not 'paper'"]),
         ("--resume --seed 1", ["--seed was 0, not 1", "another --run-dir"]),

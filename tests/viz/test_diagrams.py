@@ -12,12 +12,13 @@ import pytest
 import azjax
 from azjax import games, presets, runs
 from azjax.config import OwnNetworkConfig, make_parts
-from azjax.networks import MLPConfig, TowerConfig, from_module
+from azjax.networks import MLPConfig, ResNetConfig, from_module
 from azjax.viz import about
 from azjax.viz.architecture import count_parameters, layers
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
 from nim import NIM
 from run_directories import make_run
+from small import conv
 
 CONFIG = presets.smoke(presets.get("default"))
 TIC_TAC_TOE, CONNECT_FOUR = games.make("tic_tac_toe"), games.make("connect_four")
@@ -59,9 +60,21 @@ def parts_of(network, game=TIC_TAC_TOE):
     [
         (MLPConfig(hidden=(7, 5), head_hidden=3), TIC_TAC_TOE, "dense, ReLU → 5"),
         (MLPConfig(hidden=(4,) * 20, head_hidden=3), TIC_TAC_TOE, "13 more"),
-        (TowerConfig(channels=6, blocks=0), CONNECT_FOUR, "dense → 7 logits"),
-        (TowerConfig(channels=6, blocks=2), CONNECT_FOUR, "residual block 2"),
-        (TowerConfig(channels=6, blocks=12), TIC_TAC_TOE, "12 residual blocks"),
+        (
+            conv(width=6, blocks=0),
+            CONNECT_FOUR,
+            "dense → 7 logits",
+        ),
+        (
+            conv(width=6, blocks=2),
+            CONNECT_FOUR,
+            "residual block 2",
+        ),
+        (
+            conv(width=6, blocks=12),
+            TIC_TAC_TOE,
+            "12 residual blocks",
+        ),
         (Own(), TIC_TAC_TOE, "kernel [18, 5]"),
         (Own(depth=20), TIC_TAC_TOE, "15 more zig15 to zig1"),
     ],
@@ -127,7 +140,7 @@ def test_the_planes_are_those_that_the_network_gets(game, encoding, captions, pl
     assert shown == expected
 
 
-@pytest.mark.parametrize("network", [CONFIG.network, TowerConfig(), Own(depth=9)])
+@pytest.mark.parametrize("network", [CONFIG.network, ResNetConfig(), Own(depth=9)])
 def test_no_text_leaves_its_picture(network):
     parts, settings = parts_of(network)
     pictures = [

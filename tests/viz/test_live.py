@@ -13,10 +13,9 @@ from azjax import games, presets
 from azjax.config import make_parts
 from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import random_action
-from azjax.networks import TowerConfig, from_module
+from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet
 from azjax.networks.convolution import FORMS
 from azjax.networks.mlp import MLP
-from azjax.networks.resnet import infer_tower
 from azjax.openings import random_openings
 from azjax.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
@@ -55,6 +54,7 @@ class Bench(NamedTuple):
     params: Any  # Of the networks, stacked.
     states: Any  # Some to search from.
     data: dict[str, Any]
+    kind: str = ""  # Of the networks.
 
 
 def make_players(parts):
@@ -79,14 +79,20 @@ def small(tic_tac_toe, solution):
     return Bench(tic_tac_toe, parts, params, solution.decision_states, data)
 
 
+LARGE = {
+    "mlp": MLPConfig(hidden=(32,), head_hidden=16),
+    "dense": ResNetConfig(width=16, blocks=2, head_hidden=16),
+    "conv": ResNetConfig(encoding="absolute", layers="conv", width=6, blocks=1, norm="batch"),
+}
+
+
 def large_parts(kind, dtype):
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
-    network = TowerConfig("tower", "absolute", 6, 1) if kind == "tower" else config.network
-    network = dataclasses.replace(network, evaluation_dtype=dtype)
+    network = dataclasses.replace(LARGE[kind], evaluation_dtype=dtype)
     return make_parts(dataclasses.replace(config, network=network))
 
 
-@pytest.fixture(scope="module", params=["mlp", "tower"])
+@pytest.fixture(scope="module", params=LARGE)
 def large(request):
     """Connect Four, positions early and late in the game."""
     parts = large_parts(request.param, "float32")
@@ -95,7 +101,7 @@ def large(request):
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *openings)
     data = {"networks": [networks.pack_weights(player) for player in players]}
     params = stack([player.params for player in players])
-    return Bench(parts.game, parts, params, states, data)
+    return Bench(parts.game, parts, params, states, data, request.param)
 
 
 def draw(rng, bench, algorithm, count):
@@ -224,14 +230,13 @@ def test_searches_of_a_large_game_are_those_of_the_package(module, large, algori
 def test_the_page_computes_what_the_networks_of_a_large_game_say(
     module, large, dtype, width, error
 ):
-    kind = "tower" if "stem" in large.params else "mlp"
-    player = make_players(large_parts(kind, dtype))[0]
+    player = make_players(large_parts(large.kind, dtype))[0]
     packed = networks.pack_weights(player, width)
     assert packed["width"] == (width or {"float32": 4, "bfloat16": 2}[dtype])
     exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), player.params)
     infer = large.parts.network.infer
-    if (kind, dtype) == ("tower", "bfloat16"):  # Whose convolutions have another form.
-        infer = functools.partial(infer_tower, FORMS["xla"], 1)
+    if (large.kind, dtype) == ("conv", "bfloat16"):  # Whose convolutions have another form.
+        infer = functools.partial(resnet.infer, FORMS["xla"], 1, False)
     encoding = large.parts.network.encoding
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
     observed = jax.vmap(lambda state: large.game.observe(state, encoding))(large.states)

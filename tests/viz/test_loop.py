@@ -33,7 +33,7 @@ def small(preset, **changed):
 
 CONFIGS = {
     "mlp": small("default", l2=0.01, value_weight=0.5),
-    "tower": dataclasses.replace(small("paper"), targets=TargetConfig(0.75, 0.5)),
+    "conv": dataclasses.replace(small("paper"), targets=TargetConfig(0.75, 0.5)),
 }
 
 
@@ -43,7 +43,7 @@ def start(parts):
     return parts.learner.init(variables)._replace(ema_params=average)
 
 
-@pytest.fixture(scope="module", params=["mlp", pytest.param("tower", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["mlp", pytest.param("conv", marks=pytest.mark.slow)])
 def taught(request):
     """Settings, parts, a learner that knows nothing, and its lesson."""
     config = CONFIGS[request.param]

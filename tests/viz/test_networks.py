@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from azjax.config import Config, make_parts
-from azjax.networks import MLPConfig, TowerConfig
+from azjax.networks import MLPConfig, ResNetConfig, resnet
 from azjax.networks.convolution import FORMS
-from azjax.networks.resnet import DENSE, infer_tower
 from azjax.player import Player
 from azjax.viz import networks
 
@@ -19,7 +18,13 @@ DEEP = 12  # Layers, the last of which come before the third in the order of the
 CONFIGS = {
     "mlp": MLPConfig(encoding="absolute", hidden=(8,) * DEEP, head_hidden=4),
     "symmetric": MLPConfig(hidden=(16,) * DEEP, head_hidden=4, symmetric=True),
-    "tower": TowerConfig(encoding="absolute", channels=4, blocks=2, value_hidden=16),
+    "residual": ResNetConfig(width=16, blocks=2, head_hidden=4, norm="none"),
+    "layer norm": ResNetConfig(width=16, blocks=2, head_hidden=4, norm="layer"),
+    "shared": ResNetConfig(width=16, blocks=2, head_hidden=4, norm="none", symmetric=True),
+    "shared, layer norm": ResNetConfig(width=16, blocks=2, head_hidden=4, symmetric=True),
+    "convolutions": ResNetConfig(
+        layers="conv", norm="batch", encoding="absolute", width=4, blocks=2, head_hidden=16
+    ),
 }
 
 
@@ -45,30 +50,32 @@ def unpack(text, width, shape):
 
 
 def read(packed):
-    """The layers of a packed network, `{name: (kernel [I, O], bias [O])}`."""
-    layers = {}
-    for name, layer in packed["layers"].items():
-        bias = unpack(layer["bias"], packed["width"], -1)
-        layers[name] = unpack(layer["kernel"], packed["width"], (-1, len(bias))), bias
-    return layers
+    """The layers of a packed network, `{name: {"kernel": [I, O], "bias": [O], ...}}`."""
+
+    def read_layer(layer):
+        parts = {part: unpack(text, packed["width"], -1) for part, text in layer.items()}
+        return parts | {"kernel": parts["kernel"].reshape(-1, len(parts["bias"]))}
+
+    return {name: read_layer(layer) for name, layer in packed["layers"].items()}
 
 
 def compute(packed, planes):
     """What a page makes of it."""
     layers = read(packed)
-    if packed["kind"] == "tower":
-        folded = {name: {"kernel": kernel, "bias": bias} for name, (kernel, bias) in layers.items()}
-        for name in folded.keys() - {*DENSE, "policy_conv", "value_conv"}:
-            kernel = folded[name]["kernel"]
-            folded[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
-        return infer_tower(FORMS["xla"], packed["blocks"], folded, planes)
+    if packed["kind"] == "resnet":
+        form = FORMS["xla"] if "policy_conv" in layers else resnet.units(jnp.matmul)
+        for name in layers if "policy_conv" in layers else ():
+            if name == "stem" or name.startswith("block"):
+                kernel = layers[name]["kernel"]
+                layers[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
+        return resnet.infer(form, packed["blocks"], packed["norm"], layers, planes)
 
     def dense(name, x):
-        return x @ layers[name][0] + layers[name][1]
+        return x @ layers[name]["kernel"] + layers[name]["bias"]
 
     x = planes.reshape(len(planes), -1)
-    for name in packed["shared"]:
-        x = np.maximum(dense(name, x), 0)
+    for i in range(packed["blocks"]):
+        x = np.maximum(dense(f"Dense_{i}", x), 0)
     logits, value = (
         dense(name, np.maximum(dense(f"{name}_hidden", x), 0)) for name in ("policy", "value")
     )
@@ -94,9 +101,9 @@ def test_weights_in_bfloat16_take_two_bytes_and_are_exact(kind):
     half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), player.params)
     packed = networks.pack_weights(Player(player.parts, half, 7))
     assert packed["width"] == 2 and networks.pack_weights(player)["width"] == 4
-    for name, (_, bias) in read(packed).items():
+    for name, layer in read(packed).items():
         exact = half["params"][name] if kind == "mlp" else half[name]
-        np.testing.assert_array_equal(bias, exact["bias"].astype(jnp.float32))
+        np.testing.assert_array_equal(layer["bias"], exact["bias"].astype(jnp.float32))
 
 
 @pytest.mark.parametrize(("width", "error"), [(4, 0), (3, 2**-16), (2, 2**-8)])
@@ -104,5 +111,5 @@ def test_weights_are_rounded_to_the_nearest(width, error):
     player = make_player("mlp")
     for name, layer in read(networks.pack_weights(player, width)).items():
         exact = player.params["params"][name]
-        for found, weights in zip(layer, (exact["kernel"], exact["bias"]), strict=True):
-            assert (abs(found - weights) <= error * abs(weights)).all()
+        for part, found in layer.items():
+            assert (abs(found - exact[part]) <= error * abs(exact[part])).all()

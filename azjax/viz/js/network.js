@@ -1,6 +1,6 @@
 import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
-import { Mlp, Tower } from "./tower.js";
+import { Mlp, ResNet } from "./layers.js";
 
 const opened = new WeakMap();
 
@@ -24,7 +24,7 @@ function open(networks, game, table) {
     const { iteration, kind } = packed;
     const make = () => {
       if (kind === "answers") return lookUp(packed, table, game, starts);
-      return compute(kind === "tower" ? new Tower(packed, game) : new Mlp(packed, game), game);
+      return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
     };
     let made = null;
     return { iteration, evaluate: (position) => (made ??= make())(position) };

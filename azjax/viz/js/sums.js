@@ -80,13 +80,13 @@ export class Sums {
 
   /**
    * Lists the rows of a matrix, from the row `row` on, that `count` numbers of `x`, from the place
-   * `from` on, are multiplied by. Numbers below 0 count as 0: every layer's input is a ReLU's output.
+   * `from` on, are multiplied by. Numbers below 0 count as 0, as after a ReLU, unless `signed`.
    */
-  list({ address, stride }, row, x, from, count) {
+  list({ address, stride }, row, x, from, count, signed = false) {
     const [values, rows] = [this.#values, this.#rows];
     let length = this.#count;
     for (let i = 0; i < count; i++) {
-      if (!(x[from + i] > 0)) continue;
+      if (!(x[from + i] > 0 || (signed && x[from + i] < 0))) continue;
       values[length] = x[from + i];
       rows[length++] = address + (row + i) * stride;
     }

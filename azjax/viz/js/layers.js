@@ -6,42 +6,66 @@ import { Sums } from "./sums.js";
 // `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`. Each layer takes what the one
 // before made, without its ReLU: `Sums` leaves out what is below 0.
 
-/** The residual tower of `azjax/networks/resnet.py`. */
-export class Tower {
+/** The residual network of `azjax/networks/resnet.py`, of dense layers or of convolutions. */
+export class ResNet {
   #layers;
   #encoding;
   #blocks;
+  #norm;
   #taps;
 
-  constructor({ encoding, blocks, layers, width }, game) {
-    [this.#encoding, this.#blocks, this.#layers] = [encoding, blocks, new Layers(layers, width)];
-    this.#taps = tapsOf(game.rows, game.columns);
+  constructor({ encoding, blocks, norm, layers, width }, game) {
+    [this.#encoding, this.#blocks, this.#norm] = [encoding, blocks, norm];
+    this.#layers = new Layers(layers, width);
+    this.#taps = "policy_conv" in layers ? tapsOf(game.rows, game.columns) : null;
   }
 
   /** Returns `{logits, value}` of a position. */
   infer(position) {
-    let trunk = this.#convolve(planes(position, this.#encoding), "stem");
+    let trunk = this.#layer(planes(position, this.#encoding), "stem");
     for (let i = 0; i < this.#blocks; i++) {
-      const more = this.#convolve(this.#convolve(trunk, `block${i}_a`), `block${i}_b`);
+      const inner = this.#layer(this.#normalize(trunk), `block${i}_a`, this.#norm);
+      const more = this.#layer(inner, `block${i}_b`);
       trunk = trunk.map((x, k) => Math.max(0, x) + more[k]);
     }
-    const logits = this.#layers.dense(this.#head(trunk, "policy_conv"), "policy");
-    const hidden = this.#layers.dense(this.#head(trunk, "value_conv"), "value_hidden");
-    return { logits, value: f32(Math.tanh(this.#layers.dense(hidden, "value")[0])) };
+    trunk = this.#normalize(trunk);
+    const logits = this.#layers.dense(this.#head(trunk, "policy"), "policy");
+    const value = this.#layers.dense(this.#head(trunk, "value"), "value");
+    return { logits, value: f32(Math.tanh(value[0])) };
   }
 
-  /** A 3x3 convolution with zero padding. */
-  #convolve(x, name) {
+  /** After the ReLU, mean 0 and variance 1 in every cell, or over all units: if the network has that. */
+  #normalize(x) {
+    if (!this.#norm) return x;
+    const count = x.length / (this.#taps?.length ?? 1);
+    const y = x.map((each) => Math.max(0, each));
+    for (let from = 0; from < y.length; from += count) {
+      const cell = y.subarray(from, from + count);
+      const mean = cell.reduce((sum, each) => sum + each, 0) / count;
+      const variance = cell.reduce((sum, each) => sum + (each - mean) ** 2, 0) / count;
+      cell.forEach((each, i) => (cell[i] = (each - mean) / Math.sqrt(variance + 1e-5)));
+    }
+    return y;
+  }
+
+  /** A dense layer, or a 3x3 convolution with zero padding; `signed` as in `Sums`. */
+  #layer(x, name, signed = false) {
+    if (!this.#taps) return this.#layers.dense(x, name, signed);
     const inputs = x.length / this.#taps.length;
     return this.#cells(name, (cell) => {
-      for (const [from, tap] of this.#taps[cell]) this.#layers.list(name, tap * inputs, x, from * inputs, inputs);
+      for (const [from, tap] of this.#taps[cell]) {
+        this.#layers.list(name, tap * inputs, x, from * inputs, inputs, signed);
+      }
     });
   }
 
-  /** A 1x1 convolution: the same small product in every cell. */
+  /** The hidden layer of a head: a dense one, or a 1x1 convolution, the same product in every cell. */
   #head(x, name) {
-    const inputs = x.length / this.#taps.length;
-    return this.#cells(name, (cell) => this.#layers.list(name, 0, x, cell * inputs, inputs));
+    if (!this.#taps) return this.#layers.dense(x, `${name}_hidden`, this.#norm);
+    const [layer, inputs] = [`${name}_conv`, x.length / this.#taps.length];
+    const list = (cell) => this.#layers.list(layer, 0, x, cell * inputs, inputs, this.#norm);
+    const cells = this.#cells(layer, list);
+    return name === "value" ? this.#layers.dense(cells, "value_hidden") : cells;
   }
 
   /** What a layer makes of every cell, once `list` has told it the cell's inputs. */
@@ -62,8 +86,9 @@ export class Mlp {
   #encoding;
   #shared;
 
-  constructor({ encoding, shared, layers, width }) {
-    [this.#encoding, this.#shared, this.#layers] = [encoding, shared, new Layers(layers, width)];
+  constructor({ encoding, blocks, layers, width }) {
+    [this.#encoding, this.#layers] = [encoding, new Layers(layers, width)];
+    this.#shared = Array.from({ length: blocks }, (_, i) => `Dense_${i}`);
   }
 
   /** Returns `{logits, value}` of a position. */
@@ -94,8 +119,8 @@ class Layers {
   }
 
   /** Lists `count` inputs, of which those from the place `from` on meet a layer's rows from `row` on. */
-  list(name, row, x, from, count) {
-    this.#sums.list(this.#matrices[name], row, x, from, count);
+  list(name, row, x, from, count, signed = false) {
+    this.#sums.list(this.#matrices[name], row, x, from, count, signed);
   }
 
   /** What a layer makes of the inputs listed; the numbers stay until the next call. */
@@ -104,8 +129,8 @@ class Layers {
   }
 
   /** What a dense layer makes of all of `x`. */
-  dense(x, name) {
-    this.list(name, 0, x, 0, x.length);
+  dense(x, name, signed = false) {
+    this.list(name, 0, x, 0, x.length, signed);
     return this.total(name).slice();
   }
 }
