@@ -1,4 +1,4 @@
-"""A network in Flax NNX: a residual multilayer perceptron with batch normalization.
+"""A network in Flax NNX: a residual multilayer perceptron.
 
 `from_nnx` takes a function `rngs -> module`, so that each seed draws new weights:
 `--network examples/nnx_network.py:residual_mlp`, or from Python as below.
@@ -26,7 +26,7 @@ class ResidualMLP(nnx.Module):
     def __init__(self, inputs: int, num_actions: int, rngs: nnx.Rngs, width=128, layers=3):
         """Draws the weights."""
         self.stem = nnx.Linear(inputs, width, rngs=rngs)
-        self.norms = nnx.List([nnx.BatchNorm(width, rngs=rngs) for _ in range(layers)])
+        self.norms = nnx.List([nnx.LayerNorm(width, rngs=rngs) for _ in range(layers)])
         self.layers = nnx.List([nnx.Linear(width, width, rngs=rngs) for _ in range(layers)])
         self.policy = nnx.Linear(width, num_actions, rngs=rngs)
         self.value = nnx.Linear(width, 1, rngs=rngs)
@@ -40,8 +40,8 @@ class ResidualMLP(nnx.Module):
 
 
 def residual_mlp(game: Game) -> Network:
-    """The network for a game, in the first of its encodings."""
-    encoding = game.encodings[0]
+    """The network for a game, in the last of its encodings, such as `relative`."""
+    encoding = game.encodings[-1]
     inputs = math.prod(observed_planes(game, encoding).shape)
     return from_nnx(game, lambda rngs: ResidualMLP(inputs, game.num_actions, rngs), encoding)
 

@@ -13,6 +13,7 @@ import pytest
 
 import azjax
 from azjax import checkpoint, presets, runs, verify
+from azjax.certificate import network_policy
 from azjax.config import OwnNetworkConfig, make_parts
 from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
@@ -82,12 +83,29 @@ def test_the_networks_are_networks_of_any_game(file, network):
         made = found[network](game)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         planes = jax.eval_shape(
-            lambda game=game: jax.vmap(lambda s: game.observe(s, game.encodings[0]))(
+            lambda game=game, made=made: jax.vmap(lambda s: game.observe(s, made.encoding))(
                 init_batch(game, 3)
             )
         )
         logits, value = jax.eval_shape(made.apply, variables, planes)
         assert (logits.shape, value.shape) == ((3, game.num_actions), (3,))
+
+
+@pytest.mark.slow
+def test_an_nnx_network_becomes_perfect(tic_tac_toe, solution):
+    network = names(ROOT / "examples" / "nnx_network.py")["residual_mlp"](tic_tac_toe)
+    parts = make_parts(presets.get("default"), tic_tac_toe, network)
+    step = jax.jit(functools.partial(iteration, parts))
+    prove = jax.jit(lambda params: examine(parts, solution, params))
+    state, blunders = init(parts, jax.random.key(0)), []
+    while not blunders or (blunders[-1] and len(blunders) < 40):
+        state, _ = step(state)
+        blunders.append(int(prove(network.fold(state.learner.ema_params))))
+    assert blunders[-1] == 0, blunders
+
+
+def examine(parts, solution, params):
+    return verify.verify(solution, network_policy(parts, params)).blunders
 
 
 def test_an_equinox_network_is_trained_saved_and_goes_on(tic_tac_toe, tmp_path):
