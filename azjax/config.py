@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Collection
 from typing import Literal
 
 from azjax import games
@@ -59,6 +60,38 @@ def is_own(game: str) -> bool:
     """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)
+
+
+def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
+    """Changes settings so that every number of devices shares games, batches and buffer evenly.
+
+    Where the devices divide `replay.shards`, nothing changes. Elsewhere each device has one shard,
+    `selfplay.games` and `learner.batch_size` are rounded up to multiples of the devices, and
+    `replay.capacity` holds an iteration of those games.
+
+    Args:
+      config: the settings.
+      num_devices: how many devices train.
+      keep: names of settings that stay as they are, such as `selfplay.games`; `train.check_parts`
+        refuses those that do not fit.
+    """
+    if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
+        return config
+
+    def round_up(name, value):
+        return value if name in keep else -(-value // num_devices) * num_devices
+
+    games = round_up("selfplay.games", config.selfplay.games)
+    batch_size = round_up("learner.batch_size", config.learner.batch_size)
+    capacity = config.replay.capacity
+    if "replay.capacity" not in keep:
+        capacity = max(capacity, batch_size, games * config.selfplay.unroll_length)
+    return dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(config.selfplay, games=games),
+        replay=dataclasses.replace(config.replay, capacity=capacity, shards=num_devices),
+        learner=dataclasses.replace(config.learner, batch_size=batch_size),
+    )
 
 
 def make_parts(

@@ -42,7 +42,7 @@ class LearnerConfig:
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of every parameter but biases and the scales of normalization,
-    those that Flax names `bias` and `scale`. The papers: 0."""
+    those whose name is `bias` or `scale`, as in Flax. The papers: 0."""
     clip_norm: float = 1.0
     """Largest global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: float = 1.0
@@ -202,7 +202,7 @@ def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.Gradient
     """Hands an optimizer, which reads parameters to decay them alone, zeros for the others."""
 
     def weight(path, leaf):
-        name = getattr(path[-1], "key", None) if path else None
+        name = jax.tree_util.keystr(path[-1:], simple=True)
         return jnp.zeros_like(leaf) if name in ("bias", "scale") else leaf
 
     def update(updates, state, params=None):
@@ -259,11 +259,17 @@ def make_learner(
         variables = {"params": optax.apply_updates(params, updates), **statistics}
         decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
         decay = jnp.where(ema_decay > 0, decay, 0.0)
-        ema_params = optax.incremental_update(variables, state.ema_params, 1 - decay)
+        average = optax.incremental_update(variables, state.ema_params, 1 - decay)
+        ema_params = jax.tree.map(_average_if_float, average, variables)
         losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
         return LearnerState(variables, ema_params, opt_state, state.step + 1), losses
 
     return Learner(init, update, steps)
+
+
+def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
+    """Returns the running average of a variable; whole numbers and truth values are as they are."""
+    return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
 
 
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:

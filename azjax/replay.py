@@ -29,7 +29,8 @@ class ReplayConfig:
     """Positions kept, the newest ones, over all devices, rounded down to a multiple of the shards.
     AlphaZero: those of the last million games."""
     shards: int = 8
-    """Rings that the buffer is cut into; the number of devices must divide it."""
+    """Rings that the buffer is cut into, a multiple of the number of devices. A new run on devices
+    that do not divide the default has one for each, and rounds games and batch up to match."""
 
     def __post_init__(self):
         check_types("replay", self)

@@ -45,7 +45,7 @@ class Plan:
     """Write report.html at the end."""
     cpu_devices: int = 0
     """CPU devices that each process spreads its games over; 0: one for each core, as far as
-    they divide the buffer's shards. Without effect on GPUs and TPUs."""
+    they divide games and batch. Without effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check_types("--", self)
@@ -68,6 +68,8 @@ class Options:
     """Be one of several processes that train together, all started with the same options."""
     typed: tyro.conf.Suppress[own.Typed] = own.NOTHING
     """The game and the network of one's own that the command line names."""
+    given: tyro.conf.Suppress[tuple[str, ...]] = ()
+    """Names of the settings that the command line has, such as `selfplay.games`."""
 
     def __post_init__(self):
         if self.distributed and self.run_dir is None:
@@ -84,7 +86,7 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
     Args:
       arguments: the command line.
       prepare: is called once, before the file of a custom game is run, which may start JAX. What
-        it is given has the final `plan.cpu_devices`, `config.replay.shards` and `distributed`.
+        it is given has the final `plan.cpu_devices`, `distributed` and `given`.
 
     Raises:
       ValueError: with one sentence, if an option is unknown, or its value cannot be used.
@@ -104,6 +106,12 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
             prepare(_parse_new(arguments, typed))
         options = _parse_new(arguments, typed, own.find_game(typed.game))
     return dataclasses.replace(options, typed=typed)
+
+
+def _list_given(arguments: list[str]) -> tuple[str, ...]:
+    """Lists the names of the settings that a command line has."""
+    options = (argument.partition("=")[0] for argument in arguments if argument.startswith("--"))
+    return tuple(option[2:].replace("-", "_") for option in options)
 
 
 def _parse_resumed(arguments: list[str], typed: own.Typed, run_dir: pathlib.Path) -> Options:
@@ -137,7 +145,8 @@ def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None)
         plan = Plan(preset, until="never", max_iterations=3)
     if game is not None:
         config = presets.fit(config, game)
-    return console.parse(Options, arguments, "experiments.train", default=Options(config, plan))
+    default = Options(config, plan, given=_list_given(arguments))
+    return console.parse(Options, arguments, "experiments.train", default=default)
 
 
 def _dashed(argument: str) -> str:

@@ -14,8 +14,9 @@ from jax.sharding import Mesh
 
 from azjax import certificate as certificates
 from azjax import checkpoint, files, footprint, lock, metrics, processes, rules, runs, train
-from azjax.config import Config, is_own
+from azjax.config import Config, fit_devices, is_own
 from azjax.game import Game
+from azjax.settings import list_changes
 from experiments import console, interrupts, launch, own
 from experiments.judging import Judge, make_judge
 from experiments.options import Options, Plan
@@ -67,8 +68,11 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
       ValueError: if settings contradict each other or the machine.
       runs.CheckpointError: if the run directory cannot be used.
     """
-    mesh = train.make_mesh()
+    mesh = _make_mesh(options)
+    options, changes = _fit_devices(options, mesh.size)
     parts = _check_parts(options, mesh)
+    if changes and launch.is_first():
+        console.note(f"{mesh.size} devices: {changes}")
     goal = _choose_goal(options.plan, parts.game)
     run_dir = options.run_dir or _new_run_dir(options)
     named = own.name_run(run_dir, options.config, options.typed)
@@ -110,6 +114,37 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         started,
         named,
     )
+
+
+def _make_mesh(options: Options) -> Mesh:
+    """Returns a mesh of all devices; a resumed run leaves out those that do not divide its shards.
+
+    Several processes keep all of theirs.
+    """
+    devices, shards = jax.devices(), options.config.replay.shards
+    if options.resume and jax.process_count() == 1:
+        number = launch.share(shards, len(devices))
+        if number < len(devices):
+            console.note(
+                f"{number} of {len(devices)} devices are used: the run goes on with its "
+                f"{shards} shards of the replay buffer, which more devices do not divide"
+            )
+        devices = devices[:number]
+    return train.make_mesh(devices)
+
+
+def _fit_devices(options: Options, num_devices: int) -> tuple[Options, str]:
+    """Rounds settings of a new run that were not given, so that its devices share them evenly.
+
+    Returns:
+      The options, and what is different now, for people.
+    """
+    if options.resume:
+        return options, ""
+    config = fit_devices(options.config, num_devices, options.given)
+    changes = list_changes(options.config, config)
+    said = ", ".join(f"{name} {new} instead of {old}" for name, old, new in changes)
+    return dataclasses.replace(options, config=config), said
 
 
 def _check_parts(options: Options, mesh: Mesh) -> train.Parts:

@@ -110,8 +110,10 @@ def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
         if not launch.is_first():
             interrupts.now.outcome = None
     if alone or options.distributed:
-        shards = options.config.replay.shards
-        launch.spread(options.plan.cpu_devices, shards, options.resume)
+        config, evenly = options.config, None
+        if "replay.shards" not in options.given:
+            evenly = (config.selfplay.games, config.learner.batch_size)
+        launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     """
     _check_module(module)
     network = wrap(game, module, encoding)
-    _check_outputs(game, network)
+    check_outputs(game, network)
 
     def train(variables, planes, axis_name):
         outputs, updated = network.train(variables, planes, axis_name)
@@ -105,6 +105,13 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None
 
 def _check_module(module: Any) -> None:
     """Refuses what is no Flax module, or is one that cannot be called with `train`."""
+    kind = module if isinstance(module, type) else type(module)
+    if any(base.__module__.startswith("flax.nnx.") for base in kind.__mro__):
+        name = kind.__name__
+        raise ValueError(
+            f"{name} is a module of flax.nnx: use "
+            f"from_nnx(game, lambda rngs: {name}(..., rngs=rngs))"
+        )
     if not isinstance(module, nn.Module):
         is_class = isinstance(module, type)
         name = module.__name__ if is_class else type(module).__name__
@@ -121,18 +128,32 @@ def _check_module(module: Any) -> None:
         )
 
 
-def _check_outputs(game: Game, network: Network) -> None:
-    """Refuses outputs of other shapes, for a batch of 3, in evaluation and in training."""
+def check_outputs(
+    game: Game, network: Network, errors: tuple[type[Exception], ...] = (FlaxError,)
+) -> None:
+    """Refuses outputs of other shapes, for a batch of 3, in evaluation and in training.
+
+    Args:
+      game: gives the planes and the number of actions.
+      network: of a module.
+      errors: what the module raises where it cannot be applied to the planes.
+
+    Raises:
+      ValueError: if the module cannot be applied, its outputs have other shapes, or
+        it changes the shapes of its variables in training.
+    """
     one = observed_planes(game, network.encoding)
 
     def compute(planes):
         variables = network.init(jax.random.key(0))
-        return network.apply(variables, planes), network.train(variables, planes, None)[0]
+        trained, updated = network.train(variables, planes, None)
+        others = {name: leaves for name, leaves in variables.items() if name != "params"}
+        return (network.apply(variables, planes), trained), (others, updated)
 
     planes = jax.ShapeDtypeStruct((3, *one.shape), one.dtype)
     try:
-        returned = jax.eval_shape(compute, planes)
-    except FlaxError as error:
+        returned, (before, after) = jax.eval_shape(compute, planes)
+    except errors as error:
         said = str(error).split(" (http")[0].split("\n")[0]
         raise ValueError(
             f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "
@@ -140,3 +161,16 @@ def _check_outputs(game: Game, network: Network) -> None:
         ) from error
     for heads in returned:
         check_heads(heads, 3, game, "the module")
+    if changed := _describe_leaves(before) ^ _describe_leaves(after):
+        raise ValueError(
+            f"training adds or changes {min(changed)[0]}, a variable of the module: make it with "
+            "the module, and let it keep its shape and type"
+        )
+
+
+def _describe_leaves(tree: Any) -> set[tuple[str, str]]:
+    """Lists names and shapes of arrays."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {
+        (jax.tree_util.keystr(path, simple=True, separator="."), describe(x)) for path, x in leaves
+    }

@@ -131,11 +131,18 @@ def _shorten(trunk: list[Layer]) -> list[Layer]:
 
 
 def _shapes(network: Network) -> dict[str, Any]:
-    """The shapes of the parameters, in the order in which the network makes them."""
+    """The shapes of the parameters, in the order in which the network makes them.
+
+    Parameters that are not a dictionary, such as an Equinox module, are named by their paths.
+    """
     order: list[str] = []
 
     def init():
         params = network.init(jax.random.key(0))["params"]
+        if not isinstance(params, dict):
+            parts, _ = jax.tree_util.tree_flatten_with_path(params, lambda x: x is not params)
+            named = [(jax.tree_util.keystr(path, simple=True), part) for path, part in parts]
+            params = {name: part for name, part in named if jax.tree.leaves(part)}
         order.extend(params)
         return params
 

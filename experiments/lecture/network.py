@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import presets, train
-from azjax.config import make_parts
+from azjax.config import fit_devices, make_parts
 from azjax.evaluators import Evaluator, rollout_evaluator
 from azjax.player import load
 from azjax.search import ALGORITHMS
@@ -58,8 +58,8 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
             )
         evaluate = player.parts.evaluate
         return evaluate, player.params, f"the network of {run_dir}, iteration {player.iteration}"
-    config, mesh = presets.get("default"), train.make_mesh()
-    iterations = 2
+    mesh, iterations = train.make_mesh(), 2
+    config = fit_devices(presets.get("default"), mesh.size)
     parts = make_parts(config)
     iterate = train.make_iteration(parts, mesh)
     state = train.make_state(parts, jax.random.key(config.seed), mesh)

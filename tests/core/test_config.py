@@ -129,3 +129,45 @@ def test_no_setting_is_left_out():
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}
         assert changes.keys() == names - NO_PROGRAM
+
+
+# Devices.
+
+SHARED = Config(
+    selfplay=SelfPlayConfig(games=16, unroll_length=4),
+    replay=ReplayConfig(capacity=64),
+    learner=LearnerConfig(batch_size=32),
+)
+
+
+def numbers(config):
+    """Games, batch, capacity and shards."""
+    replay = config.replay
+    return config.selfplay.games, config.learner.batch_size, replay.capacity, replay.shards
+
+
+@pytest.mark.parametrize(
+    ("devices", "keep", "expected"),
+    [
+        (4, (), (16, 32, 64, 8)),
+        (3, (), (18, 33, 72, 3)),
+        (6, (), (18, 36, 72, 6)),
+        (16, (), (16, 32, 64, 16)),
+        (100, (), (100, 100, 400, 100)),
+        (3, ("replay.shards",), (16, 32, 64, 8)),
+        (3, ("selfplay.games",), (16, 33, 64, 3)),
+        (3, ("learner.batch_size", "seed"), (18, 32, 72, 3)),
+        (3, ("replay.capacity",), (18, 33, 64, 3)),
+    ],
+)
+def test_settings_are_rounded_up_for_the_devices(devices, keep, expected):
+    fitted = configs.fit_devices(SHARED, devices, keep)
+    assert numbers(fitted) == expected
+    if numbers(fitted) == numbers(SHARED):
+        assert fitted is SHARED
+    named = [name for name in keep if name.partition(".")[2]]
+    if not named:
+        train.check_parts(configs.make_parts(fitted), devices)
+        return
+    with pytest.raises(ValueError, match=named[0]):
+        train.check_parts(configs.make_parts(fitted), devices)

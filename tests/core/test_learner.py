@@ -1,5 +1,6 @@
 """The loss against NumPy, the optimiser's schedule and clipping, the average, and learning."""
 
+import collections
 import dataclasses
 
 import jax
@@ -238,6 +239,17 @@ def test_weight_decay_leaves_biases_and_scales_alone(optimizer, network, tic_tac
         expected = -0.1 * 0.5 * 2.0 if path[-1].key == "kernel" else 0.0
         np.testing.assert_allclose(update, expected, rtol=1e-6)
     assert names == {"kernel", "bias"} | ({"scale"} if network.kind == "resnet" else set())
+
+
+def test_weight_decay_knows_the_names_of_attributes():
+    """As modules of other libraries have them, which are no dictionaries."""
+    layer = collections.namedtuple("Layer", ["weight", "bias"])
+    params = layer(jnp.array([2.0]), jnp.array([2.0]))
+    optimizer = make_optimizer(change(optimizer="sgd", weight_decay=0.5))
+    updates, _ = optimizer.update(
+        jax.tree.map(jnp.zeros_like, params), optimizer.init(params), params
+    )
+    np.testing.assert_allclose(updates, layer([-0.1], [0.0]), rtol=1e-6)
 
 
 def test_sgd_has_momentum():

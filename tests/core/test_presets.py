@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from azjax import presets, train
-from azjax.config import Config, make_parts
+from azjax.config import Config, fit_devices, make_parts
 from azjax.search import PUCT
 from azjax.settings import list_changes
 
@@ -17,6 +17,19 @@ SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Is made so
 def test_every_preset_can_be_trained_on_as_many_devices_as_shards(name, shrink):
     config = dataclasses.replace(shrink(presets.get(name)), game=SMALL.get(name, "tic_tac_toe"))
     train.check_parts(make_parts(config), config.replay.shards)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8, 16, 100])
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_every_preset_can_be_trained_on_every_number_of_devices(name, number):
+    config = dataclasses.replace(presets.get(name), game="tic_tac_toe")
+    fitted = fit_devices(config, number)
+    train.check_parts(make_parts(fitted), number)
+    changes = {name: (old, new) for name, old, new in list_changes(config, fitted)}
+    if config.replay.shards % number == 0:
+        assert not changes
+    for setting, (old, new) in changes.items():
+        assert new == number if setting == "replay.shards" else old < new < old + number
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)

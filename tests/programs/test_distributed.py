@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -16,10 +17,11 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import checkpoint, lock, processes, runs
-from azjax.config import make_parts
+from azjax import checkpoint, lock, presets, processes, runs
+from azjax.config import Config, fit_devices, make_parts
 from azjax.train import make_mesh
-from experiments import launch, options, train
+from experiments import launch, options, session, train
+from test_imports import ROOT
 
 # Two processes of two devices each, which the four shards of the buffer are spread over.
 SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
@@ -202,7 +204,7 @@ DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
 from azjax import checkpoint, runs
-from azjax.config import make_parts
+from azjax.config import Config, fit_devices, make_parts
 from experiments import launch
 launch.join()
 launch.spread(2, 4)
@@ -373,6 +375,97 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
 )
 def test_gives_each_core_a_device(shards, cores, count, number):
     assert launch.share(shards, cores, count) == number
+
+
+@pytest.mark.parametrize(
+    ("evenly", "cores", "count", "number"),
+    [
+        ((1024, 512), 64, 1, 64),
+        ((1024, 512), 48, 1, 32),
+        ((1024, 512), 6, 1, 4),
+        ((1024, 512), 64, 4, 64),
+        ((1024, 520), 64, 1, 8),
+        ((1026, 516), 6, 1, 6),
+        ((1001, 512), 8, 1, 8),  # They divide the shards.
+    ],
+)
+def test_cores_that_divide_games_and_batch_are_devices_of_a_new_run(evenly, cores, count, number):
+    assert launch.share(8, cores, count, evenly) == number
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], 64),
+        (["--replay.shards", "16"], 16),
+        (["--selfplay.games", "1040"], 16),
+        (["--cpu-devices", "6"], 6),
+    ],
+)
+def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
+    monkeypatch.setattr(launch, "cores", lambda: 64)
+    monkeypatch.delenv("XLA_FLAGS")  # Of conftest.
+    found = {}
+    monkeypatch.setattr(jax.config, "update", found.__setitem__)
+    train._start(options.parse(arguments), True, contextlib.ExitStack())
+    assert found == {"jax_num_cpu_devices": wanted}
+
+
+def use_devices(number, monkeypatch):
+    devices = jax.local_devices()[:number]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+
+
+@pytest.mark.slow
+def test_any_number_of_devices_trains_and_goes_on(tmp_path, monkeypatch, capfd):
+    """Three, then two, of which one is used."""
+    run_dir = tmp_path / "run"
+    use_devices(3, monkeypatch)
+    short = ["--game", "hex:3", "--smoke", "--no-report", "--max-iterations"]
+    assert train.main([*short, "1", "--run-dir", str(run_dir)]) == 0
+    said = "3 devices: selfplay.games 18 instead of 16, replay.shards 3 instead of 8, "
+    assert capfd.readouterr().err == f"{said}learner.batch_size 33 instead of 32\n"
+    config = runs.read_config(run_dir)
+    assert (config.selfplay.games, config.learner.batch_size) == (18, 33)
+    assert (config.replay.shards, config.replay.capacity) == (3, 1024)
+    use_devices(2, monkeypatch)
+    assert train.main(["--resume", "--run-dir", str(run_dir), "--max-iterations", "2"]) == 0
+    printed = capfd.readouterr()
+    assert "1 of 2 devices are used: the run goes on with its 3 shards" in printed.err
+    assert printed.out.startswith("memory on the device: ")
+    assert runs.read_config(run_dir) == config
+    assert iterations(run_dir) == [1, 2]
+
+
+def test_a_resumed_run_keeps_its_settings(monkeypatch):
+    """And as many devices as divide its shards, of which the preset `mlp` has two."""
+    given = options.Options(presets.get("mlp"), options.Plan(), pathlib.Path("run"), resume=True)
+    use_devices(3, monkeypatch)
+    mesh = session._make_mesh(given)
+    assert mesh.size == 2
+    assert session._fit_devices(given, mesh.size) == (given, "")
+    assert session._fit_devices(given, 3) == (given, "")
+    assert session._make_mesh(dataclasses.replace(given, resume=False)).size == 3
+
+
+def test_the_guide_has_the_numbers_of_the_default():
+    text = (ROOT / "docs" / "devices.md").read_text()
+    rows = [row for row in text.splitlines() if re.match(r"\| [0-9]", row)]
+    assert len(rows) == 6
+    for row in rows:
+        devices, *said = (cell.replace(",", " ").split() for cell in row.strip("| ").split("|"))
+        for number in map(int, devices):
+            config = fit_devices(Config(), number)
+            found = config.selfplay.games, config.learner.batch_size, config.replay.shards
+            assert [int("".join(cell)) for cell in said] == list(found)
+
+
+def test_settings_that_were_given_are_not_rounded(tmp_path, monkeypatch, capfd):
+    use_devices(3, monkeypatch)
+    short = ["--smoke", "--run-dir", str(tmp_path / "run"), "--selfplay.games=16"]
+    assert train.main(short) == 2
+    assert_error(capfd.readouterr().err, "selfplay.games is 16", "such as 18")
+    assert names(tmp_path) == []
 
 
 @pytest.mark.slow

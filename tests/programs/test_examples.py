@@ -1,5 +1,6 @@
 """The examples run as they stand, are short, and each is the whole of a page of the guide."""
 
+import dataclasses
 import functools
 import itertools
 import runpy
@@ -11,12 +12,15 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import verify
+from azjax import checkpoint, presets, runs, verify
+from azjax.certificate import network_policy
+from azjax.config import OwnNetworkConfig, make_parts
 from azjax.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.search import PUCT, make_search
 from azjax.testing import check_game
-from azjax.train import init, iteration
+from azjax.train import init, iteration, make_iteration, make_mesh, make_state
+from azjax.viz.architecture import layers
 from reference import Position
 from reference import tic_tac_toe as rules
 from test_imports import ROOT
@@ -30,8 +34,8 @@ def names(path):
     return runpy.run_path(str(path), run_name=path.stem)
 
 
-def test_there_are_eight_and_each_is_short():
-    assert len(EXAMPLES) == 8
+def test_there_are_ten_and_each_is_short():
+    assert len(EXAMPLES) == 10
     for path in EXAMPLES:
         most = 100 if path.stem == "counterexamples" else 80  # It is an experiment with controls.
         assert len(path.read_text().splitlines()) <= most, path
@@ -47,6 +51,8 @@ def test_each_is_the_whole_of_a_page():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
+    if path.stem == "equinox_network":
+        pytest.importorskip("equinox")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])  # Not those of the tests.
     blunders = itertools.cycle([1, 0])  # So that no training is longer than two iterations.
@@ -61,9 +67,15 @@ def test_the_game_obeys_the_laws():
     check_game(names(ROOT / "examples" / "domineering.py")["make"](), num_games=4)
 
 
-@pytest.mark.parametrize("network", ["transformer", "residual_mlp"])
-def test_the_networks_are_networks_of_any_game(network):
-    found = names(ROOT / "examples" / "networks.py")
+@pytest.mark.parametrize(
+    ("file", "network"),
+    [("networks", "transformer"), ("networks", "residual_mlp"), ("nnx_network", "residual_mlp")]
+    + [("equinox_network", "mlp")],
+)
+def test_the_networks_are_networks_of_any_game(file, network):
+    if file == "equinox_network":
+        pytest.importorskip("equinox")
+    found = names(ROOT / "examples" / f"{file}.py")
     for game in (
         azjax.make("connect_four"),
         names(ROOT / "examples" / "domineering.py")["make"](),
@@ -71,12 +83,53 @@ def test_the_networks_are_networks_of_any_game(network):
         made = found[network](game)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         planes = jax.eval_shape(
-            lambda game=game: jax.vmap(lambda s: game.observe(s, game.encodings[0]))(
+            lambda game=game, made=made: jax.vmap(lambda s: game.observe(s, made.encoding))(
                 init_batch(game, 3)
             )
         )
         logits, value = jax.eval_shape(made.apply, variables, planes)
         assert (logits.shape, value.shape) == ((3, game.num_actions), (3,))
+
+
+@pytest.mark.slow
+def test_an_nnx_network_becomes_perfect(tic_tac_toe, solution):
+    network = names(ROOT / "examples" / "nnx_network.py")["residual_mlp"](tic_tac_toe)
+    parts = make_parts(presets.get("default"), tic_tac_toe, network)
+    step = jax.jit(functools.partial(iteration, parts))
+    prove = jax.jit(lambda params: examine(parts, solution, params))
+    state, blunders = init(parts, jax.random.key(0)), []
+    while not blunders or (blunders[-1] and len(blunders) < 40):
+        state, _ = step(state)
+        blunders.append(int(prove(network.fold(state.learner.ema_params))))
+    assert blunders[-1] == 0, blunders
+
+
+def examine(parts, solution, params):
+    return verify.verify(solution, network_policy(parts, params)).blunders
+
+
+def test_an_equinox_network_is_trained_saved_and_goes_on(tic_tac_toe, tmp_path):
+    pytest.importorskip("equinox")
+    network = names(ROOT / "examples" / "equinox_network.py")["mlp"](tic_tac_toe)
+    config = presets.smoke(presets.get("default"))
+    learner = dataclasses.replace(config.learner, weight_decay=0.1)
+    config = dataclasses.replace(config, network=OwnNetworkConfig(), learner=learner)
+    parts, mesh = make_parts(config, tic_tac_toe, network), make_mesh(jax.devices()[:1])
+    iterate = make_iteration(parts, mesh)
+    runs.create_run(tmp_path / "run", config)
+    first = make_state(parts, jax.random.key(0), mesh)
+    before = jax.device_get(first.learner.variables)
+    state, metrics = iterate(first)
+    checkpoint.save(tmp_path / "run", state, 0.0)
+    restored = checkpoint.restore(tmp_path / "run", parts, mesh).state
+    assert np.isfinite(metrics.losses["loss"])
+    for old, new in zip(*map(jax.tree.leaves, (before, state.learner.variables)), strict=True):
+        assert (old != new).any()
+    ahead, again = iterate(state)[0].learner, iterate(restored)[0].learner
+    for one, other in zip(*map(jax.tree.leaves, (ahead, again)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    trunk, _ = layers(parts, config.network)
+    assert [layer.title for layer in trunk] == ["planes", "trunk", "policy", "value"]
 
 
 @pytest.mark.slow

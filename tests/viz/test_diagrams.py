@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -95,6 +97,24 @@ def test_the_layers_have_all_parameters_between_them(network, game, said):
 def test_layers_of_ones_own_come_in_the_order_in_which_they_are_made():
     trunk, _ = layers(*parts_of(Own(depth=3)))
     assert [layer.title for layer in trunk] == ["planes", "zig3", "zig2", "zig1", "answer", "worth"]
+
+
+def test_parameters_of_other_libraries_are_named_by_their_paths():
+    parts, config = parts_of(Own())
+    variables = {"params": Attributes({"kernel": jnp.zeros((3, 2))}, None, jnp.zeros(9))}
+    network = parts.network._replace(init=lambda key: variables)
+    trunk, _ = layers(parts._replace(network=network), config)
+    assert [(layer.title, layer.size) for layer in trunk[1:]] == [("zig", 6), ("answer", 9)]
+    assert "kernel [3, 2]" in trunk[1].lines
+    assert count_parameters(network) == 15
+
+
+class Attributes(NamedTuple):
+    """Parameters that are no dictionary; one attribute has none."""
+
+    zig: dict
+    activation: None
+    answer: jax.Array
 
 
 @pytest.mark.parametrize(

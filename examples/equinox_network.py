@@ -1,0 +1,69 @@
+"""A network in Equinox, as any library's becomes one: a `Network` is a record of plain functions.
+
+`--network examples/equinox_network.py:mlp`; it needs `pip install equinox`. What `init` returns
+holds arrays alone, since these are trained, averaged and saved; activations stay in `static`.
+"""
+
+import functools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import azjax
+from azjax import presets
+from azjax.config import make_parts
+from azjax.game import Game
+from azjax.networks import Network
+from azjax.networks.base import observed_planes
+from azjax.train import init, iteration
+
+
+class MLP(eqx.Module):
+    """Fully connected layers, for one position; `vmap` makes the batch."""
+
+    trunk: eqx.nn.MLP
+    policy: eqx.nn.Linear
+    value: eqx.nn.Linear
+
+    def __init__(self, inputs: int, num_actions: int, key: jax.Array, width: int = 128):
+        """Draws the weights."""
+        keys = jax.random.split(key, 3)
+        self.trunk = eqx.nn.MLP(inputs, width, width, depth=2, key=keys[0])
+        self.policy = eqx.nn.Linear(width, num_actions, key=keys[1])
+        self.value = eqx.nn.Linear(width, 1, key=keys[2])
+
+    def __call__(self, planes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Returns `(logits [A], value [])` for planes `[H, W, C]`."""
+        x = jax.nn.relu(self.trunk(planes.ravel() * 1.0))
+        return self.policy(x), jnp.tanh(self.value(x)[0])
+
+
+def mlp(game: Game) -> Network:
+    """The network for a game, in the first of its encodings."""
+    one = observed_planes(game, game.encodings[0])
+    make = functools.partial(MLP, math.prod(one.shape), game.num_actions)
+    static = eqx.partition(make(jax.random.key(0)), eqx.is_inexact_array)[1]
+
+    def apply(variables, planes):
+        return jax.vmap(eqx.combine(variables["params"], static))(planes)
+
+    return Network(
+        encoding=game.encodings[0],
+        init=lambda key: {"params": eqx.filter(make(key), eqx.is_inexact_array)},
+        apply=apply,
+        train=lambda variables, planes, axis_name: (apply(variables, planes), {}),
+        fold=lambda variables: variables,
+        infer=apply,
+        made_for=(*one.shape, game.num_actions),
+    )
+
+
+if __name__ == "__main__":
+    game = azjax.make("tic_tac_toe")
+    parts = make_parts(presets.smoke(presets.get("default")), game, mlp(game))
+    state, step = init(parts, jax.random.key(0)), jax.jit(functools.partial(iteration, parts))
+    for _ in range(5):
+        state, metrics = step(state)
+        print(f"iteration {state.iteration}: loss {metrics.losses['loss']:.3f}")
