@@ -1358,7 +1358,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tree: finished games are searched below",
-        "azjax/search/make.py",
+        "azjax/search/expand.py",
         "jnp.where(over, 0.0, value)",
         "value",
         "tests/core/test_search.py",
