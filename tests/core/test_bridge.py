@@ -34,14 +34,6 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 # The engine.
 
 
-@functools.cache
-def positions(name, solution=None):
-    """All positions of a small game, or the labelled ones of a large one, on the host."""
-    if name == "connect_four":
-        return jax.device_get(games.make(name).positions().states)
-    return solution.states
-
-
 def draw(states, size, seed=0):
     """A batch of some of them."""
     rows = np.random.default_rng(seed).choice(len(states.board), size, replace=False)
@@ -94,7 +86,8 @@ def assert_equal(ours, theirs):
 def test_both_engines_find_the_same_bit_for_bit(algorithm, name, kind, solution):
     """In 256 positions each, finished ones among them, half of them with noise."""
     game, config = games.make(name), ALGORITHMS[algorithm](num_simulations=40)
-    states = draw(positions(name, solution if name == "tic_tac_toe" else None), 256)
+    every = solution.states if name == "tic_tac_toe" else game.positions().states
+    states = draw(jax.device_get(every), 256)
     asked = config, game, *evaluator(game, kind), states, np.arange(256) % 4 < 2
     ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
     assert_equal(ours, theirs)
