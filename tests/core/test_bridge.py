@@ -140,7 +140,7 @@ def test_a_custom_algorithm_runs_on_both_engines(tic_tac_toe, some_states):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_search_by_mctx_may_be_resumed(algorithm, tic_tac_toe, some_states):
     config, states = ALGORITHMS[algorithm](num_simulations=30), draw(some_states, 16)
-    keys, evaluate = jax.random.split(jax.random.key(7), 16), rollout_evaluator(tic_tac_toe)
+    keys, evaluate = jax.random.split(jax.random.key(7), 16), random_evaluator
 
     @functools.partial(jax.jit, compiler_options=AS_IN_TRAINING)
     def in_steps(engine_steps):
