@@ -22,7 +22,7 @@ from reference import tic_tac_toe as rules
 from test_imports import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PAGES = (ROOT / "docs" / "examples").glob("*.md")
+PAGES = (ROOT / "docs").rglob("*.md")
 
 
 def names(path):
@@ -30,8 +30,8 @@ def names(path):
     return runpy.run_path(str(path), run_name=path.stem)
 
 
-def test_there_are_eight_and_each_is_short():
-    assert len(EXAMPLES) == 8
+def test_there_are_nine_and_each_is_short():
+    assert len(EXAMPLES) == 9
     for path in EXAMPLES:
         most = 100 if path.stem == "counterexamples" else 80  # It is an experiment with controls.
         assert len(path.read_text().splitlines()) <= most, path
