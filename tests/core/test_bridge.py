@@ -1,6 +1,7 @@
 """The bridge to mctx: the loop of `mctx.search` as an engine, and games for mctx's policies."""
 
 import functools
+import json
 import pathlib
 import runpy
 import types
@@ -11,7 +12,8 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax import games
+from azjax import games, runs
+from azjax.config import Config
 from azjax.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch
 from azjax.networks import MLPConfig, make_network
@@ -211,6 +213,18 @@ def test_walks_below_finished_games_stay_short(tic_tac_toe, monkeypatch):
     for node in range(1, 201):
         depth[node] = depth[tree.parents[0, node]] + 1
     assert tree.children_visits[0, 0, 2] > 100 and depth.max() < 8
+
+
+@pytest.mark.parametrize("algorithm", [PUCT, Gumbel, UCT])
+def test_runs_keep_their_engine_and_older_ones_have_the_package_s(algorithm, tmp_path):
+    config = Config(search=algorithm(engine="mctx"))
+    runs.create_run(tmp_path / "run", config)
+    assert runs.read_config(tmp_path / "run") == config
+    path = tmp_path / "run" / "config.json"
+    content = json.loads(path.read_text())
+    assert content["search"].pop("engine") == "mctx"
+    path.write_text(json.dumps(content))
+    assert runs.read_config(tmp_path / "run") == Config(search=algorithm(engine="azjax"))
 
 
 def test_unknown_engines_are_refused(tic_tac_toe):
