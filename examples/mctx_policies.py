@@ -8,6 +8,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import mctx
+from jax.typing import ArrayLike
 
 import azjax
 from azjax.evaluators import network_evaluator
@@ -16,7 +17,7 @@ from azjax.networks import MLPConfig, make_network
 from azjax.search import MctxFns
 
 
-def gumbel(fns: MctxFns, params, key, states) -> jax.Array:
+def gumbel(fns: MctxFns, params, key, states) -> ArrayLike:
     """Returns the actions `[B]` of Gumbel MuZero."""
     key_root, key = jax.random.split(key)
     output = mctx.gumbel_muzero_policy(
@@ -30,7 +31,7 @@ def gumbel(fns: MctxFns, params, key, states) -> jax.Array:
     return output.action
 
 
-def muzero(fns: MctxFns, params, key, states) -> jax.Array:
+def muzero(fns: MctxFns, params, key, states) -> ArrayLike:
     """Returns the actions `[B]` of MuZero, drawn by their visits."""
     key_root, key = jax.random.split(key)
     output = mctx.muzero_policy(
@@ -44,7 +45,7 @@ def muzero(fns: MctxFns, params, key, states) -> jax.Array:
     return output.action
 
 
-def boltzmann(fns: MctxFns, params, key, states, temperature: float = 0.2) -> jax.Array:
+def boltzmann(fns: MctxFns, params, key, states, temperature: float = 0.2) -> ArrayLike:
     """Draws by `exp(logit + Q / temperature)` in every node; returns the most visited actions."""
 
     def draw(key, tree, node, depth=None):

@@ -76,7 +76,7 @@ def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
       ValueError: if there is no such engine, or the algorithm lacks a member.
     """
     check_algorithm(algorithm)
-    chosen = getattr(algorithm, "engine", "azjax") if engine is None else engine
+    chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
     if chosen not in get_args(Engine):
         known = " or ".join(map(repr, get_args(Engine)))
         raise ValueError(f"the search's engine is {chosen!r}: use {known}")
