@@ -9,6 +9,7 @@ after their end (`simulate.py`).
 
 from azjax.search.algorithm import (
     Algorithm,
+    Engine,
     Roots,
     SearchResult,
     Selection,
@@ -16,6 +17,7 @@ from azjax.search.algorithm import (
     make_result,
     visit_shares,
 )
+from azjax.search.bridge import MctxFns, mctx_fns
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT
@@ -31,7 +33,9 @@ __all__ = [
     "ROOT",
     "UCT",
     "Algorithm",
+    "Engine",
     "Gumbel",
+    "MctxFns",
     "Roots",
     "Search",
     "SearchResult",
@@ -42,5 +46,6 @@ __all__ = [
     "make_resumable",
     "make_result",
     "make_search",
+    "mctx_fns",
     "visit_shares",
 ]

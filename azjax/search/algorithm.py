@@ -1,7 +1,7 @@
 """What an algorithm is, what it is given, and what a search returns."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from azjax import drawing
 from azjax.game import State, describe
 from azjax.search.tree import ROOT, Tree
 
+Engine = Literal["azjax", "mctx"]
 _SHOWN = 4  # Positions of a batch that a notebook shows.
 
 
@@ -25,6 +26,8 @@ class Algorithm(Protocol):
       num_simulations: positions evaluated per move, beside the root.
       is_deterministic: whether the position alone determines the action, without noise, at
         temperature 0 and with a deterministic evaluator.
+
+    It may have an `engine`, too, the one that `make_search` takes unless it is given another.
     """
 
     @property
@@ -64,6 +67,20 @@ def check_algorithm(algorithm: Any) -> None:
                 f"the search, of type {type(algorithm).__name__}, {problem}: give it {name}, "
                 f"{wanted}, as search.Algorithm says, or use one such as PUCT()"
             )
+
+
+def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
+    """Returns the engine given, or else the algorithm's, or else `azjax`.
+
+    Raises:
+      ValueError: if there is no such engine, or the algorithm lacks a member.
+    """
+    check_algorithm(algorithm)
+    chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
+    if chosen not in get_args(Engine):
+        known = " or ".join(map(repr, get_args(Engine)))
+        raise ValueError(f"the search's engine is {chosen!r}: use {known}")
+    return chosen
 
 
 class Roots(NamedTuple):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.promotion import mixing
-from azjax.search.algorithm import Roots, Selection, make_result
+from azjax.search.algorithm import Engine, Roots, Selection, make_result
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
@@ -33,6 +33,8 @@ class Gumbel:
     """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
     maxvisit_init: float = 50.0
     """Visits added to the largest count in that weight. Paper: 50."""
+    engine: Engine = "azjax"
+    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
     is_deterministic = True  # Without noise, ties go to the lowest action.
 

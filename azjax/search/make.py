@@ -10,21 +10,34 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax.evaluators import Evaluator, checked
-from azjax.game import Game, State, batch_keys, check_batch, play
-from azjax.search.algorithm import Algorithm, Roots, SearchResult, Selection, check_algorithm
-from azjax.search.simulate import Expansion, simulate
+from azjax.game import Game, batch_keys, check_batch
+from azjax.search.algorithm import (
+    Algorithm,
+    Engine,
+    Roots,
+    SearchResult,
+    Selection,
+    choose_engine,
+)
+from azjax.search.bridge import grow_by_mctx
+from azjax.search.expand import evaluate_states, expand, split_each
+from azjax.search.simulate import simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
 
 
-def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search:
+def make_search(
+    algorithm: Algorithm, game: Game, evaluate: Evaluator, engine: Engine | None = None
+) -> Search:
     """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
 
     Args:
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules. Finished positions may be among a batch; their results mean nothing.
       evaluate: any evaluator; `params` are handed to it.
+      engine: which loop grows the trees: `azjax`, this package's own, or `mctx`, that of
+        `mctx.search`. The results are the same. None: the algorithm's `engine`, or `azjax`.
 
     Returns:
       A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
@@ -40,16 +53,17 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
       and its `action` still legal.
 
     Raises:
-      ValueError: if the algorithm lacks a member, or the evaluator cannot be called.
+      ValueError: if the algorithm lacks a member, the evaluator cannot be called, or the engine is
+        unknown.
     """
-    check_algorithm(algorithm)
+    engine = choose_engine(algorithm, engine)
     evaluate = checked(game, evaluate)
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
         asked = keys, states, temperature, add_noise, algorithm.num_simulations
-        selection, tree, grow_one = _begin(algorithm, game, evaluate, params, *asked)
-        return selection.finish(jax.lax.fori_loop(0, algorithm.num_simulations, grow_one, tree))
+        selection, tree, grow = _begin(engine, algorithm, game, evaluate, params, *asked)
+        return selection.finish(grow(0, algorithm.num_simulations, tree))
 
     return search
 
@@ -74,8 +88,10 @@ class Resumable(NamedTuple):
     finish: Callable[..., SearchResult]
 
 
-def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Resumable:
-    """Builds the search of `make_search`, without noise, in steps.
+def make_resumable(
+    algorithm: Algorithm, game: Game, evaluate: Evaluator, engine: Engine | None = None
+) -> Resumable:
+    """Builds the search of `make_search`, without noise, in steps; by either engine.
 
     Returns:
       Functions to be jitted. Their calls for one search get the same `keys`. Grown to the
@@ -84,19 +100,18 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Res
     Raises:
       ValueError: as `make_search` does.
     """
-    check_algorithm(algorithm)
+    engine = choose_engine(algorithm, engine)
     evaluate = checked(game, evaluate)
 
     def begin(params, keys, states, budget):
-        return _begin(algorithm, game, evaluate, params, keys, states, 0.0, False, budget)
+        return _begin(engine, algorithm, game, evaluate, params, keys, states, 0.0, False, budget)
 
     def start(params, keys, states, budget):
         return begin(params, keys, states, budget)[1]
 
     def grow(params, keys, states, budget, tree, done, count):
-        selection, _, grow_one = begin(params, keys, states, budget)
-        tree = tree.replace(extra_data=selection.extra)
-        return jax.lax.fori_loop(done, done + count, grow_one, tree)
+        selection, _, grow_more = begin(params, keys, states, budget)
+        return grow_more(done, done + count, tree.replace(extra_data=selection.extra))
 
     def finish(params, keys, states, budget, tree):
         return begin(params, keys, states, budget)[0].finish(tree)
@@ -105,39 +120,38 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Res
 
 
 def _begin(
-    algorithm, game, evaluate, params, keys, states, temperature, add_noise, budget
-) -> tuple[Selection, Tree, Callable[[jax.Array, Tree], Tree]]:
+    engine, algorithm, game, evaluate, params, keys, states, temperature, add_noise, budget
+) -> tuple[Selection, Tree, Callable[..., Tree]]:
     """Evaluates the roots; returns how to select, trees of roots alone, and what grows them.
 
-    The last is `(simulation, tree) -> tree`, with the number of the simulation to make.
+    The last is `(first, last, tree) -> tree`, which makes the simulations `first` to `last - 1`.
     """
     size = check_batch(game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
     if add_noise is not False:  # Without noise, what makes it is not even traced.
         add_noise = _per_position("add_noise", add_noise, bool, size)
-    keys_evaluate, keys_select = _split(batch_keys(keys, size))
-    keys_root, keys_tree = _split(keys_evaluate)  # Only random evaluators use these.
+    keys_evaluate, keys_select = split_each(batch_keys(keys, size))
+    keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
     legal = jax.vmap(game.legal_actions)(states)
-    logits, value = _evaluate(game, evaluate, params, keys_root, states)
+    logits, value = evaluate_states(game, evaluate, params, keys_root, states)
     selection = algorithm.select(
         Roots(states, legal, logits, value, keys_select, temperature, add_noise, budget)
     )
     room = algorithm.num_simulations + 1
     prior = mask_logits(legal, selection.logits)
     tree = new_tree(prior, value, states, legal, room, selection.extra)
-    expand = functools.partial(_expand, game, evaluate, selection, params)
+    expand_batch = functools.partial(expand, game, evaluate, selection.prior, params)
 
     def grow_one(i, tree):
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)
-        return simulate(selection, expand, keys, tree, i)
+        return simulate(selection, expand_batch, keys, tree, i)
 
-    return selection, tree, grow_one
+    def grow(first, last, tree):
+        if engine == "mctx":
+            return grow_by_mctx(selection, expand_batch, keys_tree, tree, first, last)
+        return jax.lax.fori_loop(first, last, grow_one, tree)
 
-
-def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Splits each of the keys `[B]` in two."""
-    pairs = jax.vmap(jax.random.split)(keys)
-    return pairs[:, 0], pairs[:, 1]
+    return selection, tree, grow
 
 
 def _check_temperature(temperature: Any) -> None:
@@ -154,26 +168,3 @@ def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:
             f"{name} has shape {value.shape}: use one for all positions, or a batch of {size}"
         )
     return jnp.broadcast_to(value, (size,))
-
-
-def _expand(game, evaluate, selection, params, keys, actions, states) -> Expansion:
-    """Plays one action in each game and evaluates what comes after."""
-    step = jax.vmap(functools.partial(play, game))(states, actions)
-    if not selection.prior:
-        logits, value = _evaluate(game, evaluate, params, keys, step.state)
-        return Expansion(step.state, step.reward, step.discount, logits, value)
-    keys_evaluate, keys_prior = _split(keys)
-    logits, value = _evaluate(game, evaluate, params, keys_evaluate, step.state)
-    legal = jax.vmap(game.legal_actions)(step.state)
-    logits = mask_logits(legal, selection.prior(keys_prior, logits))
-    return Expansion(step.state, step.reward, step.discount, logits, value)
-
-
-def _evaluate(
-    game: Game, evaluate: Evaluator, params: Any, keys: jax.Array, states: State
-) -> tuple[jax.Array, jax.Array]:
-    """Evaluates states, with illegal actions excluded and finished games worth 0."""
-    logits, value, *_ = evaluate(params, keys, states)
-    legal = jax.vmap(game.legal_actions)(states)
-    over = jax.vmap(game.is_over)(states)
-    return mask_logits(legal, logits), jnp.where(over, 0.0, value)

@@ -7,7 +7,14 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
+from azjax.search.algorithm import (
+    Engine,
+    Roots,
+    Selection,
+    draw_by_visits,
+    make_result,
+    visit_shares,
+)
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
@@ -31,6 +38,8 @@ class PUCT:
     10 / (number of legal actions)."""
     dirichlet_fraction: float = 0.25
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
+    engine: Engine = "azjax"
+    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
     is_deterministic = True  # Ties go to the lowest action.
 

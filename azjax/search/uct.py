@@ -8,7 +8,14 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from azjax.search.algorithm import Roots, Selection, draw_by_visits, make_result, visit_shares
+from azjax.search.algorithm import (
+    Engine,
+    Roots,
+    Selection,
+    draw_by_visits,
+    make_result,
+    visit_shares,
+)
 from azjax.search.tree import ROOT, Tree, legal_actions
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
@@ -27,6 +34,8 @@ class UCT:
     exploration: float = math.sqrt(2)
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""
+    engine: Engine = "azjax"
+    """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
     is_deterministic = False  # It tries actions in random order.
 

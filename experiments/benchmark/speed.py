@@ -16,7 +16,7 @@ from azjax import train
 from azjax.config import make_parts
 from azjax.evaluators import uniform_evaluator
 from azjax.game import Game, init_batch
-from azjax.search import PUCT, make_search
+from azjax.search import PUCT, Engine, make_search
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import go_on, run_config
 from experiments.benchmark.measuring import median_seconds, show
@@ -30,7 +30,7 @@ def time_speed(options: Options) -> list[dict]:
     """Measures everything, prints the table, and returns its rows."""
     mesh = train.make_mesh()
     parts = make_parts(run_config(options, mesh.size, options.games, _PLIES))
-    rows = [_time_search(options, parts.game, mesh), *_time_selfplay(options, parts, mesh)]
+    rows = [*_time_searches(options, parts.game, mesh), *_time_selfplay(options, parts, mesh)]
     return show(f"{options.sizes}, {options.games:,} games; medians of {options.repeats}", rows)
 
 
@@ -41,20 +41,25 @@ def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> d
     return row | {"azjax / textbook": ratio}
 
 
-def _time_search(options: Options, game: Game, mesh: Mesh) -> dict:
-    """PUCT from the starting position, with a network that costs nothing."""
+def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
+    """PUCT on both engines from the starting position, with a network that costs nothing."""
     key, spread = jax.random.key(2), P(train.AXIS)
-    search = make_search(PUCT(num_simulations=options.simulations), game, uniform_evaluator(game))
     states = jax.device_put(init_batch(game, options.games), NamedSharding(mesh, spread))
     keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
-    ours = jax.shard_map(
-        lambda keys, states: search(None, keys, states, 1.0, True).action,
-        mesh=mesh,
-        in_specs=spread,
-        out_specs=spread,
-        check_vma=False,
-    )
-    program = train.compiled(jax.jit(ours), keys, states)
+
+    def compiled(engine: Engine):
+        config = PUCT(num_simulations=options.simulations, engine=engine)
+        search = make_search(config, game, uniform_evaluator(game))
+        ours = jax.shard_map(
+            lambda keys, states: search(None, keys, states, 1.0, True).action,
+            mesh=mesh,
+            in_specs=spread,
+            out_specs=spread,
+            check_vma=False,
+        )
+        return train.compiled(jax.jit(ours), keys, states)
+
+    own_loop, mctx_loop = compiled("azjax"), compiled("mctx")
     baseline = textbook.make_search(
         _ENV,
         "puct",
@@ -65,11 +70,16 @@ def _time_search(options: Options, game: Game, mesh: Mesh) -> dict:
     theirs = jax.jit(lambda states: baseline(None, key, states).action)
     seconds = median_seconds(
         options.repeats,
-        azjax=lambda: program(keys, states),
+        azjax=lambda: own_loop(keys, states),
+        mctx=lambda: mctx_loop(keys, states),
         textbook=lambda: theirs(their_states),
     )
-    taken = (1e3 * seconds[side] for side in ("azjax", "textbook"))
-    return _row("search, puct: outside the network", "ms", *taken)
+    taken = {side: 1e3 * each for side, each in seconds.items()}
+    what = {"azjax": "search, puct", "mctx": "search, puct on mctx's loop"}
+    return [
+        _row(f"{name}: outside the network", "ms", taken[engine], taken["textbook"])
+        for engine, name in what.items()
+    ]
 
 
 def _time_selfplay(options: Options, parts: train.Parts, mesh: Mesh) -> list[dict]:

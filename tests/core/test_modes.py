@@ -100,8 +100,9 @@ def test_the_laws_of_games(name):
 
 @pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS.values()])
-def test_searches(algorithm, make, tic_tac_toe):
-    search = make_search(algorithm(num_simulations=3), tic_tac_toe, make(tic_tac_toe))
+@pytest.mark.parametrize("engine", ["azjax", "mctx"])
+def test_searches(engine, algorithm, make, tic_tac_toe):
+    search = make_search(algorithm(num_simulations=3), tic_tac_toe, make(tic_tac_toe), engine)
     states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
     for asked in ({}, {"temperature": 1.0, "add_noise": True}):
         trace(functools.partial(search, None, **asked), key, states)

@@ -22,7 +22,15 @@ from azjax.networks import make_network
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
-from experiments.benchmark import iterations, measuring, products, stepping, textbook, training
+from experiments.benchmark import (
+    iterations,
+    measuring,
+    products,
+    speed,
+    stepping,
+    textbook,
+    training,
+)
 from experiments.benchmark.options import Options
 from small import conv
 
@@ -97,7 +105,29 @@ def test_without_flags_the_whole_table_is_printed_and_written(tmp_path, capsys):
         assert row["azjax"] > 0 and (row["textbook"] is None) == (what in alone)
         expected = row["azjax"] / row["textbook"] if row["textbook"] else None
         assert row["azjax / textbook"] == expected
-    assert set(rows) - alone == {"search, puct", "self-play, gumbel"}
+    searches = {"search, puct", "search, puct on mctx's loop"}
+    assert set(rows) - alone == {*searches, "self-play, gumbel"}
+
+
+@pytest.mark.slow
+def test_a_search_is_timed_on_each_engine(monkeypatch, tic_tac_toe):
+    engines, clocked = [], {}
+    build = speed.make_search
+    monkeypatch.setattr(
+        speed, "make_search", lambda config, *rest: engines.append(config) or build(config, *rest)
+    )
+
+    def clock(repeats, **runs):
+        clocked.update({name: np.asarray(run()) for name, run in runs.items()})
+        return {"azjax": 1.0, "mctx": 3.0, "textbook": 2.0}
+
+    monkeypatch.setattr(speed, "median_seconds", clock)
+    own, other = speed._time_searches(SMALL, tic_tac_toe, train.make_mesh())
+    assert [config.engine for config in engines] == ["azjax", "mctx"]
+    assert list(own.values()) == ["search, puct: outside the network", "ms", 1000, 2000, 0.5]
+    assert list(other.values())[1:] == ["ms", 3000, 2000, 1.5]
+    np.testing.assert_array_equal(clocked["azjax"], clocked["mctx"])
+    assert clocked["azjax"].shape == clocked["textbook"].shape == (8,)
 
 
 def test_measurements_asked_for_are_made_alone():

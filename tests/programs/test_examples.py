@@ -26,7 +26,7 @@ from reference import tic_tac_toe as rules
 from test_imports import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PAGES = (ROOT / "docs" / "examples").glob("*.md")
+PAGES = (ROOT / "docs").rglob("*.md")
 
 
 def names(path):
@@ -34,8 +34,8 @@ def names(path):
     return runpy.run_path(str(path), run_name=path.stem)
 
 
-def test_there_are_ten_and_each_is_short():
-    assert len(EXAMPLES) == 10
+def test_there_are_eleven_and_each_is_short():
+    assert len(EXAMPLES) == 11
     for path in EXAMPLES:
         most = 100 if path.stem == "counterexamples" else 80  # It is an experiment with controls.
         assert len(path.read_text().splitlines()) <= most, path

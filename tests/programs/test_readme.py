@@ -10,7 +10,7 @@ import pytest
 
 from azjax import footprint, oracle, presets, train
 from azjax.config import make_parts
-from azjax.search import Gumbel
+from azjax.search import Gumbel, make_search
 from experiments import options, own
 from test_imports import ORDER, ROOT
 
@@ -56,6 +56,20 @@ def test_a_training_in_a_dozen_lines_learns():
     exec(small, found)
     assert found["state"].iteration == 10
     assert found["metrics"].losses["policy_kl"] < 0.5
+
+
+@pytest.mark.slow
+def test_the_lines_on_mctx_run_from_top_to_bottom():
+    page, found = (ROOT / "docs" / "mctx.md").read_text(), {}
+    lines = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for block in lines:
+        exec(block, found)
+    assert len(lines) == 4 and found["actions"].shape == (8,)
+    assert found["weights"].shape == (4, 8, 7)
+    expected = make_search(Gumbel(num_simulations=32), found["game"], found["evaluate"])
+    states, key = found["states"], jax.random.key(3)
+    visits = jax.jit(expected)(found["params"], key, states).visit_counts
+    np.testing.assert_array_equal(found["result"].visit_counts, visits)
 
 
 def test_the_map_is_the_order_of_imports():

@@ -1,0 +1,44 @@
+"""Training on the loop of mctx: the same run bit for bit, and one that is proved perfect."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax import runs
+from azjax.summary import read_summary
+from experiments import train
+from test_programs import leave_searches_out
+
+
+def train_by(engine, run_dir, *arguments):
+    """Trains in a new folder; returns the exit status."""
+    options = ["--search.engine", engine, "--no-report", "--run-dir", str(run_dir)]
+    return train.main([*arguments, *options])
+
+
+@pytest.mark.slow
+def test_both_engines_train_the_same_network_bit_for_bit(tmp_path, monkeypatch):
+    leave_searches_out(monkeypatch)
+    found = []
+    for engine in ("azjax", "mctx"):
+        assert train_by(engine, tmp_path / engine, "--smoke") == 0
+        assert runs.read_config(tmp_path / engine).search.engine == engine
+        found.append(azjax.load(tmp_path / engine))
+    ours, theirs = found
+    assert ours.iteration == theirs.iteration == 3
+    jax.tree.map(np.testing.assert_array_equal, ours.params, theirs.params)
+    digests = [
+        read_summary(tmp_path / engine / "checkpoints" / "3").files for engine in ("azjax", "mctx")
+    ]
+    assert digests[0] == digests[1] and len(digests[0]) > 2  # The whole state, with its buffer.
+
+
+@pytest.mark.slow
+def test_training_on_the_loop_of_mctx_reaches_the_proof(tmp_path):
+    assert train_by("mctx", tmp_path / "run", "--max-iterations", "60") == 0
+    certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert certificate["blunders"] == 0
+    assert all(search["blunders"] == 0 for search in certificate["searches"])
