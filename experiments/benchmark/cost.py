@@ -7,7 +7,7 @@ games together, and no form that is chosen for CPUs alone. How operations fuse d
 import dataclasses
 import functools
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -58,8 +58,8 @@ def _same(loop: dict, row: dict) -> bool:
     return all(loop[name] == row[name] for name in ("engine", "games"))
 
 
-def find_costs(games: int) -> list[tuple[str, list[Loop], int]]:
-    """Returns, for every engine, its name, the loops of a search and the number of network calls.
+def find_costs(games: int) -> Iterator[tuple[str, list[Loop], int]]:
+    """Yields, for every engine, its name, the loops of a search and the number of network calls.
 
     The searches start from that many positions of self-play, with a network that learned nothing.
     """
@@ -73,10 +73,8 @@ def find_costs(games: int) -> list[tuple[str, list[Loop], int]]:
 
     params, states = jax.jit(begin)(jax.random.key(0))
     arguments = params, jax.random.key(1), states
-    return [
-        (engine, *find_loops(search, *arguments, calls="evaluate_positions"))
-        for engine, search in make_searches(parts).items()
-    ]
+    for engine, search in make_searches(parts).items():
+        yield engine, *find_loops(search, *arguments, calls="evaluate_positions")
 
 
 def make_gpu_parts(config: Config) -> Parts:
@@ -186,8 +184,8 @@ def choose_sizes(options: Options) -> list[dict]:
     take, at least; fewer where the run would need more than half of the card.
     """
     del options
-    (_, loops, calls), *_ = find_costs(_MEASURED)
-    cost, rows = _sum_up(loops, calls), []
+    _, loops, calls = next(iter(find_costs(_MEASURED)))
+    cost, tables = _sum_up(loops, calls), []
     for memory, (example, bandwidth) in track(_CARDS.items(), "cards", transient=True):
         launches, moved = cost["kernels"] * _LAUNCH, cost["GB moved"] / _MEASURED / bandwidth
         games = 2 ** max(0, (int(launches / moved)).bit_length())
@@ -196,23 +194,25 @@ def choose_sizes(options: Options) -> list[dict]:
             games //= 2
             needs = find_needs(games)
         config = config_of(games)
-        rows.append(
-            {
-                "card": example,
-                "GB": memory,
-                "games": games,
-                "games_at_once": config.selfplay.games_at_once,
-                "capacity": config.replay.capacity,
-                "batch_size": config.learner.batch_size,
-                "steps": config.learner.steps,
-                "trees, GB": needs.tree / 1e9,
-                "buffer, GB": needs.buffer / 1e9,
-                "run, GB": needs.total / 1e9,
-                "launches, ms/move": 1e3 * launches,
-                "traffic, ms/move": 1e3 * moved * games,
-            }
-        )
-    return show(f"sizes to start with, preset {_PRESET}; computed, not run on an accelerator", rows)
+        sizes = {
+            "games": games,
+            "games_at_once": config.selfplay.games_at_once,
+            "capacity": config.replay.capacity,
+            "batch_size": config.learner.batch_size,
+            "steps": config.learner.steps,
+        }
+        taken = {
+            "trees, GB": needs.tree / 1e9,
+            "buffer, GB": needs.buffer / 1e9,
+            "whole run, GB": needs.total / 1e9,
+            "launches, ms/move": 1e3 * launches,
+            "traffic, ms/move": 1e3 * moved * games,
+        }
+        tables.append(({"card": f"{memory} GB, such as {example}"}, sizes, taken))
+    title = f"preset {_PRESET}; computed, not run on an accelerator"
+    show(f"sizes to start with, {title}", [card | sizes for card, sizes, _ in tables])
+    show(f"what these take, {title}", [card | taken for card, _, taken in tables])
+    return [card | sizes | taken for card, sizes, taken in tables]
 
 
 def config_of(games: int) -> Config:

@@ -175,8 +175,9 @@ def test_sizes_fit_their_cards(small, monkeypatch):
     # 5 ms of launches; 2 MB a game at 100 GB/s are 20 us, of which 250 fit, and at 10 TB/s 25,000.
     assert [row["games"] for row in (slow, fast, tiny)] == [256, 32_768, 4096]
     assert asked == [256, 32_768, 32_768, 16_384, 8192, 4096]
-    for row in (slow, fast, tiny):
-        assert 2 * row["run, GB"] <= row["GB"] and row["games_at_once"] == 0
+    for row, memory in ((slow, 16), (fast, 40), (tiny, 1)):
+        assert row["card"].startswith(f"{memory} GB") and 2 * row["whole run, GB"] <= memory
+        assert row["games_at_once"] == 0
         moves = row["games"] * SMALL.selfplay.unroll_length
         assert row["capacity"] == 24 * moves
         assert row["steps"] * row["batch_size"] == 4 * moves
