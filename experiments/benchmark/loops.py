@@ -147,7 +147,7 @@ class _Counter:
         name, params = equation.primitive.name, equation.params
         if name in ("while", "scan"):
             apply = self._while if name == "while" else self._scan
-            return apply(params, values, counts, (*path, next(numbers)))
+            return apply(equation, values, counts, (*path, next(numbers)))
         if name in ("jit", "pjit"):
             if params["name"] == self.calls:
                 counts = counts.at[self._place(None)].add(1)
@@ -177,7 +177,8 @@ class _Counter:
         counts = counts.at[self._place(path)].add(1)
         return self.run(body, values, counts, path, itertools.count())
 
-    def _while(self, params, values, counts, path):
+    def _while(self, equation, values, counts, path):
+        params = equation.params
         asked, fixed = params["cond_nconsts"], params["body_nconsts"]
         goes_on, body = jaxpr_as_fun(params["cond_jaxpr"]), params["body_jaxpr"]
         for_condition, consts = values[:asked], values[asked : asked + fixed]
@@ -195,8 +196,11 @@ class _Counter:
         start = tuple(map(jnp.asarray, values[asked + fixed :])), counts
         return jax.lax.while_loop(some_go_on, trip, start)
 
-    def _scan(self, params, values, counts, path):
-        fixed, size, body = params["num_consts"], params["num_carry"], params["jaxpr"]
+    def _scan(self, equation, values, counts, path):
+        params, body = equation.params, equation.params["jaxpr"]
+        # Outside the body, inputs of single trips have one axis more, and so have outputs.
+        size = _count_alike(equation.outvars, body.out_avals)
+        fixed = _count_alike(equation.invars, body.in_avals) - size
         consts, start = values[:fixed], tuple(map(jnp.asarray, values[fixed : fixed + size]))
         carried = range(fixed, fixed + size)
 
@@ -213,6 +217,12 @@ class _Counter:
             reverse=params["reverse"],
         )
         return [*carry, *stacked], counts
+
+
+def _count_alike(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    """How many variables have the shape that they have within a loop's body."""
+    pairs = zip(outside, inside, strict=True)
+    return sum(variable.aval.shape == aval.shape for variable, aval in pairs)
 
 
 def _select(params: dict[str, Any]) -> ClosedJaxpr:
