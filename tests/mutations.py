@@ -2136,6 +2136,27 @@ MUTATIONS = [
         "or True",
         "tests/core/test_lowering.py::test_graphics_cards_have_bfloat16_from_ampere_on",
     ),
+    Mutation(
+        "cost: a loop's costs hold those of the loops in it",
+        "experiments/benchmark/loops.py",
+        "left = max(0, total.flops - flops), max(0, total.bytes - moved)",
+        "left = total.flops, total.bytes",
+        "tests/programs/test_cost.py::test_trips_are_counted_and_loops_within_loops_left_out",
+    ),
+    Mutation(
+        "cost: a vmapped loop ends with its first row",
+        "experiments/benchmark/loops.py",
+        "return jnp.any(goes_on(",
+        "return jnp.all(goes_on(",
+        "tests/programs/test_cost.py::test_rows_that_are_done_keep_what_they_carry",
+    ),
+    Mutation(
+        "cost: rows of a vmapped loop go on after their end",
+        "experiments/benchmark/loops.py",
+        'if params["cond_jaxpr"].out_avals[0].shape:',
+        "if False:",
+        "tests/programs/test_cost.py::test_rows_that_are_done_keep_what_they_carry",
+    ),
 ]
 
 

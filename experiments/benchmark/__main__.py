@@ -16,6 +16,7 @@ import jax
 from azjax import certificate as certificates
 from azjax.drawing import check_folder
 from experiments import console, launch
+from experiments.benchmark.cost import choose_sizes, count_costs
 from experiments.benchmark.following import time_lines
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
@@ -65,6 +66,8 @@ _RUN: dict[str, Callable[[Options], list[dict]]] = {
     "products": time_products,
     "solve": time_solve,
     "large": _large,
+    "cost": count_costs,
+    "cards": choose_sizes,
 }
 
 

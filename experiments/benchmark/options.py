@@ -43,6 +43,11 @@ class Options:
     """Solve the games of --solve-games, which takes minutes."""
     large: bool = False
     """Time iterations of --large-games against the textbook's (needs pgx); takes minutes."""
+    cost: bool = False
+    """Count what a search costs an accelerator: network calls, loops, kernels and memory traffic,
+    with the numbers of games of --cost-games. Nothing runs on one; takes minutes."""
+    cards: bool = False
+    """Compute sizes to start with on cards of 16, 40 and 80 GB."""
     games: int = 1024
     """Games in parallel, over all devices."""
     simulations: int = 32
@@ -55,6 +60,8 @@ class Options:
     """Runs of each measurement, of which the median counts."""
     batch_sizes: tuple[int, ...] = (64, 256, 1024, 4096, 16_384, 65_536)
     """With --batch: numbers of games."""
+    cost_games: tuple[int, ...] = (256, 1024, 4096, 16_384)
+    """With --cost: numbers of games."""
     train_games: tuple[int, ...] = (_DEFAULT.selfplay.games,)
     """With --time-to-perfect and --many-seeds: numbers of games in parallel to train with. The
     rest is as in the preset `default`; the buffer holds at least an iteration's moves."""
@@ -74,7 +81,7 @@ class Options:
         check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
         check_range("--", self, "channels", 1, WIDEST)
         check_range("--", self, "blocks", 0, DEEPEST)
-        for name in ("batch_sizes", "train_games"):
+        for name in ("batch_sizes", "cost_games", "train_games"):
             given = getattr(self, name)
             if not given or not all(1 <= number <= MOST for number in given):
                 flag = f"--{name.replace('_', '-')} is {' '.join(map(str, given)) or 'empty'}"

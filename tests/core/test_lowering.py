@@ -5,6 +5,7 @@ import functools
 import re
 import types
 import typing
+from typing import Any
 
 import jax
 import pytest
@@ -23,8 +24,9 @@ HOST_ONLY = re.compile(r"lapack|blas_|onednn|cpu|callback")  # In names of custo
 
 
 def change(config, **sections):
-    changed = {name: dataclasses.replace(getattr(config, name), **new)
-               for name, new in sections.items()}  # fmt: skip
+    """A configuration with other settings in some of its sections."""
+    changed = {name: dataclasses.replace(getattr(config, name), **sections[name])
+               for name in sections}  # fmt: skip
     return dataclasses.replace(config, **changed)
 
 
@@ -53,7 +55,8 @@ def lower(name, engine, platform, program="iteration", devices=1):
     state = train.abstract_state(parts, mesh)
     if program in ("iteration", "play"):
         make = train.make_iteration if program == "iteration" else train.make_play
-        return export.export(make(parts, mesh), platforms=[platform])(state)
+        run: Any = make(parts, mesh)
+        return export.export(run, platforms=[platform])(state)
     if program == "search":
         search = make_search(parts.search, parts.game, parts.evaluate)
         folded = jax.eval_shape(parts.network.fold, state.learner.ema_params)
