@@ -103,13 +103,13 @@ def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> No
     """Lets `experiments.train` make a rung, or the rest of it."""
     if (run_dir / "certificate.json").exists():
         return
-    print(f"\n{game}, 4 layers of {width}")
+    print(f"\n{game}, residual blocks of {width}")
     command = [sys.executable, "-m", "experiments.train", "--run-dir", str(run_dir)]
     if run_dir.exists():
         command.append("--resume")
     else:
         command += ["--game", game, "--preset", "enumerable", "--until", "perfect", "--no-report"]
-        command += ["--network.hidden", *[str(width)] * 4]
+        command += ["--network.width", str(width)]
         command += ["--max-iterations", str(_iterations(options)), "--examine-every", _EXAMINE]
         command += ["--smoke"] if options.smoke else []
     status = subprocess.run(command).returncode

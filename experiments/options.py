@@ -23,9 +23,9 @@ class Plan:
 
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
     """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
-    AlphaZero's tower, PUCT and noise; mlp: a small perceptron with deep searches; enumerable:
-    for games that can be solved, whose positions it seeks out; connect_four and large: wide
-    perceptrons, for that game and for all others. Left out: the one that suits the game."""
+    AlphaZero's network, PUCT and noise; mlp: a small MLP with deep searches; enumerable:
+    for games that can be solved, whose positions it seeks out; connect_four and large: wider
+    networks, for that game and for all others. Left out: the one that suits the game."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"

@@ -1429,15 +1429,15 @@ MUTATIONS = [
     Mutation(
         "mctx: what it adds below finished games stays in the tree",
         "azjax/search/bridge.py",
-        "return key, _prune(grown, planted)",
-        "return key, grown",
+        "return key, _remove_below_finished(tree, i + 1)",
+        "return key, tree",
         "tests/core/test_bridge.py::test_both_engines_find_the_same_in_late_positions",
     ),
     Mutation(
         "mctx: finished games keep the moves below them",
         "azjax/search/bridge.py",
-        "masks |= dict.fromkeys(_EDGES.split(), is_over)",
-        "masks |= dict.fromkeys(_EDGES.split(), is_below)",
+        "return tree.replace(**nodes, **edges)",
+        "return tree.replace(**nodes)",
         "tests/core/test_bridge.py::test_both_engines_find_the_same_in_late_positions",
     ),
     Mutation(
@@ -1446,13 +1446,6 @@ MUTATIONS = [
         "jnp.full_like(tree.embeddings.simulation, i)",
         "jnp.zeros_like(tree.embeddings.simulation)",
         "tests/core/test_bridge.py::test_both_engines_find_the_same_in_late_positions",
-    ),
-    Mutation(
-        "mctx: walks below finished games are as long as the search",
-        "azjax/search/bridge.py",
-        "jnp.where(is_over, spread, selection.below(tree, node))",
-        "selection.below(tree, node)",
-        "tests/core/test_bridge.py::test_walks_below_finished_games_stay_short",
     ),
     Mutation(
         "mctx: the engine is a setting without effect",

@@ -17,12 +17,26 @@ from azjax.promotion import mixing
 from azjax.search.algorithm import Selection
 from azjax.search.expand import evaluate_states, expand
 from azjax.search.simulate import Expansion
-from azjax.search.tree import NEVER, NO_PARENT, ROOT, Tree, legal_actions
+from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
 
-# Fields of a tree that mctx fills below finished games: those of the new nodes `[B, N, ...]`, and
-# those of the finished games' own actions `[B, N, A]`.
-_NODES = "node_visits raw_values node_values parents action_from_parent children_prior_logits"
-_EDGES = "children_index children_visits children_rewards children_discounts children_values"
+# Fields of a tree that mctx fills below a finished game, and what stands there before: those of the
+# new node `[B, N, ...]`, and those of the finished game's own actions `[B, N, A]`.
+_NODES = {
+    "node_visits": 0,
+    "raw_values": 0,
+    "node_values": 0,
+    "parents": NO_PARENT,
+    "action_from_parent": -1,
+    "children_prior_logits": 0,
+    "embeddings": 0,
+}
+_EDGES = {
+    "children_index": UNVISITED,
+    "children_visits": 0,
+    "children_rewards": 0,
+    "children_discounts": 0,
+    "children_values": 0,
+}
 
 
 class MctxFns(NamedTuple):
@@ -109,7 +123,7 @@ def grow_by_mctx(
     """Adds simulations `first` to `last - 1` to every tree `[B, ...]` by the loop of `mctx.search`.
 
     The trees are those that `simulate` grows. mctx walks on below finished games, where moves
-    change nothing; these nodes are removed at the end.
+    change nothing; each such node is removed at once.
 
     Args:
       selection: how to choose actions.
@@ -127,23 +141,17 @@ def grow_by_mctx(
         found = expand(numbered, actions, embedding.states)
         return _recurrent_output(found), embedding._replace(states=found.states)
 
-    def below(key, tree, node, depth):
-        del key, depth
-        spread = jnp.argmin(tree.children_visits[node]).astype(jnp.int32)  # So walks stay short.
-        is_over = ~jnp.any(legal_actions(tree, node))
-        return jnp.where(is_over, spread, selection.below(tree, node))
-
     def loop(_first, _last, simulate, carry):
         key, planted = carry
 
         def step(i, carry):
             key, tree = carry
             numbers = jnp.full_like(tree.embeddings.simulation, i)
-            return simulate(i, (key, _number(tree, tree.embeddings.states, numbers)))
+            key, tree = simulate(i, (key, _number(tree, tree.embeddings.states, numbers)))
+            return key, _remove_below_finished(tree, i + 1)
 
         start = _number(tree, tree.embeddings, planted.embeddings.simulation)
-        key, grown = jax.lax.fori_loop(first, last, step, (key, start))
-        return key, _prune(grown, planted)
+        return jax.lax.fori_loop(first, last, step, (key, start))
 
     states = jax.tree.map(lambda leaf: leaf[:, ROOT], tree.embeddings)
     numbers = jnp.zeros(len(keys), jnp.int32)
@@ -155,7 +163,7 @@ def grow_by_mctx(
         root=_root_output(logits, value, _Embedding(states, numbers)),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
-        interior_action_selection_fn=below,
+        interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
         num_simulations=most,
         invalid_actions=tree.root_invalid_actions,
         extra_data=tree.extra_data,
@@ -168,22 +176,27 @@ def _number(tree: Tree, states: State, simulation: jax.Array) -> Tree:
     return tree.replace(embeddings=_Embedding(states, simulation))
 
 
-def _prune(tree: Tree, planted: Tree) -> Tree:
-    """Removes the nodes below finished games; `planted` is the tree of the roots alone.
+def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
+    """Removes the node of a number from the trees where its parent is a finished game.
 
-    A root may be finished, too: its actions lead to finished games, which stay.
+    A root may be finished as well: its actions lead to finished games, which stay.
     """
-    exists = tree.parents != NO_PARENT
-    is_over = exists & ~jnp.any(tree.children_prior_logits != NEVER, axis=-1)
-    is_below = exists & jnp.take_along_axis(is_over, jnp.maximum(tree.parents, 0), axis=1)
-    masks = dict.fromkeys([*_NODES.split(), "embeddings"], is_below)
-    masks |= dict.fromkeys(_EDGES.split(), is_over)
-    return tree.replace(
-        **{
-            name: where(mask, getattr(planted, name), getattr(tree, name))
-            for name, mask in masks.items()
-        }
-    )
+    batch = jnp.arange(len(tree.parents))
+    parent = tree.parents[:, node]
+    is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
+    is_below = is_over & (parent > ROOT)
+
+    def clear(name, empty, index):
+        def write(leaf):
+            found = leaf[batch, index]
+            cleared = where(is_below, jnp.full_like(found, empty), found)
+            return leaf.at[batch, index].set(cleared)
+
+        return jax.tree.map(write, getattr(tree, name))
+
+    nodes = {name: clear(name, empty, node) for name, empty in _NODES.items()}
+    edges = {name: clear(name, empty, parent) for name, empty in _EDGES.items()}
+    return tree.replace(**nodes, **edges)
 
 
 def _root_output(logits: jax.Array, value: jax.Array, embedding: Any) -> mctx.RootFnOutput:

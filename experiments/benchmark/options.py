@@ -65,6 +65,9 @@ class Options:
     train_games: tuple[int, ...] = (_DEFAULT.selfplay.games,)
     """With --time-to-perfect and --many-seeds: numbers of games in parallel to train with. The
     rest is as in the preset `default`; the buffer holds at least an iteration's moves."""
+    train_networks: tuple[Literal["resnet", "mlp"], ...] = ("resnet",)
+    """With --time-to-perfect: kinds of networks to train in turn, each with its own default
+    settings."""
     seeds: int = 5
     """With --time-to-perfect: seeds 0 to this number less one."""
     max_iterations: int = 500

@@ -14,7 +14,7 @@ _ROWS, _WIDTH, _LAYERS = 512, 512, 40  # Rows of each device.
 
 
 def time_products(options: Options) -> list[dict]:
-    """Times a perceptron's products on all devices at once, in float32 and bfloat16."""
+    """Times the products of dense layers on all devices at once, in float32 and bfloat16."""
     mesh = train.make_mesh()
     spread = NamedSharding(mesh, PartitionSpec(train.AXIS))
     runs = {

@@ -48,7 +48,7 @@ _SLOWER = 4  # So many times slower is a phone's processor.
 _SPEEDS = {"": 1, f", processor {_SLOWER} times slower": _SLOWER}
 _SETTLING = 700  # Milliseconds until a page has opened, before anybody could have clicked.
 _PAGES = 5  # Searches of Connect Four, each in a page that searched nothing before.
-_PRESETS = {"perceptron of 4 x 384": "connect_four", "tower of 64 channels and 2 blocks": "paper"}
+_PRESETS = {"2 dense blocks of 320": "connect_four", "2 blocks of 64 channels": "paper"}
 
 
 def time_explorer(simulations: int = 200) -> list[dict]:

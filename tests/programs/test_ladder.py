@@ -38,7 +38,7 @@ def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, c
     content = json.loads((tmp_path / "ladder" / "ladder.json").read_text())
     assert [(r["game"], r["width"]) for r in content["rungs"]] == [("tic_tac_toe", 8)]
     trained = runs.read_config(tmp_path / "ladder" / "tic_tac_toe-8")
-    assert trained.game == "tic_tac_toe" and trained.network.hidden == (8, 8, 8, 8)
+    assert trained.game == "tic_tac_toe" and trained.network.width == 8
     assert all(r["decisions"] == 4520 and len(r["moves"]) == 2 for r in content["rungs"])
     assert all(0 < error < 100 for r in content["rungs"] for error in r["errors"])
     picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
