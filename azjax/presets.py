@@ -17,7 +17,7 @@ _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was 
 # Custom games of at most so many positions have the preset `default`. It learns the package's games
 # of up to 20,000, but not Dots and Boxes on 2x2 boxes, which has 5,349.
 _FEW = 1000
-# A perceptron evaluates ten times as many positions a second on two CPU cores as a tower of
+# Dense layers evaluate ten times as many positions a second on two CPU cores as convolutions of
 # 64 channels, and up to twice as many again with weights shared between mirror images. Random
 # openings reach into the endgame, of which good players leave much unseen; the search's value
 # in the target evens out luck; and with twice as many games a search of 16 simulations teaches
@@ -44,7 +44,7 @@ _CONNECT_FOUR = Config(
 PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
     "default": Config(),
-    # AlphaZero as published, scaled to the board: a convolutional tower with BatchNorm, PUCT
+    # AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT
     # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.
     # c_puct is the published 1.25, which went with Q in [0, 1]; with ours in [-1, 1] it explores
     # half as much.
@@ -69,7 +69,7 @@ PRESETS = {
             ema_decay=0.0,
         ),
     ),
-    # A small multilayer perceptron and few games with deep searches, Adam at 1e-3.
+    # A small MLP and few games with deep searches, Adam at 1e-3.
     "mlp": Config(
         network=MLPConfig(hidden=(128, 128, 64), head_hidden=32),
         search=PUCT(num_simulations=200, c_puct=1.0),

@@ -80,7 +80,7 @@ export class ResNet {
   }
 }
 
-/** The multilayer perceptron of `azjax/networks/mlp.py`. */
+/** The MLP of `azjax/networks/mlp.py`. */
 export class Mlp {
   #layers;
   #encoding;
