@@ -10,7 +10,7 @@ import mctx
 
 from azjax.promotion import mixing
 from azjax.search.algorithm import Roots, Selection, make_result
-from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
+from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
@@ -53,12 +53,8 @@ class Gumbel:
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
-        visits_wanted = considered_visits(
-            considered,
-            roots.budget,
-            self.num_simulations,
-            min(self.max_considered_actions, num_actions),
-        )
+        most = min(self.max_considered_actions, num_actions)
+        visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
         # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
@@ -84,7 +80,13 @@ class Gumbel:
             return make_result(tree, action, weights)
 
         at_root = functools.partial(_halving_action, qtransform)
-        return Selection(roots.logits, at_root, below, finish, (gumbel, visits_wanted))
+        prior = mask_logits(roots.legal, gumbel + roots.logits)
+        order = jnp.argsort(prior, axis=-1, descending=True).astype(jnp.int32)
+        # The mixed value of all unvisited actions is the same, so that Q does not count yet.
+        unvisited = visits_wanted[:, :most] == 0
+        first = jnp.where(unvisited, order[:, : unvisited.shape[-1]], UNVISITED)
+        extra = gumbel, visits_wanted, first
+        return Selection(roots.logits, at_root, below, finish, extra, first=first)
 
 
 def considered_visits(
@@ -119,9 +121,12 @@ def considered_visits(
 
 def _halving_action(qtransform, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best of those that sequential halving has come to."""
-    gumbel, visits_wanted = tree.extra_data
+    gumbel, visits_wanted, first = tree.extra_data
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
+    number = jnp.sum(visits)
+    wanted = visits_wanted[number]
     score = jnp.maximum(-1e9, gumbel + logits - jnp.max(logits) + qtransform(tree, node))
-    eligible = (visits == visits_wanted[jnp.sum(visits)]) & ~tree.root_invalid_actions
-    return jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
+    eligible = (visits == wanted) & ~tree.root_invalid_actions
+    best = jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
+    return jnp.where(wanted > 0, best, first[number])

@@ -13,9 +13,12 @@ from azjax.evaluators import Evaluator, checked
 from azjax.game import Game, State, batch_keys, check_batch, play
 from azjax.search.algorithm import Algorithm, Roots, SearchResult, Selection, check_algorithm
 from azjax.search.simulate import Expansion, simulate
-from azjax.search.tree import Tree, mask_logits, new_tree
+from azjax.search.tree import ROOT, UNVISITED, Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
+
+_MOST_ROWS = 8192  # Evaluated in one call, off CPUs: of more, a call costs hardly anything.
+_ROWS_PER_CALL = 128  # As many rows cost as much as a call does.
 
 
 def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search:
@@ -48,8 +51,9 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
         asked = keys, states, temperature, add_noise, algorithm.num_simulations
-        selection, tree, grow_one = _begin(algorithm, game, evaluate, params, *asked)
-        return selection.finish(jax.lax.fori_loop(0, algorithm.num_simulations, grow_one, tree))
+        selection, tree, grow_one, grow_first = _begin(algorithm, game, evaluate, params, *asked)
+        done, tree = grow_first(tree)
+        return selection.finish(jax.lax.fori_loop(done, algorithm.num_simulations, grow_one, tree))
 
     return search
 
@@ -94,7 +98,7 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Res
         return begin(params, keys, states, budget)[1]
 
     def grow(params, keys, states, budget, tree, done, count):
-        selection, _, grow_one = begin(params, keys, states, budget)
+        selection, _, grow_one, _ = begin(params, keys, states, budget)
         tree = tree.replace(extra_data=selection.extra)
         return jax.lax.fori_loop(done, done + count, grow_one, tree)
 
@@ -106,10 +110,11 @@ def make_resumable(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Res
 
 def _begin(
     algorithm, game, evaluate, params, keys, states, temperature, add_noise, budget
-) -> tuple[Selection, Tree, Callable[[jax.Array, Tree], Tree]]:
+) -> tuple[Selection, Tree, Callable[[Any, Tree], Tree], Callable[[Tree], tuple[Any, Tree]]]:
     """Evaluates the roots; returns how to select, trees of roots alone, and what grows them.
 
-    The last is `(simulation, tree) -> tree`, with the number of the simulation to make.
+    These are `(simulation, tree) -> tree`, with the number of the simulation to make, and `tree ->
+    (done, tree)`, which makes the first ones together, if that is worth it, and counts them.
     """
     size = check_batch(game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
@@ -131,7 +136,60 @@ def _begin(
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)
         return simulate(selection, expand, keys, tree, i)
 
-    return selection, tree, grow_one
+    def grow_first(tree):
+        return _grow_first(selection, expand, keys_tree, tree)
+
+    return selection, tree, grow_one, grow_first
+
+
+def most_rows() -> int:
+    """Returns how many positions the first simulations may evaluate together.
+
+    None on CPUs: there one call saves little time, and its program takes longer to compile.
+    """
+    return 0 if jax.default_backend() == "cpu" else _MOST_ROWS
+
+
+def _grow_first(selection: Selection, expand, keys, tree: Tree) -> tuple[Any, Tree]:
+    """Makes the simulations of `Selection.first` with one call of the evaluator.
+
+    As many are made in every tree as are known in all of them. But all `K` are evaluated: if too
+    many of these are not made, one call is no better than several, and none is made.
+
+    Returns:
+      How many simulations there are now, `int32 []`, and the trees.
+    """
+    if selection.first is None:
+        return 0, tree
+    size, length = selection.first.shape
+    if length < 2 or size * length > most_rows():
+        return 0, tree
+    over = jnp.all(tree.root_invalid_actions, axis=-1, keepdims=True)  # Nothing happens there.
+    known = jnp.sum((selection.first != UNVISITED) | over, axis=-1, dtype=jnp.int32)
+    count = jnp.min(known)
+    actions = jnp.maximum(selection.first, 0).T
+
+    def grow(tree):
+        numbers = jnp.arange(length, dtype=jnp.int32)
+        draws = jax.vmap(jax.vmap(jax.random.fold_in, (0, None)), (None, 0))(keys, numbers)
+        states = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf[:, ROOT], (length, size, *leaf.shape[2:])),
+            tree.embeddings,
+        )
+        flat = jax.tree.map(
+            lambda x: x.reshape(length * size, *x.shape[2:]), (draws, actions, states)
+        )
+        found = jax.tree.map(lambda x: x.reshape(length, size, *x.shape[1:]), expand(*flat))
+
+        def grow_one(i, tree):
+            answer = jax.tree.map(lambda leaf: leaf[i], found)
+            return simulate(selection, lambda *_: answer, None, tree, i)
+
+        return jax.lax.fori_loop(jnp.int32(0), count, grow_one, tree)
+
+    is_worth_it = (length - count) * size <= _ROWS_PER_CALL * (count - 1)
+    tree = jax.lax.cond(is_worth_it, grow, lambda tree: tree, tree)
+    return jnp.where(is_worth_it, count, 0), tree
 
 
 def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
