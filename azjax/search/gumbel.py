@@ -80,11 +80,11 @@ class Gumbel:
             return make_result(tree, action, weights)
 
         at_root = functools.partial(_halving_action, qtransform)
-        prior = mask_logits(roots.legal, gumbel + roots.logits)
-        order = jnp.argsort(prior, axis=-1, descending=True).astype(jnp.int32)
-        # The mixed value of all unvisited actions is the same, so that Q does not count yet.
+        # The first visits, one each: the mixed value of all unvisited actions is the same.
         unvisited = visits_wanted[:, :most] == 0
-        first = jnp.where(unvisited, order[:, : unvisited.shape[-1]], UNVISITED)
+        prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
+        _, order = jax.lax.top_k(prior, unvisited.shape[-1])
+        first = jnp.where(unvisited, order, UNVISITED)
         extra = gumbel, visits_wanted, first
         return Selection(roots.logits, at_root, below, finish, extra, first=first)
 

@@ -17,8 +17,8 @@ from azjax.search.tree import ROOT, UNVISITED, Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
 
-_MOST_ROWS = 8192  # Evaluated in one call, off CPUs: of more, a call costs hardly anything.
-_ROWS_PER_CALL = 128  # As many rows cost as much as a call does.
+_MOST_ROWS = 8192  # Larger batches fill an accelerator, so that fewer calls save little.
+_ROWS_PER_CALL = 128  # The evaluations that take as long as the start of a call.
 
 
 def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search:
@@ -37,10 +37,11 @@ def make_search(algorithm: Algorithm, game: Game, evaluate: Evaluator) -> Search
       of this game; the keys, temperature or `add_noise` do not go with it; a temperature is below 0
       or NaN, where it is not traced; or the evaluator's outputs have other shapes.
 
-      A result depends on its own position and key alone, not on the batch around it. An action
-      is legal because the rules allow it, at every depth: where an evaluator returns -inf for a
-      legal action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN
-      and its `action` still legal.
+      A result depends on its own position and key alone, not on the batch around it, but for the
+      rounding of a network whose products depend on the number of rows. An action is legal
+      because the rules allow it, at every depth: where an evaluator returns -inf for a legal
+      action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN and
+      its `action` still legal.
 
     Raises:
       ValueError: if the algorithm lacks a member, or the evaluator cannot be called.
@@ -153,8 +154,8 @@ def most_rows() -> int:
 def _grow_first(selection: Selection, expand, keys, tree: Tree) -> tuple[Any, Tree]:
     """Makes the simulations of `Selection.first` with one call of the evaluator.
 
-    As many are made in every tree as are known in all of them. But all `K` are evaluated: if too
-    many of these are not made, one call is no better than several, and none is made.
+    In every tree it makes as many as are known in all of them. The call evaluates all `K`: where
+    the others cost more than the calls that it saves, none is made.
 
     Returns:
       How many simulations there are now, `int32 []`, and the trees.
@@ -176,10 +177,10 @@ def _grow_first(selection: Selection, expand, keys, tree: Tree) -> tuple[Any, Tr
             lambda leaf: jnp.broadcast_to(leaf[:, ROOT], (length, size, *leaf.shape[2:])),
             tree.embeddings,
         )
-        flat = jax.tree.map(
-            lambda x: x.reshape(length * size, *x.shape[2:]), (draws, actions, states)
-        )
-        found = jax.tree.map(lambda x: x.reshape(length, size, *x.shape[1:]), expand(*flat))
+        asked = draws, actions, states  # [K, B, ...], which the evaluator gets as one batch.
+        asked = jax.tree.map(lambda leaf: leaf.reshape(length * size, *leaf.shape[2:]), asked)
+        found = expand(*asked)
+        found = jax.tree.map(lambda leaf: leaf.reshape(length, size, *leaf.shape[1:]), found)
 
         def grow_one(i, tree):
             answer = jax.tree.map(lambda leaf: leaf[i], found)
