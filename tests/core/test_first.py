@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.evaluators import Evaluator, network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.game import init_batch, random_action
 from azjax.networks import MLPConfig, make_network
 from azjax.search import Gumbel, make_search
@@ -121,7 +121,7 @@ def test_sixteen_simulations_of_connect_four_take_eleven_calls(
         jax.debug.callback(lambda: calls.append(1))
         return uniform(params, keys, states)
 
-    search = jax.jit(make_search(Gumbel(num_simulations=16), game, evaluate))
+    search = jax.jit(make_search(Gumbel(num_simulations=16), game, Evaluator(evaluate)))
 
     def count(moves):
         """The calls for two positions: the first of a game, and that after the moves."""
