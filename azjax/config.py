@@ -11,6 +11,7 @@ from azjax.learner import LearnerConfig, configured_learner
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.replay import ReplayConfig, make_replay
 from azjax.search import PUCT, UCT, Gumbel
+from azjax.search.gumbel import choose_rows_together
 from azjax.selfplay import SelfPlayConfig, choose_games_at_once
 from azjax.settings import check_range, check_types, resolve_platform
 from azjax.targets import TargetConfig, make_targets
@@ -102,9 +103,10 @@ def make_parts(
 ) -> Parts:
     """Builds the parts that a configuration names, once; a game or network given takes its place.
 
-    Everything that depends on the hardware is chosen here: the games that are played together, and
-    by `make_network` the arithmetic and the form of the layers. Tracing the parts makes no further
-    choice, so a program may be lowered for a platform that this machine does not have.
+    Everything that depends on the hardware is chosen here: the games that are played together, what
+    the search evaluates together, and by `make_network` the arithmetic and the form of the layers.
+    Tracing the parts makes no further choice, so a program may be lowered for a platform that this
+    machine does not have.
 
     Args:
       config: names and numbers. It is not changed, so a run records what was asked for.
@@ -132,7 +134,7 @@ def _make_parts(config: Config, game: Game | None, network: Network | None, plat
     return Parts(
         game=game,
         network=network,
-        search=config.search,
+        search=choose_rows_together(config.search, platform),
         selfplay=choose_games_at_once(config.selfplay, platform),
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),

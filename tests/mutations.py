@@ -874,6 +874,41 @@ MUTATIONS = [
         "            16, jnp.sum(",
         "tests/core/test_gumbel.py",
     ),
+    Mutation(
+        "gumbel: the first visits ignore the noise",
+        "azjax/search/gumbel.py",
+        "jnp.nan_to_num(gumbel + roots.logits)",
+        "jnp.nan_to_num(roots.logits)",
+        "tests/core/test_gumbel.py",
+    ),
+    Mutation(
+        "gumbel: first visits are made together where only some positions have them",
+        "azjax/search/first.py",
+        "count = jnp.min(known)",
+        "count = jnp.max(known)",
+        "tests/core/test_first.py",
+    ),
+    Mutation(
+        "gumbel: a finished position holds the first visits of all others back",
+        "azjax/search/first.py",
+        "jnp.sum((selection.first != UNVISITED) | over, axis=-1",
+        "jnp.sum(selection.first != UNVISITED, axis=-1",
+        "tests/core/test_first.py",
+    ),
+    Mutation(
+        "gumbel: first visits made together share a key",
+        "azjax/search/first.py",
+        "(None, 0))(keys, numbers)",
+        "(None, 0))(keys, 0 * numbers)",
+        "tests/core/test_first.py",
+    ),
+    Mutation(
+        "gumbel: first visits made together are made again",
+        "azjax/search/first.py",
+        "return jnp.where(is_worth_it, count, 0), tree",
+        "return jnp.where(is_worth_it, 0, 0), tree",
+        "tests/core/test_first.py",
+    ),
     # PUCT.
     Mutation(
         "puct: dirichlet_alpha without effect",

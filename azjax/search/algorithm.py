@@ -120,6 +120,9 @@ class Selection(NamedTuple):
         `extra_data`.
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.
+      first: `int32 [B, K]`, different actions, which `at_root` chooses in the first simulations,
+        whatever these find; -1 where that ends, before the last one. With it, the search may
+        evaluate them together.
     """
 
     logits: jax.Array
@@ -128,6 +131,7 @@ class Selection(NamedTuple):
     finish: Callable[[Tree], Any]
     extra: Any = None
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    first: jax.Array | None = None
 
 
 class SearchResult(NamedTuple):

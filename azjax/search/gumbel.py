@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.promotion import mixing
-from azjax.search.algorithm import Engine, Roots, Selection, make_result
-from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
-from azjax.settings import MOST_SIMULATIONS, check_range, check_types
+from azjax.search.algorithm import Algorithm, Engine, Roots, Selection, make_result
+from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
+from azjax.settings import MOST, MOST_SIMULATIONS, check_range, check_types
+
+_MOST_ROWS = 8192  # Larger batches fill an accelerator, so that fewer calls save little.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Gumbel:
     """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
     maxvisit_init: float = 50.0
     """Visits added to the largest count in that weight. Paper: 50."""
+    rows_together: int = 0
+    """The first simulations visit one root action each. They are evaluated in one call if that
+    takes so many positions at most: as many as all games together have such actions. 0: never on
+    CPUs, 8,192 elsewhere; `config.make_parts` chooses."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
@@ -42,6 +48,7 @@ class Gumbel:
         check_types("search", self)
         check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
         check_range("search", self, "max_considered_actions", 1)
+        check_range("search", self, "rows_together", 0, MOST)
         check_range("search", self, "gumbel_scale value_scale maxvisit_init", 0)
 
     def select(self, roots: Roots) -> Selection:
@@ -55,12 +62,8 @@ class Gumbel:
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
-        visits_wanted = considered_visits(
-            considered,
-            roots.budget,
-            self.num_simulations,
-            min(self.max_considered_actions, num_actions),
-        )
+        most = min(self.max_considered_actions, num_actions)
+        visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
         # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
@@ -86,7 +89,26 @@ class Gumbel:
             return make_result(tree, action, weights)
 
         at_root = functools.partial(_halving_action, qtransform)
-        return Selection(roots.logits, at_root, below, finish, (gumbel, visits_wanted))
+        # The first visits, one each: the mixed value of all unvisited actions is the same.
+        unvisited = visits_wanted[:, :most] == 0
+        prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
+        _, order = jax.lax.top_k(prior, unvisited.shape[-1])
+        first = jnp.where(unvisited, order, UNVISITED)
+        selection = Selection(
+            roots.logits, at_root, below, finish, extra=(gumbel, visits_wanted, first)
+        )
+        is_together = first.shape[-1] >= 2 and first.size <= self.rows_together
+        return selection._replace(first=first) if is_together else selection
+
+
+def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
+    """Returns an algorithm with `Gumbel.rows_together` chosen for a platform where it is 0.
+
+    On CPUs one call saves little time, and its program takes longer to compile.
+    """
+    if not isinstance(algorithm, Gumbel) or algorithm.rows_together or platform == "cpu":
+        return algorithm
+    return dataclasses.replace(algorithm, rows_together=_MOST_ROWS)
 
 
 def considered_visits(
@@ -121,9 +143,12 @@ def considered_visits(
 
 def _halving_action(qtransform, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best of those that sequential halving has come to."""
-    gumbel, visits_wanted = tree.extra_data
+    gumbel, visits_wanted, first = tree.extra_data
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
+    number = jnp.sum(visits)
+    wanted = visits_wanted[number]
     score = jnp.maximum(-1e9, gumbel + logits - jnp.max(logits) + qtransform(tree, node))
-    eligible = (visits == visits_wanted[jnp.sum(visits)]) & ~tree.root_invalid_actions
-    return jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
+    eligible = (visits == wanted) & ~tree.root_invalid_actions
+    best = jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
+    return jnp.where(wanted > 0, best, first[number])

@@ -21,6 +21,7 @@ from azjax.search.algorithm import (
 )
 from azjax.search.bridge import grow_by_mctx
 from azjax.search.expand import evaluate_states, expand, split_each
+from azjax.search.first import grow_first
 from azjax.search.simulate import simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
@@ -37,7 +38,8 @@ def make_search(
       game: the rules. Finished positions may be among a batch; their results mean nothing.
       evaluate: any evaluator; `params` are handed to it.
       engine: which loop grows the trees: `azjax`, this package's own, or `mctx`, that of
-        `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's `engine`, or `azjax`.
+        `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's
+        `engine`, or `azjax`.
 
     Returns:
       A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
@@ -47,10 +49,11 @@ def make_search(
       of this game; the keys, temperature or `add_noise` do not go with it; a temperature is below 0
       or NaN, where it is not traced; or the evaluator's outputs have other shapes.
 
-      A result depends on its own position and key alone, not on the batch around it. An action
-      is legal because the rules allow it, at every depth: where an evaluator returns -inf for a
-      legal action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN
-      and its `action` still legal.
+      A result depends on its own position and key alone, not on the batch around it, but for the
+      rounding of a network whose products depend on the number of rows. An action is legal
+      because the rules allow it, at every depth: where an evaluator returns -inf for a legal
+      action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN and
+      its `action` still legal.
 
     Raises:
       ValueError: if the algorithm lacks a member, the evaluator cannot be called, or the engine is
@@ -62,8 +65,9 @@ def make_search(
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
         asked = keys, states, temperature, add_noise, algorithm.num_simulations
-        selection, tree, grow = _begin(engine, algorithm, game, evaluate, params, *asked)
-        return selection.finish(grow(0, algorithm.num_simulations, tree))
+        begun = _begin(engine, algorithm, game, evaluate, params, *asked)
+        done, tree = begun.grow_first(begun.tree)
+        return begun.selection.finish(begun.grow(done, algorithm.num_simulations, tree))
 
     return search
 
@@ -107,25 +111,38 @@ def make_resumable(
         return _begin(engine, algorithm, game, evaluate, params, keys, states, 0.0, False, budget)
 
     def start(params, keys, states, budget):
-        return begin(params, keys, states, budget)[1]
+        return begin(params, keys, states, budget).tree
 
     def grow(params, keys, states, budget, tree, done, count):
-        selection, _, grow_more = begin(params, keys, states, budget)
-        return grow_more(done, done + count, tree.replace(extra_data=selection.extra))
+        begun = begin(params, keys, states, budget)
+        return begun.grow(done, done + count, tree.replace(extra_data=begun.selection.extra))
 
     def finish(params, keys, states, budget, tree):
-        return begin(params, keys, states, budget)[0].finish(tree)
+        return begin(params, keys, states, budget).selection.finish(tree)
 
     return Resumable(start, grow, finish)
 
 
+class _Begun(NamedTuple):
+    """A search whose roots are evaluated.
+
+    Attributes:
+      selection: how to choose actions.
+      tree: the trees, of roots alone.
+      grow_first: `tree -> (done, tree)`, makes the first simulations together, see `first.py`.
+      grow: `(first, last, tree) -> tree`, makes the simulations `first` to `last - 1`.
+    """
+
+    selection: Selection
+    tree: Tree
+    grow_first: Callable[[Tree], tuple[Any, Tree]]
+    grow: Callable[..., Tree]
+
+
 def _begin(
     engine, algorithm, game, evaluate, params, keys, states, temperature, add_noise, budget
-) -> tuple[Selection, Tree, Callable[..., Tree]]:
-    """Evaluates the roots; returns how to select, trees of roots alone, and what grows them.
-
-    The last is `(first, last, tree) -> tree`, which makes the simulations `first` to `last - 1`.
-    """
+) -> _Begun:
+    """Evaluates the roots."""
     size = check_batch(game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
     if add_noise is not False:  # Without noise, what makes it is not even traced.
@@ -151,7 +168,12 @@ def _begin(
             return grow_by_mctx(selection, expand_batch, keys_tree, tree, first, last)
         return jax.lax.fori_loop(first, last, grow_one, tree)
 
-    return selection, tree, grow
+    def grow_at_once(tree):
+        return (
+            (0, tree) if engine == "mctx" else grow_first(selection, expand_batch, keys_tree, tree)
+        )
+
+    return _Begun(selection, tree, grow_at_once, grow)
 
 
 def _check_temperature(temperature: Any) -> None:

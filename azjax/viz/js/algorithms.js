@@ -96,7 +96,9 @@ function halving({ noise, wanted }, node, N, q, weight) {
   const S = q.map((x, i) => Math.max(-1e9, f32(U[i] + weight * x)));
   const turn = wanted[Math.min(sum(N), wanted.length - 1)];
   const stand = N.map((n) => (n < turn ? "out" : n > turn ? "waits" : "in turn"));
-  return { Q: q, U, S, best: argmax(S.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
+  // The Q of all unvisited actions is the same: then it is left out, as it could only round.
+  const scores = turn > 0 ? S : node.logits.map((x, i) => f32(noise[i] + x));
+  return { Q: q, U, S, best: argmax(scores.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
 }
 
 /** Q with the mixed value for unvisited actions (Danihelka et al. 2022), and its weight. */
