@@ -54,7 +54,7 @@ class ResNetConfig:
     """Residual blocks, of two layers each. AlphaZero: 19."""
     norm: Norm = "layer"
     """Normalization. `layer`: LayerNorm of what blocks and heads read; `batch`: BatchNorm after
-    every layer (the papers); `none`: the last layer of each block starts at zero."""
+    every layer (the papers). Without BatchNorm, the last layer of each block starts at zero."""
     head_hidden: int = 64
     """Width of the hidden layer in each head; with convolutions, in the value head alone.
     AlphaZero: 256."""
@@ -256,7 +256,8 @@ def fold(form: Form, board_shape: tuple[int, int], variables: Variables) -> Fold
         if norm in statistics:
             scale = weights.pop("scale") * jax.lax.rsqrt(statistics[norm]["var"] + _EPSILON)
             weights["bias"] -= statistics[norm]["mean"] * scale
-            weights["kernel"] = weights["kernel"] * scale
+            outputs_last = tuple(range(weights["kernel"].ndim - 1))
+            weights["kernel"] = weights["kernel"] * jnp.expand_dims(scale, outputs_last)
         if name not in _DENSE:
             weights["kernel"] = form.arrange(weights["kernel"], board_shape)
         return weights

@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import mctx
 from rich.progress import track
 
 from azjax import footprint, presets, train
 from azjax.config import Config, make_parts
 from azjax.evaluators import Evaluator
-from azjax.game import Game, play
-from azjax.search import Gumbel, make_search
-from azjax.search.tree import mask_logits
+from azjax.game import Game
+from azjax.search import Gumbel, make_search, mctx_fns
 from azjax.selfplay import start_games
 from azjax.train import Parts
 from experiments.benchmark.loops import Loop, find_loops
@@ -92,7 +90,9 @@ def make_searches(parts: Parts) -> dict[str, Callable]:
     def evaluate_positions(params, keys, states):
         return parts.evaluate(params, keys, states)
 
-    search: Any = parts.search
+    # One by one, as in self-play, where some position nearly always has only few legal actions.
+    settings: Any = parts.search
+    search = dataclasses.replace(settings, rows_together=1)
     hint = typing.get_type_hints(type(search)).get("engine")
     engines = {
         name: dataclasses.replace(search, engine=name) for name in typing.get_args(hint)
@@ -112,33 +112,16 @@ def _weights(search, params, key, states):
 
 def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:
     """The policy of mctx as it is, with the same game, network and settings."""
-
-    def evaluate_masked(params, states):
-        logits, value = evaluate(params, None, states)
-        legal = jax.vmap(game.legal_actions)(states)
-        over = jax.vmap(game.is_over)(states)
-        return legal, {
-            "prior_logits": mask_logits(legal, logits),
-            "value": jnp.where(over, 0.0, value),
-        }
-
-    def recurrent(params, key, actions, states):
-        del key
-        step = jax.vmap(functools.partial(play, game))(states, actions)
-        heads = evaluate_masked(params, step.state)[1]
-        output: Any = mctx.RecurrentFnOutput
-        return output(reward=step.reward, discount=step.discount, **heads), step.state
+    fns = mctx_fns(game, Evaluator(evaluate))
 
     def search(params, key, states):
-        legal, heads = evaluate_masked(params, states)
-        root: Any = mctx.RootFnOutput
         return mctx.gumbel_muzero_policy(
             params,
             key,
-            root(embedding=states, **heads),
-            recurrent,
+            fns.root(params, key, states),
+            fns.recurrent_fn,
             settings.num_simulations,
-            invalid_actions=~legal,
+            invalid_actions=fns.invalid_actions(states),
             max_num_considered_actions=settings.max_considered_actions,
             gumbel_scale=settings.gumbel_scale,
             qtransform=functools.partial(

@@ -460,7 +460,7 @@ def test_a_run_of_another_version_is_refused_in_one_sentence(run, change):
 CHANGES = {
     "seed": (1, "seed is 1 in", "with 0: restore the file"),
     "learner.l2": (0.5, "learner.l2 is 0.5 in", "restore the file"),
-    "network.hidden": ([32, 32], "network.hidden is (32, 32) in", "with (32,): restore the file"),
+    "network.width": (32, "network.width is 32 in", "with 16: restore the file"),
     "network": ({"kind": "mlp"}, "network.kind is 'mlp' in", "with 'resnet': restore the file"),
     "game": ("connect_four", "game is 'connect_four' in", "with 'tic_tac_toe': restore the file"),
 }

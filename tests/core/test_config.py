@@ -15,28 +15,29 @@ from azjax.config import Config
 from azjax.evaluators import uniform_evaluator
 from azjax.game import init_batch
 from azjax.learner import LearnerConfig
-from azjax.networks import MLPConfig
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.replay import ReplayConfig
 from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.selfplay import SelfPlayConfig, Transition
 from azjax.settings import find_kinds
 from azjax.targets import Sample, TargetConfig
-from small import conv
 
 # With what must be on for another setting to matter.
 SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)
 REPLAY = ReplayConfig(capacity=32, shards=2)
 LEARNER = LearnerConfig(batch_size=4, steps=2)
 MLP = MLPConfig(hidden=(16,), head_hidden=8)
-TOWER = conv(width=2, blocks=1, head_hidden=2)
+RESNET = ResNetConfig(width=16, blocks=1, head_hidden=8)
 # Another value of each setting, in the order of its fields.
 OTHERS = {
     MLP: {"encoding": "absolute", "hidden": (8,), "head_hidden": 16}
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16", "symmetric": True},
-    TOWER: {"encoding": "absolute", "channels": 3, "blocks": 2, "value_hidden": 3}
-    | {"evaluation_dtype": "bfloat16"},
+    RESNET: {"encoding": "absolute", "layers": "conv", "width": 8, "blocks": 2, "norm": "none"}
+    | {"head_hidden": 16, "symmetric": True}
+    | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16"},
     Gumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
-    | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0, "engine": "mctx"},
+    | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0}
+    | {"rows_together": 64, "engine": "mctx"},
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
     | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "engine": "mctx"},
     UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5, "engine": "mctx"},
@@ -105,9 +106,10 @@ def test_every_setting_changes_the_program(settings, name):
     assert program(other) != program(settings)
 
 
+@pytest.mark.parametrize("network", [MLP, RESNET], ids=lambda network: network.kind)
 @pytest.mark.parametrize("name", ["evaluation_dtype", "learning_dtype"])
-def test_the_arithmetic_is_a_setting_of_layers_that_symmetries_share(name):
-    settings = dataclasses.replace(MLP, symmetric=True)
+def test_the_arithmetic_is_a_setting_of_layers_that_symmetries_share(name, network):
+    settings = dataclasses.replace(network, symmetric=True)
     assert program(dataclasses.replace(settings, **{name: "bfloat16"})) != program(settings)
 
 

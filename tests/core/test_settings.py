@@ -141,7 +141,7 @@ def test_numbers_of_numpy_become_pythons(make):
             "search is 'puct', .* not of type Gumbel or PUCT or UCT",
         ),
         (Config, {"network": "mlp"}, "network is 'mlp', .* not of type ResNetConfig or MLPConfig"),
-        (Config, {"network": PUCT()}, "network is PUCT.*, which is not of type ML"),
+        (Config, {"network": PUCT()}, "network is PUCT.*, which is not of type Res"),
         (Plan, {"report": 1}, "--report is 1, which is not of type bool"),
         (Plan, {"max_iterations": "9"}, "--max-iterations is '9', which is not of type int"),
     ],

@@ -49,7 +49,9 @@ def test_every_seed_has_a_row(tmp_path, capsys):
 )
 def test_seeds_train_the_game_that_is_named(arguments, name, like, monkeypatch, capsys):
     def stop(parts, number):
-        raise ValueError(f"{parts.game.name}, {parts.selfplay == presets.get(like).selfplay}")
+        raise ValueError(
+            f"{parts.game.name}, {parts.selfplay == make_parts(presets.get(like)).selfplay}"
+        )
 
     monkeypatch.setattr(seeds, "compile_seeds", stop)
     assert seeds.main(arguments) == 2

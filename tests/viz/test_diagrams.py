@@ -200,7 +200,7 @@ def test_a_page_says_what_its_run_was(run_dir):
         "learned tic-tac-toe",
         "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
         f"by Gumbel with {config.search.num_simulations} simulations",
-        f"a multilayer perceptron of 32 ({count:,} parameters), which sees relative planes",
+        f"a residual network of 1 block and 16 units ({count:,} parameters), which sees",
         "Nothing was proved about it.",
     ):
         assert part in said, part
