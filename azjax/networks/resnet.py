@@ -219,7 +219,11 @@ def standardize(x: Any, axis: int = -1) -> Any:
     mean = sum(jnp.sum(part, axis, keepdims=True) for part in parts) / count
     squares = [jnp.sum(jnp.square(part - mean), axis, keepdims=True) for part in parts]
     scale = jax.lax.rsqrt(sum(squares) / count + _EPSILON)
-    return jax.tree.map(lambda part: ((part - mean) * scale).astype(part.dtype), x)
+
+    def normalize(part):
+        return ((part.astype(jnp.float32) - mean) * scale).astype(part.dtype)
+
+    return jax.tree.map(normalize, x)
 
 
 def _same(x: Any) -> Any:

@@ -27,11 +27,10 @@ TRAININGS = [
     *(dataclasses.replace(SMOKE["default"], game=game) for game in GAMES[1:]),
     dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), symmetric=True)),
     dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype="bfloat16")),
+    dataclasses.replace(SMOKE["mlp"], network=ResNetConfig(width=8, learning_dtype="bfloat16")),
     dataclasses.replace(
         SMOKE["paper"],
-        network=ResNetConfig(
-            layers="conv", norm="batch", width=4, blocks=1, evaluation_dtype="bfloat16"
-        ),
+        network=conv(width=4, blocks=1, evaluation_dtype="bfloat16"),
     ),
     dataclasses.replace(
         SMOKE["default"],
