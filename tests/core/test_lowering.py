@@ -30,7 +30,7 @@ def change(config, **sections):
     return dataclasses.replace(config, **changed)
 
 
-# A 3x3 board has its own form of convolutions, so the tower is lowered for a larger board, too.
+# A 3x3 board has its own form of convolutions, so `paper` is lowered for a larger board as well.
 CONFIGS = presets.PRESETS | {
     "paper on 6x7": dataclasses.replace(presets.get("paper"), game="connect_four"),
     "learning in half": change(presets.get("mlp"), network={"learning_dtype": "bfloat16"}),
@@ -119,10 +119,12 @@ def test_an_iteration_is_lowered_for_an_accelerator(name, platform, engine):
     check_lowering(name, engine, platform, "iteration")
 
 
+PROGRAMS = [(program, engine) for program in ("iteration", "play", "search") for engine in ENGINES]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("program", ["iteration", "play", "search", "learn"])
-@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+@pytest.mark.parametrize(("program", "engine"), [*PROGRAMS, ("learn", ENGINES[0])])
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_program_of_every_preset_is_lowered(name, platform, program, engine):
     check_lowering(name, engine, platform, program)
