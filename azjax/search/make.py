@@ -37,7 +37,8 @@ def make_search(
       game: the rules. Finished positions may be among a batch; their results mean nothing.
       evaluate: any evaluator; `params` are handed to it.
       engine: which loop grows the trees: `azjax`, this package's own, or `mctx`, that of
-        `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's `engine`, or `azjax`.
+        `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's
+        `engine`, or `azjax`.
 
     Returns:
       A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
