@@ -108,7 +108,7 @@ def check_lowering(name, engine, platform, program):
     dtypes |= {"evaluation_dtype"} if program == "iteration" else set()
     chosen = {getattr(config.network, dtype, "float32") for dtype in dtypes}
     wanted = {"bfloat16"} if chosen & {"auto", "bfloat16"} else set()
-    if config.network.layers == "conv":
+    if getattr(config.network, "layers", "") == "conv":
         wanted |= {"convolution"} if config.game == "connect_four" else {"dense"}
     assert find_forms(text) == wanted
 

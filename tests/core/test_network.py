@@ -60,6 +60,8 @@ def random_variables(network, seed=0):
 
     def draw(path, leaf):
         values = 0.5 * rng.normal(size=leaf.shape)
+        if len(leaf.shape) == 2:  # Wide layers would drive all values to 1 or -1.
+            values *= min(1, 2 / np.sqrt(leaf.shape[0]))
         if path[-1].key in ("var", "scale"):
             values = 0.5 + abs(values)
         return jnp.asarray(values, leaf.dtype)
@@ -130,7 +132,8 @@ def test_evaluation_in_bfloat16_is_less_exact_and_learning_is_not(name, kind):
     coarse_logits, coarse_values = jax.jit(coarse.infer)(folded, planes)
     assert coarse_logits.dtype == coarse_values.dtype == jnp.float32
     difference = abs(coarse_logits - logits).max()
-    assert 1e-5 < difference < 0.03 * abs(logits).max()
+    most = 0.05 if "LayerNorm" in kind else 0.03  # Small differences of numbers count for more.
+    assert 1e-5 < difference < most * abs(logits).max()
     np.testing.assert_allclose(coarse_values, values, atol=0.05)
     np.testing.assert_allclose(coarse.apply(variables, planes)[0], logits, rtol=1e-4, atol=1e-4)
 

@@ -25,8 +25,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
+    """Of an MLP, whose first searches are narrow, so that their trees are drawn whole."""
     run_dir = tmp_path_factory.mktemp("explained") / "run"
-    train.main(["--smoke", "--no-report", "--run-dir", str(run_dir)])
+    train.main(["--smoke", "--network.kind=mlp", "--no-report", "--run-dir", str(run_dir)])
     return run_dir
 
 

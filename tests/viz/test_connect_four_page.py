@@ -29,7 +29,7 @@ def exported(tmp_path_factory):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_page_of_a_large_network_is_small(tmp_path, capsys, dtype):
     preset = presets.get("connect_four")
-    network = dataclasses.replace(preset.network, hidden=(512,) * 4, evaluation_dtype=dtype)
+    network = dataclasses.replace(preset.network, width=448, evaluation_dtype=dtype)
     config = dataclasses.replace(presets.smoke(preset), network=network)
     run_dir = make_run(tmp_path / "run", config)
     path = tmp_path / "explain.html"
