@@ -85,8 +85,9 @@ MUTATIONS = [
     Mutation(
         "search: all positions of a batch share the order of the first",
         "azjax/search/uct.py",
-        "keys_order, keys_action = keys[:, 0], keys[:, 1]",
-        "keys_order, keys_action = keys[:1, 0].repeat(len(keys)), keys[:, 1]",
+        "        keys_order, keys_action = split_each(roots.keys)\n",
+        "        keys_order, keys_action = split_each(roots.keys)\n"
+        "        keys_order = keys_order[:1].repeat(len(keys_order))\n",
         "tests/core/test_legality.py",
     ),
     Mutation(
@@ -927,8 +928,8 @@ MUTATIONS = [
     Mutation(
         "puct: noise and move share a key",
         "azjax/search/puct.py",
-        "key_noise, key_action = keys[:, 0], keys[:, 1]",
-        "key_noise, key_action = keys[:, 0], keys[:, 0]",
+        "key_noise, key_action = split_each(roots.keys)",
+        "key_noise = key_action = split_each(roots.keys)[0]",
         "tests/core/test_keys.py",
     ),
     # Training.

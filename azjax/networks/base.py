@@ -73,6 +73,25 @@ class Network(NamedTuple):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"
 
 
+def unfolded(
+    game: Game,
+    encoding: str,
+    init: Callable[[jax.Array], Variables],
+    apply: Callable[[Variables, jax.Array], Outputs],
+    train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]],
+) -> Network:
+    """Makes a network for a game, whose variables are their own inference form."""
+    return Network(
+        encoding,
+        init,
+        apply,
+        train,
+        fold=lambda variables: variables,
+        infer=apply,
+        made_for=(*observed_planes(game, encoding).shape, game.num_actions),
+    )
+
+
 def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
     """The shape and type of a position's planes, if the game has them."""
     if encoding not in game.encodings:

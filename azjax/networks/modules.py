@@ -19,6 +19,7 @@ from azjax.networks.base import (
     Variables,
     check_heads,
     observed_planes,
+    unfolded,
 )
 
 
@@ -92,15 +93,7 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None
         others = [name for name in variables if name != "params"]
         return on_mesh.apply(variables, planes, train=True, mutable=others)
 
-    return Network(
-        encoding,
-        init,
-        apply,
-        train,
-        fold=lambda variables: variables,
-        infer=apply,
-        made_for=(*one.shape, game.num_actions),
-    )
+    return unfolded(game, encoding, init, apply, train)
 
 
 def _check_module(module: Any) -> None:

@@ -12,7 +12,7 @@ from flax.errors import FlaxError
 from jax.core import Tracer
 
 from azjax.game import Game
-from azjax.networks.base import Network, observed_planes
+from azjax.networks.base import Network, observed_planes, unfolded
 from azjax.networks.modules import check_outputs
 
 
@@ -38,7 +38,7 @@ def from_nnx(
         cannot be called so or keeps a random state, or the outputs have other shapes.
     """
     _check_make(make)
-    one = observed_planes(game, encoding)
+    observed_planes(game, encoding)  # Refuses an encoding before anything is made.
     graph, *_ = nnx.split(nnx.eval_shape(lambda: _check_module(make(nnx.Rngs(0)))))
 
     def init(key):
@@ -58,15 +58,7 @@ def from_nnx(
             state = jax.tree.map(lambda leaf: _average(leaf, axis_name), state)
         return outputs, {"state": state}
 
-    network = Network(
-        encoding,
-        init,
-        apply,
-        train,
-        fold=lambda variables: variables,
-        infer=apply,
-        made_for=(*one.shape, game.num_actions),
-    )
+    network = unfolded(game, encoding, init, apply, train)
     check_outputs(game, network, (FlaxError, TypeError, ValueError))
     return network
 

@@ -187,15 +187,20 @@ def _convolves(form: Form) -> bool:
     return len(form.position_axes) > 1
 
 
-def trunk(blocks: int, norm: Any, layer: Any, x: Any) -> Any:
+def trunk(blocks: int, has_norm: bool, layer: Any, x: Any, axis: int = -1) -> Any:
     """Stem and residual blocks.
 
     Args:
       blocks: how many.
-      norm: `x -> x`, before every block and after the last one.
+      has_norm: whether LayerNorm comes before every block and after the last one.
       layer: `(name, x) -> x`, one of the layers without its ReLU.
       x: an array, or blocks of one.
+      axis: of the channels.
     """
+
+    def norm(x):
+        return standardize(x, axis) if has_norm else x
+
     relu = functools.partial(jax.tree.map, nn.relu)
     x = relu(layer("stem", x))
     for i in range(blocks):
@@ -204,7 +209,7 @@ def trunk(blocks: int, norm: Any, layer: Any, x: Any) -> Any:
     return norm(x)
 
 
-def standardize(x: Any, axis: int = -1) -> Any:
+def standardize(x: Any, axis: int) -> Any:
     """LayerNorm (Ba et al. 2016) without a scale or a bias, which the next layer has.
 
     Args:
@@ -226,16 +231,11 @@ def standardize(x: Any, axis: int = -1) -> Any:
     return jax.tree.map(normalize, x)
 
 
-def _same(x: Any) -> Any:
-    return x
-
-
 def _forward(
     form: Form, blocks: int, has_norm: bool, planes, layer, dense
 ) -> tuple[jax.Array, jax.Array]:
     """The whole network; `layer` and `dense` are functions of a name and an input."""
-    norm = functools.partial(standardize, axis=form.position_axes[-1]) if has_norm else _same
-    x = trunk(blocks, norm, layer, form.to_layout(planes))
+    x = trunk(blocks, has_norm, layer, form.to_layout(planes), form.position_axes[-1])
 
     def head(name):
         hidden = form.from_layout(nn.relu(layer(name, x)))
@@ -310,7 +310,7 @@ def make_forms(config: ResNetConfig, game: Game, platform: str) -> Forms:
         names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
         shared = equivariant.Equivariant(
             layers=tuple((name, config.width) for name in names),
-            trunk=functools.partial(trunk, config.blocks, standardize if has_norm else _same),
+            trunk=functools.partial(trunk, config.blocks, has_norm),
             head_hidden=config.head_hidden,
             num_actions=game.num_actions,
             group=equivariant.group_for(game, widths),

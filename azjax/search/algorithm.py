@@ -27,7 +27,7 @@ class Algorithm(Protocol):
       is_deterministic: whether the position alone determines the action, without noise, at
         temperature 0 and with a deterministic evaluator.
 
-    It may have an `engine`, too, the one that `make_search` takes unless it is given another.
+    It may also have an `engine`, which `make_search` takes unless it is given another.
     """
 
     @property

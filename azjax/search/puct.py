@@ -15,6 +15,7 @@ from azjax.search.algorithm import (
     make_result,
     visit_shares,
 )
+from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
@@ -52,8 +53,7 @@ class PUCT:
 
     def select(self, roots: Roots) -> Selection:
         """Mixes noise into the priors, and draws the action by the visits."""
-        keys = jax.vmap(jax.random.split)(roots.keys)
-        key_noise, key_action = keys[:, 0], keys[:, 1]
+        key_noise, key_action = split_each(roots.keys)
         logits = roots.logits
         if roots.add_noise is not False:
             noisy = _with_dirichlet(self, key_noise, logits, roots.legal)

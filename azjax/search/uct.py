@@ -16,6 +16,7 @@ from azjax.search.algorithm import (
     make_result,
     visit_shares,
 )
+from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions
 from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
@@ -46,8 +47,7 @@ class UCT:
 
     def select(self, roots: Roots) -> Selection:
         """Puts a random order of the actions in the place of the priors."""
-        keys = jax.vmap(jax.random.split)(roots.keys)
-        keys_order, keys_action = keys[:, 0], keys[:, 1]
+        keys_order, keys_action = split_each(roots.keys)
 
         def finish(tree):
             visits = tree.children_visits[:, ROOT]
