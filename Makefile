@@ -1,6 +1,6 @@
 # Everything happens in .venv, which is made here; only a Python is needed beforehand.
 # Arguments for a program go into ARGS:   make train ARGS="--seed 1"
-# Arguments for pytest go into TESTS:     make test TESTS="tests/core/test_games.py -x"
+# Arguments for pytest go into TESTS:     make test TESTS="tests/games/test_games.py -x"
 
 ARGS =
 WORKERS = -n logical --maxprocesses 4 --dist worksteal

@@ -14,7 +14,7 @@ from azjax.games import make
 
 if TYPE_CHECKING:
     from azjax import search
-    from azjax.player import Player
+    from azjax.runs.player import Player
 
 __version__ = "0.1.0"
 __all__ = ["games", "load", "make", "search"]
@@ -22,7 +22,7 @@ __all__ = ["games", "load", "make", "search"]
 
 def load(run_dir: str, iteration: int | None = None, game=None, network=None) -> "Player":
     """Loads the newest sound checkpoint of a run, or that of one iteration; see `player.load`."""
-    from azjax import player  # What trains takes a while to import.
+    from azjax.runs import player  # What trains takes a while to import.
 
     return player.load(run_dir, iteration, game, network)
 

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 
 import azjax
-from azjax import agents, arena
-from azjax.evaluators import Evaluator
-from azjax.game import Game, check_batch
+from azjax import players
+from azjax.games.base import Game, check_batch
 from azjax.games.tic_tac_toe import LINES
+from azjax.players import arena
 from azjax.search import PUCT
+from azjax.search.evaluators import Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
@@ -30,7 +31,7 @@ def open_lines(game: Game) -> Evaluator:
     return Evaluator(evaluate, is_deterministic=True)
 
 
-def takes_wins(game: Game) -> agents.Agent:
+def takes_wins(game: Game) -> players.Agent:
     """Wins at once where it can; plays any legal move elsewhere."""
 
     def act(params, key, states):
@@ -41,17 +42,17 @@ def takes_wins(game: Game) -> agents.Agent:
         liked = jnp.where(jnp.any(rewards > 0, axis=-1, keepdims=True), rewards > 0, legal)
         weights = liked / jnp.sum(liked, axis=-1, keepdims=True)
         action = jax.random.categorical(key, jnp.where(liked, 0.0, -jnp.inf))
-        return agents.Decision(action.astype(jnp.int32), weights)
+        return players.Decision(action.astype(jnp.int32), weights)
 
-    return agents.Agent("takes wins", act)
+    return players.Agent("takes wins", act)
 
 
 if __name__ == "__main__":
     game = azjax.make("tic_tac_toe")
     players = [
-        agents.search_agent(game, PUCT(num_simulations=50), open_lines(game), name="open lines"),
+        players.search_agent(game, PUCT(num_simulations=50), open_lines(game), name="open lines"),
         takes_wins(game),
-        agents.random_agent(game),
+        players.random_agent(game),
     ]
     for match in arena.round_robin(game, players, 1000, jax.random.key(0)):
         first, second = match.moving_first, match.moving_second

@@ -15,13 +15,16 @@ import tempfile
 import jax
 import numpy as np
 
-from azjax import lines, oracle, presets
-from azjax.certificate import network_policy
-from azjax.config import make_parts
-from azjax.judge import in_slices
-from azjax.selfplay import Games, start_games
-from azjax.train import init, iteration
-from azjax.verify import choose, examine
+from azjax.games import solver
+from azjax.games.base import choose
+from azjax.proof import lines
+from azjax.proof.certificate import network_policy
+from azjax.proof.labelled import in_slices
+from azjax.proof.verify import examine
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.training.selfplay import Games, start_games
+from azjax.training.step import init, iteration
 
 parts = make_parts(presets.get("default"))
 game, half = parts.game, parts.selfplay.games // 2
@@ -76,7 +79,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
 if __name__ == "__main__":
     ways = {"lost games": from_lost_games, "random openings": from_random_openings}
     ways["where they are"] = lambda act, rng: None
-    seeds, solution = range(int(*sys.argv[1:] or [1])), oracle.solve(game)
+    seeds, solution = range(int(*sys.argv[1:] or [1])), solver.solve(game)
     for name, begin in ways.items():
         needed = [iterations_to_perfect(solution, begin, seed) for seed in seeds]
         print(

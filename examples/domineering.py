@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.commands import command
-from azjax.game import ENCODINGS, Game, observation_planes
-from azjax.testing import check_game
+from azjax._commands import command
+from azjax.games.base import ENCODINGS, Game, observation_planes
+from azjax.games.check import check_game
 
 N = 5
 CELLS = np.arange(N * N)

@@ -11,10 +11,10 @@ import mctx
 from jax.typing import ArrayLike
 
 import azjax
-from azjax.evaluators import network_evaluator
-from azjax.game import init_batch
+from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
 from azjax.search import MctxFns
+from azjax.search.evaluators import network_evaluator
 
 
 def gumbel(fns: MctxFns, params, key, states) -> ArrayLike:

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 import azjax
-from azjax import presets
-from azjax.config import make_parts
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.networks import Network, from_module
-from azjax.train import init, iteration
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.training.step import init, iteration
 
 
 class Transformer(nn.Module):

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from flax import nnx
 
 import azjax
-from azjax import presets
-from azjax.config import make_parts
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.networks import Network, from_nnx
 from azjax.networks.base import observed_planes
-from azjax.train import init, iteration
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.training.step import init, iteration
 
 
 class ResidualMLP(nnx.Module):

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import optax
 
 import azjax
-from azjax.game import Game
-from azjax.learner import alphazero_loss, make_learner
+from azjax.games.base import Game
 from azjax.networks import from_module
-from azjax.replay import ReplayConfig, make_replay
 from azjax.search import Gumbel
-from azjax.selfplay import SelfPlayConfig, Transition
-from azjax.targets import Sample, TargetConfig, Targets, make_targets, transform
-from azjax.train import Parts, init, iteration
+from azjax.training.learner import alphazero_loss, make_learner
+from azjax.training.replay import ReplayConfig, make_replay
+from azjax.training.selfplay import SelfPlayConfig, Transition
+from azjax.training.step import Parts, init, iteration
+from azjax.training.targets import Sample, TargetConfig, Targets, make_targets, transform
 
 
 class ThreeHeads(nn.Module):

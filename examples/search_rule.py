@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 
 import azjax
-from azjax.evaluators import uniform_evaluator
-from azjax.game import init_batch
+from azjax.games.base import init_batch
 from azjax.search import (
     ROOT,
     Roots,
@@ -23,6 +22,7 @@ from azjax.search import (
     make_search,
     visit_shares,
 )
+from azjax.search.evaluators import uniform_evaluator
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import jax
 from tensorboardX import SummaryWriter
 
-from azjax import presets
-from azjax.commands import command
-from azjax.config import make_parts
-from azjax.metrics import Record
-from azjax.train import init, iteration
+from azjax._commands import command
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.training.metrics import Record
+from azjax.training.step import init, iteration
 
 
 def make_sink(folder: str) -> Callable[[Record], None]:

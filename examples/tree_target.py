@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import optax
 
 import azjax
-from azjax.learner import make_learner
 from azjax.networks import MLPConfig, make_network
-from azjax.replay import ReplayConfig, make_replay
 from azjax.search import ROOT, Gumbel, SearchResult
-from azjax.selfplay import SelfPlayConfig, Transition
-from azjax.targets import Sample, TargetConfig, Targets, make_targets
-from azjax.train import Parts, init, iteration
+from azjax.training.learner import make_learner
+from azjax.training.replay import ReplayConfig, make_replay
+from azjax.training.selfplay import SelfPlayConfig, Transition
+from azjax.training.step import Parts, init, iteration
+from azjax.training.targets import Sample, TargetConfig, Targets, make_targets
 
 
 def greedy_value(result: SearchResult) -> jax.Array:

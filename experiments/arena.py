@@ -14,12 +14,11 @@ import jax
 import numpy as np
 import tyro
 
-from azjax import ratings
-from azjax.agents import Agent
-from azjax.arena import Match, Tally, round_robin
-from azjax.game import Game
-from azjax.openings import MOST_OPENINGS, random_openings
-from azjax.settings import check_range
+from azjax._settings import check_range
+from azjax.games.base import Game
+from azjax.players import Agent, ratings
+from azjax.players.arena import Match, Tally, round_robin
+from azjax.players.openings import MOST_OPENINGS, random_openings
 from experiments import console, own, players, specs
 
 

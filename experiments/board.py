@@ -6,8 +6,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from azjax.agents import Decision
-from azjax.game import Game, State
+from azjax.games.base import Game, State
+from azjax.players import Decision
 from experiments import console
 
 MARKS = "XO"  # Of players 0 and 1.

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from azjax.commands import command
+from azjax._commands import command
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (  # It starts as root, without a graphics card, and asks nobody for anything.

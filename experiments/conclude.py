@@ -1,10 +1,12 @@
 """How a training run ends: its certificate, its report, and what is said of it."""
 
-from azjax import certificate as certificates
-from azjax import files, processes, train
-from azjax.commands import command
-from azjax.player import Player
-from azjax.verify import Verdict
+from azjax import _files as files
+from azjax import _processes as processes
+from azjax import training
+from azjax._commands import command
+from azjax.proof import certificate as certificates
+from azjax.proof.verify import Verdict
+from azjax.runs.player import Player
 from azjax.viz import report
 from experiments import console
 from experiments.session import Session
@@ -13,7 +15,7 @@ _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
 
 def certify_goal(
-    session: Session, state: train.TrainState, verdict: Verdict | None
+    session: Session, state: training.TrainState, verdict: Verdict | None
 ) -> certificates.Certificate | None:
     """Returns the certificate if the goal is reached, search included, or None."""
     if verdict is None or not certificates.reached(session.goal, verdict):
@@ -23,7 +25,7 @@ def certify_goal(
 
 
 def certify(
-    session: Session, state: train.TrainState, verdict: Verdict | None
+    session: Session, state: training.TrainState, verdict: Verdict | None
 ) -> certificates.Certificate | None:
     """Returns the certificate of a state's averaged network, where the game can be enumerated."""
     if session.proof is None or verdict is None:
@@ -33,14 +35,14 @@ def certify(
     return session.proof.certify(player.params, verdict, player.iteration, session.started, seed)
 
 
-def _make_player(session: Session, state: train.TrainState) -> Player:
-    params = session.parts.network.fold(train.one_copy(state.learner.ema_params))
+def _make_player(session: Session, state: training.TrainState) -> Player:
+    params = session.parts.network.fold(training.one_copy(state.learner.ema_params))
     return Player(session.parts, params, int(state.iteration))
 
 
 def conclude(
     session: Session,
-    state: train.TrainState,
+    state: training.TrainState,
     verdict: Verdict | None,
     certificate: certificates.Certificate | None,
     trained: bool,
@@ -83,7 +85,7 @@ def _write_certificate(session: Session, state, verdict, certificate, trained: b
         console.show_certificate(found)
 
 
-def _write_report(session: Session, state: train.TrainState) -> None:
+def _write_report(session: Session, state: training.TrainState) -> None:
     """Writes `report.html`; the run is complete without it, so a failure is only a note."""
     solution = session.proof and session.proof.solution
     try:

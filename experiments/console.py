@@ -20,13 +20,15 @@ from rich.table import Table
 from rich.text import Text
 from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
 
-from azjax import checkpoint, oracle, processes
-from azjax.certificate import Certificate, describe
-from azjax.commands import command
+from azjax import _processes as processes
+from azjax._commands import command
+from azjax._settings import did_you_mean
 from azjax.drawing import check_folder
-from azjax.footprint import describe_bytes
-from azjax.game import Game
-from azjax.settings import did_you_mean
+from azjax.games import solver
+from azjax.games.base import Game
+from azjax.proof.certificate import Certificate, describe
+from azjax.runs import checkpoint
+from azjax.training.memory import describe_bytes
 from experiments import interrupts
 
 # What programs raise for what is no defect of theirs; the message is the sentence to say.
@@ -42,7 +44,7 @@ def note(sentence: str) -> None:
 def announce_solving(game: Game) -> None:
     """Says what it takes to solve a game, unless that is next to nothing."""
     if not game.is_small:
-        needed = f"{describe_bytes(oracle.most_bytes(game))}, on the way twice that"
+        needed = f"{describe_bytes(solver.most_bytes(game))}, on the way twice that"
         note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from azjax import checkpoint, runs
+from azjax import runs
 from azjax.drawing import check_folder, node
-from azjax.player import Player
+from azjax.runs import checkpoint
+from azjax.runs.player import Player
 from azjax.viz import about, atlas, film, loop, networks, page, report
 from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
 from experiments import console, own

@@ -11,7 +11,7 @@ import traceback
 from typing import Any
 
 from azjax import games
-from azjax.settings import did_you_mean
+from azjax._settings import did_you_mean
 
 
 def identify(typed: str) -> str:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import jax
 
-from azjax import certificate as certificates
-from azjax import train
-from azjax.game import Positions, State
-from azjax.judge import MEAN, Tally, in_slices, judge, random_errors, rates
-from azjax.player import Player
-from azjax.ratings import Interval
+from azjax import training
+from azjax.games.base import Positions, State
+from azjax.players.ratings import Interval
+from azjax.proof import certificate as certificates
+from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates
+from azjax.runs.player import Player
 from experiments import console, launch
 
 _SHARE = 0.02  # Of an iteration's evaluations, which take less than all of its time.
@@ -30,7 +30,7 @@ class Judge(NamedTuple):
     every: int
 
 
-def make_judge(parts: train.Parts, num_devices: int) -> Judge | None:
+def make_judge(parts: training.Parts, num_devices: int) -> Judge | None:
     """Makes the judge of the averaged network without search; None where nothing is labelled.
 
     One device judges, while the others of the `num_devices` wait.
@@ -52,7 +52,7 @@ def make_judge(parts: train.Parts, num_devices: int) -> Judge | None:
     return Judge(find_errors, every)
 
 
-def iterations_between(parts: train.Parts, evaluations: int, share: float) -> int:
+def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
     """How often so many evaluations can be afforded, if they are to take a share of self-play's."""
     selfplay = parts.selfplay
     made = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
@@ -70,13 +70,13 @@ def describe(positions: Positions, tally: Tally) -> dict[str, float]:
     return errors
 
 
-def find_errors(judge: Judge | None, state: train.TrainState, last: int) -> dict[str, float]:
+def find_errors(judge: Judge | None, state: training.TrainState, last: int) -> dict[str, float]:
     """Judges the first iteration, the last one, and now and then one between, in process 0."""
     iteration = int(state.iteration)
     is_due = judge and (iteration % judge.every == 0 or iteration in (1, last))
     if not judge or not is_due or not launch.is_first():
         return {}
-    return judge.find_errors(train.one_copy(state.learner.ema_params))
+    return judge.find_errors(training.one_copy(state.learner.ema_params))
 
 
 # A trained player.

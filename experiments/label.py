@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.commands import command
+from azjax._commands import command
+from azjax._files import replacing
+from azjax._settings import check_range
 from azjax.drawing import check_folder
-from azjax.files import replacing
-from azjax.game import ILLEGAL
 from azjax.games import connect_four
-from azjax.settings import check_range
+from azjax.games.base import ILLEGAL
 from experiments import console
 
 _GAME = connect_four.make()

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax import games, runs
-from azjax.metrics import read_records
-from azjax.settings import check_range
+from azjax._settings import check_range
+from azjax.training.metrics import read_records
 from azjax.viz.chart import line_chart, standalone
 from experiments import console
 

@@ -13,10 +13,11 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from azjax import footprint, lines, lock
-from azjax.agents import Agent, Decision, network_agent, search_agent
-from azjax.game import State
-from azjax.mending import (
+from azjax.games.base import State
+from azjax.games.rows import in_batches
+from azjax.players import Agent, Decision, network_agent, search_agent
+from azjax.proof import lines
+from azjax.proof.repair import (
     Book,
     Mended,
     book_agent,
@@ -28,9 +29,10 @@ from azjax.mending import (
     mend,
     save_book,
 )
-from azjax.player import Player, changed
-from azjax.rows import in_batches
-from azjax.train import AXIS, make_mesh
+from azjax.runs import lock
+from azjax.runs.player import Player, changed
+from azjax.training import memory
+from azjax.training.step import AXIS, make_mesh
 from experiments import console
 
 SEATS = {"first": 0, "second": 1}
@@ -55,7 +57,7 @@ def make_agent(player: Player, simulations: int) -> Agent:
             f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
             "0, for the network alone"
         )
-    footprint.check_trees(search, player.game, _at_once(simulations + 1))
+    memory.check_trees(search, player.game, _at_once(simulations + 1))
     return search_agent(player.game, search, parts.evaluate, player.params)
 
 

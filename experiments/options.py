@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from azjax import presets, runs
-from azjax.config import Config, OwnNetworkConfig, is_own
-from azjax.game import Game
-from azjax.settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
+from azjax import runs
+from azjax._settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
+from azjax.games.base import Game
+from azjax.runs import presets
+from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from experiments import console, functions, launch, own
 
 

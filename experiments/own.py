@@ -12,14 +12,15 @@ from typing import Annotated, cast
 
 import tyro
 
-from azjax import config as configs
-from azjax import games, rules, runs
-from azjax.commands import command
-from azjax.config import Config, OwnNetworkConfig, is_own
-from azjax.game import Game
+from azjax import games, runs
+from azjax._commands import command
+from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.player import Player, load
-from azjax.train import Parts
+from azjax.runs import behavior
+from azjax.runs import config as configs
+from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.player import Player, load
+from azjax.training.step import Parts
 from experiments import console, functions
 
 
@@ -87,7 +88,7 @@ def _read(identified: str) -> tuple[str, str]:
 
 
 def _records(option: str) -> Callable[[pathlib.Path], bool]:
-    return rules.records_rules if option == "--game" else rules.records_network
+    return behavior.records_rules if option == "--game" else behavior.records_network
 
 
 def _is_same(saved: str, typed: str) -> bool:
@@ -102,15 +103,15 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
       ValueError: as `rules.check_rules` and `rules.check_network` do.
     """
     if typed.game is not None and is_own(config.game):
-        rules.check_rules(run_dir, find_game(typed.game), resume)
+        behavior.check_rules(run_dir, find_game(typed.game), resume)
         if not _is_same(config.game, typed.game):
-            same = f"its rules are the same in {rules.NUM_GAMES} random games"
+            same = f"its rules are the same in {behavior.NUM_GAMES} random games"
             _note_edited(run_dir.resolve(), typed.game, same)
     if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
         return
     if not _is_same(config.network.source, typed.network):
         game, network = _make(config, typed)
-        rules.check_network(run_dir, game, cast(Network, network))
+        behavior.check_network(run_dir, game, cast(Network, network))
         _note_edited(run_dir.resolve(), typed.network, "its network computes the same")
 
 

@@ -11,7 +11,7 @@ import sys
 
 import jax
 
-from azjax.settings import check_range
+from azjax._settings import check_range
 from experiments import console, own
 from experiments.players import choose_game, make_agent
 from experiments.specs import HELP

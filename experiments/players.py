@@ -9,8 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from azjax import mending, oracle, runs
-from azjax.agents import (
+from azjax import runs
+from azjax._commands import command
+from azjax._settings import MOST_SIMULATIONS
+from azjax.games import solver
+from azjax.games.base import Game
+from azjax.players import (
     Agent,
     PersistentConfig,
     alpha_beta_agent,
@@ -22,13 +26,11 @@ from azjax.agents import (
     random_agent,
     search_agent,
 )
-from azjax.commands import command
-from azjax.evaluators import rollout_evaluator
-from azjax.footprint import check_trees
-from azjax.game import Game
-from azjax.player import Player
+from azjax.proof import repair
+from azjax.runs.player import Player
 from azjax.search import ALGORITHMS, UCT
-from azjax.settings import MOST_SIMULATIONS
+from azjax.search.evaluators import rollout_evaluator
+from azjax.training.memory import check_trees
 from experiments import own
 from experiments.specs import KINDS, Spec, parse
 
@@ -158,8 +160,8 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     """The network, alone or with a search, and the books of both seats for it."""
     number = spec.number or 0
-    paths = [mending.book_path(run_dir, player.iteration, seat, number) for seat in range(2)]
-    books = [mending.load_book(path, player.game) for path in paths if path.exists()]
+    paths = [repair.book_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    books = [repair.load_book(path, player.game) for path in paths if path.exists()]
     if not books:
         options = runs.name_run(run_dir, runs.read_config(run_dir))
         options += ["--lines", "first", "--simulations", number, "--mend", 12]
@@ -168,10 +170,10 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"one with {command('experiments.verify', *options)}"
         )
     moves = [book[:-1] for book in books]  # Without their rounds.
-    book = mending.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
+    book = repair.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
     without = spec._replace(name="alphazero" if number else "network")
     agent = _trained_agent(without, player, run_dir)
-    return mending.book_agent(player.game, agent, book, f"book({number})" if number else "book")
+    return repair.book_agent(player.game, agent, book, f"book({number})" if number else "book")
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
@@ -198,5 +200,5 @@ def _run_of(spec: Spec, typed: own.Typed) -> pathlib.Path:
 
 
 @functools.cache
-def _solve(game: Game) -> oracle.Solution:
-    return oracle.solve(game)
+def _solve(game: Game) -> solver.Solution:
+    return solver.solve(game)

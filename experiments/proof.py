@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from azjax import certificate as certificates
-from azjax import oracle, train
-from azjax.judge import in_slices
-from azjax.verify import Verdict, verify
+from azjax import training
+from azjax.games import solver
+from azjax.proof import certificate as certificates
+from azjax.proof.labelled import in_slices
+from azjax.proof.verify import Verdict, verify
 from azjax.viz import atlas, networks
 from experiments import console, launch
 from experiments.judging import iterations_between
@@ -32,7 +33,7 @@ class Proof(NamedTuple):
       every: iterations between two verdicts.
     """
 
-    solution: oracle.Solution
+    solution: solver.Solution
     judge: Callable[[Any], tuple[Verdict, "Seen"]]
     certify: Callable[[Any, Verdict, int, float, int], certificates.Certificate]
     every: int = 1
@@ -53,7 +54,7 @@ class Seen(NamedTuple):
     values: jax.Array | None = None
 
 
-def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
+def make_proof(parts: training.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
     """Solves the game and compiles the verification of the averaged network.
 
     Args:
@@ -62,7 +63,7 @@ def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
       most_between: iterations between two verdicts at most; 0: as many as their share of the time
         asks for.
     """
-    solution = oracle.solve(parts.game)
+    solution = solver.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
     if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
         return _make_large(parts, solution, places, most_between)
@@ -77,17 +78,17 @@ def make_proof(parts: train.Parts, mesh: Mesh, most_between: int = 0) -> Proof:
 
     average = jax.tree.map(  # Of any device: without a place, it is this process's first.
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
-        train.abstract_state(parts, mesh).learner.ema_params,
+        training.abstract_state(parts, mesh).learner.ema_params,
     )
     return Proof(
         solution=solution,
-        judge=train.compiled(jax.jit(judge), average),
+        judge=training.compiled(jax.jit(judge), average),
         certify=lambda params, _, *run: examine_anew(params, *run),
     )
 
 
 def _make_large(
-    parts: train.Parts, solution: oracle.Solution, places: atlas.Atlas, most_between: int
+    parts: training.Parts, solution: solver.Solution, places: atlas.Atlas, most_between: int
 ) -> Proof:
     """`make_proof` where networks are asked in slices, and certified by their last verdict."""
     verdict_on = certificates.make_verifier(solution)
@@ -112,14 +113,14 @@ def _make_large(
 
 
 def examine(
-    proof: Proof | None, state: train.TrainState, anyway: bool = False
+    proof: Proof | None, state: training.TrainState, anyway: bool = False
 ) -> tuple[Verdict | None, Seen | None]:
     """Examines the averaged network where it is time to, or anyway: `(Verdict, Seen)` or Nones."""
     if proof is None:
         return None, None
     if proof.every > 1 and not anyway and (not state.iteration or state.iteration % proof.every):
         return None, None
-    return proof.judge(train.one_copy(state.learner.ema_params))
+    return proof.judge(training.one_copy(state.learner.ema_params))
 
 
 def save_seen(

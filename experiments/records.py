@@ -9,13 +9,15 @@ from collections.abc import Callable
 import jax
 from rich.console import Console
 
-from azjax import metrics, processes, train
-from azjax.verify import Verdict
+from azjax import _processes as processes
+from azjax import training
+from azjax.proof.verify import Verdict
+from azjax.training import metrics
 
 
 def make_record(
     iteration: int,
-    measured: train.Metrics,
+    measured: training.Metrics,
     verdict: Verdict | None,
     errors: dict[str, float],
     before: float,
@@ -66,7 +68,7 @@ def score(record: metrics.Record, always_examined: bool = True) -> float:
     return -record.blunders - loss / 1e3
 
 
-def _in_order(losses: train.Losses) -> list[str]:
+def _in_order(losses: training.Losses) -> list[str]:
     """The names of losses; compiled programs return them in the order of the alphabet."""
     first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
     return [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]

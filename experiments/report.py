@@ -9,8 +9,8 @@ import dataclasses
 import pathlib
 import sys
 
-from azjax import oracle
 from azjax.drawing import check_folder
+from azjax.games import solver
 from azjax.viz import atlas, film, report
 from experiments import console, own
 
@@ -31,7 +31,7 @@ def write(options: Options) -> int:
             raise ValueError(f"{options.film} is no SVG: give a name that ends in .svg")
         check_folder(options.film)
     run_dir, player = own.open_run(options.typed)
-    solution = oracle.solve(player.game) if player.game.is_small or options.film else None
+    solution = solver.solve(player.game) if player.game.is_small or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
         film.film(places, *atlas.load_portraits(run_dir)).save(options.film)

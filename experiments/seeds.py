@@ -17,12 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import certificate, oracle, presets
-from azjax.config import is_own, make_parts
-from azjax.judge import in_slices
-from azjax.settings import check_range
-from azjax.train import Parts, TrainState, compiled, init, iteration
-from azjax.verify import verify
+from azjax._settings import check_range
+from azjax.games import solver
+from azjax.proof import certificate
+from azjax.proof.labelled import in_slices
+from azjax.proof.verify import verify
+from azjax.runs import presets
+from azjax.runs.config import is_own, make_parts
+from azjax.training.step import Parts, TrainState, compiled, init, iteration
 from experiments import console, own
 
 
@@ -117,7 +119,7 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
 
 def _compile_judge(parts: Parts, states: TrainState) -> Any:
     """Returns a verdict on all, `variables [S, ...] -> Verdict`, compiled."""
-    solution = oracle.solve(parts.game)
+    solution = solver.solve(parts.game)
     if not parts.game.is_small:
         return _judge_in_turn(parts, solution)
 
@@ -128,7 +130,7 @@ def _compile_judge(parts: Parts, states: TrainState) -> Any:
     return compiled(jax.jit(jax.vmap(judge)), states.learner.ema_params)
 
 
-def _judge_in_turn(parts: Parts, solution: oracle.Solution) -> Any:
+def _judge_in_turn(parts: Parts, solution: solver.Solution) -> Any:
     """`_compile_judge` where positions are too many for the networks of all seeds at once."""
     verdict_on = certificate.make_verifier(solution)
 

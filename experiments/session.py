@@ -12,11 +12,15 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from azjax import certificate as certificates
-from azjax import checkpoint, files, footprint, lock, metrics, processes, rules, runs, train
-from azjax.config import Config, fit_devices, is_own
-from azjax.game import Game
-from azjax.settings import list_changes
+from azjax import _files as files
+from azjax import _processes as processes
+from azjax import runs, training
+from azjax._settings import list_changes
+from azjax.games.base import Game
+from azjax.proof import certificate as certificates
+from azjax.runs import behavior, checkpoint, lock
+from azjax.runs.config import Config, fit_devices, is_own
+from azjax.training import memory, metrics
 from experiments import console, interrupts, launch, own
 from experiments.judging import Judge, make_judge
 from experiments.options import Options, Plan
@@ -45,9 +49,9 @@ class Session(NamedTuple):
     plan: Plan
     goal: certificates.Goal
     run_dir: pathlib.Path
-    parts: train.Parts
-    state: train.TrainState
-    iterate: Callable[[train.TrainState], tuple[train.TrainState, train.Metrics]]
+    parts: training.Parts
+    state: training.TrainState
+    iterate: Callable[[training.TrainState], tuple[training.TrainState, training.Metrics]]
     proof: Proof | None
     judge: Judge | None
     started: float
@@ -93,13 +97,13 @@ def prepare(options: Options, started: float, held: contextlib.ExitStack) -> Ses
         if state is None:
             state = _make_state(options, parts, mesh)
         iterate, proof = compiled.result(), proof and proof.result()
-    needs = footprint.footprint(parts, mesh, iterate)
-    footprint.check_fits(needs)
+    needs = memory.footprint(parts, mesh, iterate)
+    memory.check_fits(needs)
     plan = _save_plan(options, run_dir, mesh, parts)
     if not options.resume:
         _lock(run_dir, named, held)
     if launch.is_first():
-        print(footprint.describe(needs, mesh.size))
+        print(memory.describe(needs, mesh.size))
     started -= seconds
     return Session(
         options.config,
@@ -130,7 +134,7 @@ def _make_mesh(options: Options) -> Mesh:
                 f"{shards} shards of the replay buffer, which more devices do not divide"
             )
         devices = devices[:number]
-    return train.make_mesh(devices)
+    return training.make_mesh(devices)
 
 
 def _fit_devices(options: Options, num_devices: int) -> tuple[Options, str]:
@@ -147,12 +151,12 @@ def _fit_devices(options: Options, num_devices: int) -> tuple[Options, str]:
     return dataclasses.replace(options, config=config), said
 
 
-def _check_parts(options: Options, mesh: Mesh) -> train.Parts:
+def _check_parts(options: Options, mesh: Mesh) -> training.Parts:
     """Builds what is trained, and refuses what does not fit together or into memory."""
     processes.check_devices()
     parts = own.make_parts(options.config, options.typed)
-    train.check_parts(parts, mesh.size)
-    footprint.check_fits(footprint.footprint(parts, mesh))
+    training.check_parts(parts, mesh.size)
+    memory.check_fits(memory.footprint(parts, mesh))
     return parts
 
 
@@ -187,27 +191,27 @@ def _lock(run_dir: pathlib.Path, named: str, held: contextlib.ExitStack) -> None
 
 
 def _compile(
-    parts: train.Parts,
+    parts: training.Parts,
     mesh: Mesh,
     pool: ThreadPoolExecutor,
     examine_every: int,
-    state: train.TrainState | None,
+    state: training.TrainState | None,
 ) -> tuple[Future[Any], Future[Proof] | None]:
     """Starts to compile an iteration, and the proof where the game can be enumerated.
 
     A restored state is handed in: its keys may be of another implementation than JAX's default.
     """
-    iterate: Any = train.make_iteration(parts, mesh)
-    lowered = iterate.lower(train.abstract_state(parts, mesh) if state is None else state)
-    compiled = pool.submit(lowered.compile, train.compiler_options())
+    iterate: Any = training.make_iteration(parts, mesh)
+    lowered = iterate.lower(training.abstract_state(parts, mesh) if state is None else state)
+    compiled = pool.submit(lowered.compile, training.compiler_options())
     if not parts.game.enumerable:
         return compiled, None
     return compiled, pool.submit(make_proof, parts, mesh, examine_every)
 
 
 def _restore(
-    run_dir: pathlib.Path, parts: train.Parts, mesh: Mesh
-) -> tuple[train.TrainState | None, float]:
+    run_dir: pathlib.Path, parts: training.Parts, mesh: Mesh
+) -> tuple[training.TrainState | None, float]:
     """Returns the newest sound state of a run, None if it has none yet, and the seconds until then.
 
     Raises:
@@ -221,17 +225,17 @@ def _restore(
     return state, metrics.last_seconds(records, int(state.iteration) if state else 0)
 
 
-def _make_state(options: Options, parts: train.Parts, mesh: Mesh) -> train.TrainState:
+def _make_state(options: Options, parts: training.Parts, mesh: Mesh) -> training.TrainState:
     """Returns the first state of a run."""
-    return train.make_state(
+    return training.make_state(
         parts,
         jax.random.key(options.config.seed),
         mesh,
-        lambda made: footprint.check_fits(footprint.footprint(parts, mesh, made)),
+        lambda made: memory.check_fits(memory.footprint(parts, mesh, made)),
     )
 
 
-def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh, parts: train.Parts) -> Plan:
+def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh, parts: training.Parts) -> Plan:
     """Writes the plan, in a new run together with its directory.
 
     It notes how many CPU devices each process has, so that a resumed run has as many.
@@ -243,6 +247,6 @@ def _save_plan(options: Options, run_dir: pathlib.Path, mesh: Mesh, parts: train
     if options.resume:
         processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
     else:
-        records = rules.make_records(options.config, parts)
+        records = behavior.make_records(options.config, parts)
         runs.create_run(run_dir, options.config, content, records)
     return plan

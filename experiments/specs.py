@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Literal, NamedTuple
 
-from azjax.settings import MOST_SIMULATIONS, did_you_mean
+from azjax._settings import MOST_SIMULATIONS, did_you_mean
 
 HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from azjax.agents import Agent, Decision
-from azjax.game import Game, State, play
+from azjax.games.base import Game, State, play
+from azjax.players import Agent, Decision
 from experiments import board, console
 
 _COMMANDS = """\

@@ -12,7 +12,9 @@ import contextlib
 import gc
 import sys
 
-from azjax import checkpoint, processes, train
+from azjax import _processes as processes
+from azjax import training
+from azjax.runs import checkpoint
 from experiments import console, judging, launch
 from experiments.conclude import certify_goal, conclude
 from experiments.options import Options, parse
@@ -53,7 +55,7 @@ def run(session: Session) -> int:
     return conclude(session, state, verdict, certificate, trained=int(state.iteration) > start)
 
 
-def _advance(session: Session, state: train.TrainState):
+def _advance(session: Session, state: training.TrainState):
     """Makes one iteration; returns the new state, its verdict and the record of both."""
     before = time.time()
     state, measured = session.iterate(state)

@@ -17,13 +17,14 @@ from typing import Literal
 import jax
 import numpy as np
 
-from azjax import certificate as certificates
-from azjax import lines, oracle, runs
-from azjax.game import ILLEGAL, Game, Positions, State
-from azjax.judge import in_slices
-from azjax.player import Player
-from azjax.settings import MOST_SIMULATIONS, check_range
-from azjax.verify import choose
+from azjax import runs
+from azjax._settings import MOST_SIMULATIONS, check_range
+from azjax.games import solver
+from azjax.games.base import ILLEGAL, Game, Positions, State, choose
+from azjax.proof import certificate as certificates
+from azjax.proof import lines
+from azjax.proof.labelled import in_slices
+from azjax.runs.player import Player
 from experiments import console, judging, launch, own
 from experiments import lines as following
 
@@ -100,7 +101,7 @@ def examine(options: Options) -> int:
 def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
     console.announce_solving(player.game)
-    solution = oracle.solve(player.game)
+    solution = solver.solve(player.game)
     searches = [
         search
         for number in options.simulations or _PROVED

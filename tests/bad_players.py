@@ -8,7 +8,7 @@ import numpy as np
 
 import misere_pile
 from azjax import games
-from azjax.game import Game
+from azjax.games.base import Game
 from nim import NIM
 from reference import Position
 from reference import misere_pile as misere_pile_rules

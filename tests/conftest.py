@@ -23,7 +23,8 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import games, oracle
+from azjax import games
+from azjax.games import solver
 from experiments.browser import open_browser
 from firefox import open_firefox
 from javascript import import_sources
@@ -69,7 +70,7 @@ def tic_tac_toe():
 
 @pytest.fixture(scope="session")
 def solution(tic_tac_toe):
-    return oracle.solve(tic_tac_toe)
+    return solver.solve(tic_tac_toe)
 
 
 @pytest.fixture(scope="session")

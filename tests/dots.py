@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game
+from azjax.games.base import Game
 
 # The four edges of each box, and where each edge is on a grid of 5 by 5.
 BOXES = np.array([[0, 2, 6, 7], [1, 3, 7, 8], [2, 4, 9, 10], [3, 5, 10, 11]])

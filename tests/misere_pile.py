@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import ENCODINGS, Game, observation_planes
+from azjax.games.base import ENCODINGS, Game, observation_planes
 
 
 class State(NamedTuple):

@@ -7,7 +7,7 @@ encodings have names and numbers of planes of their own.
 
 import jax.numpy as jnp
 
-from azjax.game import Game
+from azjax.games.base import Game
 
 STONES = 7
 

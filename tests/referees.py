@@ -18,7 +18,7 @@ import pgx
 import pyspiel
 
 from azjax import games
-from azjax.game import init_batch, legal_action_at
+from azjax.games.base import init_batch, legal_action_at
 
 GAMES = ("tic_tac_toe", "connect_four")
 

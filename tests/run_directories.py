@@ -2,15 +2,16 @@
 
 import jax
 
-from azjax import checkpoint, rules, runs, train
-from azjax.config import make_parts
+from azjax import runs, training
+from azjax.runs import behavior, checkpoint
+from azjax.runs.config import make_parts
 
 
 def make_run(run_dir, config, iterations=(0,), game=None):
     """Makes a run with a checkpoint of each iteration; returns its folder."""
-    mesh, parts = train.make_mesh(), make_parts(config, game)
-    state = train.make_state(parts, jax.random.key(config.seed), mesh)
-    runs.create_run(run_dir, config, records=rules.make_records(config, parts))
+    mesh, parts = training.make_mesh(), make_parts(config, game)
+    state = training.make_state(parts, jax.random.key(config.seed), mesh)
+    runs.create_run(run_dir, config, records=behavior.make_records(config, parts))
     for iteration in iterations:
         at = state.replace(iteration=state.iteration + iteration)
         checkpoint.save(run_dir, at, 0.0, keep=len(iterations))

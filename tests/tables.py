@@ -11,7 +11,7 @@ import numpy as np
 
 import misere_pile
 from azjax import games
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import make_search
 

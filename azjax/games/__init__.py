@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
-from azjax.game import Game
+from azjax._settings import did_you_mean
 from azjax.games import (
     breakthrough,
     connect_four,
@@ -20,7 +20,7 @@ from azjax.games import (
     othello,
     tic_tac_toe,
 )
-from azjax.settings import did_you_mean
+from azjax.games.base import Game
 
 _REGISTRY: dict[str, Callable[..., Game]] = {
     "tic_tac_toe": tic_tac_toe.make,

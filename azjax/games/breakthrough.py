@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
+from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
 from azjax.games.square import Stones, cell_names, make_state_type, render_board
 
 _LARGEST = 16

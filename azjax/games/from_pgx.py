@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.commands import command
-from azjax.game import Game, State, Symmetries, where
+from azjax._commands import command
+from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
+from azjax.games.base import Game, State, Symmetries, where
 from azjax.games.square import cell_names, render_board
-from azjax.settings import did_you_mean
 
 _CHESS, _SHOGI, _ANIMAL = ".PNBRQK", ".PLNSBRGK+ABCDE", ".PBRKG"
 _PLIES = {  # Of the longest game.

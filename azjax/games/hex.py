@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
 from azjax.games import hexagons
+from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
 from azjax.games.square import bound_positions, cell_names, diagonals, on_cells, render_board
 
 _USUAL, _LARGEST = 11, 19

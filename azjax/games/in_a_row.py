@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import where
+from azjax.games.base import where
 from azjax.games.square import Stones
 
 _WIDEST = 32  # Rows or columns.

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from azjax import drawing
-from azjax.game import ENCODINGS, Game, Symmetries, observation_planes
+from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes
 from azjax.games.in_a_row import begin, check_size, find_lines, set_stone
 from azjax.games.square import Stones, bound_positions, make_state_type
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.game import ENCODINGS, Game, Symmetries, observation_planes, where
+from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
 from azjax.games.square import (
     Stones,
     cell_names,
@@ -18,7 +18,7 @@ from azjax.games.square import (
 )
 
 _SIZES = range(4, 17, 2)
-_COUNTED = {4: 65_509}  # Positions that can be reached, as `oracle.solve` finds them.
+_COUNTED = {4: 65_509}  # Positions that can be reached, as `solver.solve` finds them.
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax.game import Game
 from azjax.games import mnk
+from azjax.games.base import Game
 from azjax.games.in_a_row import Stones, find_lines
 
 LINES = find_lines(3, 3, 3)  # The eight ways to win.

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game, describe
-from azjax.settings import did_you_mean
+from azjax._settings import did_you_mean
+from azjax.games.base import Game, describe
 
 Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.

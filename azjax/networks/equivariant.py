@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.game import Game, Symmetries
+from azjax.games.base import Game, Symmetries
 from azjax.networks.base import Plain, Variables
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for

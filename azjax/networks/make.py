@@ -2,13 +2,13 @@
 
 import jax
 
-from azjax.game import Game
+from azjax._settings import resolve_platform
+from azjax.games.base import Game
 from azjax.networks import mlp, resnet
 from azjax.networks.base import Network
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.modules import wrap
 from azjax.networks.resnet import ResNetConfig
-from azjax.settings import resolve_platform
 
 
 def make_network(

@@ -8,12 +8,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game
+from azjax._settings import check_range, check_types
+from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Plain, choose_dtype
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for
-from azjax.settings import check_range, check_types
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax.errors import FlaxError
 
-from azjax.game import Game, describe
+from azjax.games.base import Game, describe
 from azjax.networks.base import (
     Folded,
     Network,

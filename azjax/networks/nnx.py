@@ -11,7 +11,7 @@ from flax import nnx
 from flax.errors import FlaxError
 from jax.core import Tracer
 
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.networks.base import Network, observed_planes, unfolded
 from azjax.networks.modules import check_outputs
 

@@ -14,7 +14,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax.game import Game
+from azjax._settings import check_range, check_types
+from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import (
     DEEPEST,
@@ -28,7 +29,6 @@ from azjax.networks.base import (
 from azjax.networks.convolution import Form, choose_form
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for
-from azjax.settings import check_range, check_types
 
 Norm = Literal["none", "layer", "batch"]
 _DENSE = ("policy", "value_hidden", "value")  # Layers of the heads that never convolve.

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax import drawing
-from azjax.game import State, describe
+from azjax.games.base import State, describe
 from azjax.search.tree import ROOT, Tree
 
 Engine = Literal["azjax", "mctx"]

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.evaluators import Evaluator, checked
-from azjax.game import Game, State, batch_keys, check_batch, where
-from azjax.promotion import mixing
+from azjax._promotion import mixing
+from azjax.games.base import Game, State, batch_keys, check_batch, where
 from azjax.search.algorithm import Selection
+from azjax.search.evaluators import Evaluator, checked
 from azjax.search.expand import evaluate_states, expand
 from azjax.search.simulate import Expansion
 from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree

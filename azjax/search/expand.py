@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.evaluators import Evaluator
-from azjax.game import Game, State, play
+from azjax.games.base import Game, State, play
+from azjax.search.evaluators import Evaluator
 from azjax.search.simulate import Expansion
 from azjax.search.tree import mask_logits
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from azjax.game import State
+from azjax.games.base import State
 from azjax.search.algorithm import Selection
 from azjax.search.simulate import Expansion, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree

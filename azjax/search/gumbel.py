@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.promotion import mixing
+from azjax._promotion import mixing
+from azjax._settings import MOST, MOST_SIMULATIONS, check_range, check_types
 from azjax.search.algorithm import Algorithm, Engine, Roots, Selection, make_result
 from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
-from azjax.settings import MOST, MOST_SIMULATIONS, check_range, check_types
 
 _MOST_ROWS = 8192  # Larger batches fill an accelerator, so that fewer calls save little.
 

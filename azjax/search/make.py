@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax.evaluators import Evaluator, checked
-from azjax.game import Game, batch_keys, check_batch
+from azjax.games.base import Game, batch_keys, check_batch
 from azjax.search.algorithm import (
     Algorithm,
     Engine,
@@ -20,6 +19,7 @@ from azjax.search.algorithm import (
     choose_engine,
 )
 from azjax.search.bridge import grow_by_mctx
+from azjax.search.evaluators import Evaluator, checked
 from azjax.search.expand import evaluate_states, expand, split_each
 from azjax.search.first import grow_first
 from azjax.search.simulate import simulate

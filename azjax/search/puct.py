@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azjax._settings import MOST_SIMULATIONS, check_range, check_types
 from azjax.search.algorithm import (
     Engine,
     Roots,
@@ -17,7 +18,6 @@ from azjax.search.algorithm import (
 )
 from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
-from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.game import State
+from azjax.games.base import State
 from azjax.search.algorithm import Selection
 from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.game import State
+from azjax.games.base import State
 
 ROOT = 0
 UNVISITED = -1

@@ -8,6 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
+from azjax._settings import MOST_SIMULATIONS, check_range, check_types
 from azjax.search.algorithm import (
     Engine,
     Roots,
@@ -18,7 +19,6 @@ from azjax.search.algorithm import (
 )
 from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions
-from azjax.settings import MOST_SIMULATIONS, check_range, check_types
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,14 +5,15 @@ import pathlib
 import shlex
 from typing import Any
 
-from azjax import metrics, runs
-from azjax.certificate import describe
-from azjax.commands import command
-from azjax.config import Config
+from azjax import runs
+from azjax._commands import command
+from azjax._files import Path
 from azjax.drawing import Drawing, node
-from azjax.files import Path
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.player import Player
+from azjax.proof.certificate import describe
+from azjax.runs.config import Config
+from azjax.runs.player import Player
+from azjax.training import metrics
 from azjax.viz.architecture import count_parameters
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
 from azjax.viz.page import Section

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig
-from azjax.train import Parts
+from azjax.training.step import Parts
 
 _MOST = 8  # Layers, or arrays of one layer, that are shown one by one.
 _COLUMNS = 44

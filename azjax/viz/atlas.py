@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.files import replacing
-from azjax.game import Game
+from azjax._files import replacing
 from azjax.games import tic_tac_toe
-from azjax.oracle import Solution, symmetry_classes
-from azjax.verify import Verdict
+from azjax.games.base import Game
+from azjax.games.solver import Solution, symmetry_classes
+from azjax.proof.verify import Verdict
 from azjax.viz.page import pack
 from azjax.viz.positions import true_values
 

@@ -8,10 +8,10 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
-from azjax.config import Config
 from azjax.drawing import Drawing, canvas, node
-from azjax.game import ENCODINGS, Game, State
-from azjax.train import Parts
+from azjax.games.base import ENCODINGS, Game, State
+from azjax.runs.config import Config
+from azjax.training.step import Parts
 from azjax.viz.architecture import Layer, layers
 from azjax.viz.pictures import draw_state
 

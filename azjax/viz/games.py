@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from azjax.drawing import as_image, node, signed
-from azjax.game import Game, State, Step, init_batch, play
-from azjax.player import Player
+from azjax.games.base import Game, State, Step, init_batch, play
+from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
-from azjax.train import Parts
+from azjax.training.step import Parts
 from azjax.viz.pictures import draw_state
 
 Element = ElementTree.Element

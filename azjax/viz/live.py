@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from azjax import games, oracle
-from azjax.game import Game
+from azjax import games
+from azjax._settings import did_you_mean
+from azjax.games import solver
+from azjax.games.base import Game
 from azjax.games.tic_tac_toe import from_board
-from azjax.player import Player, changed
+from azjax.runs.player import Player, changed
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
-from azjax.settings import did_you_mean
 from azjax.viz import networks
 from azjax.viz.positions import position_table
 
@@ -62,9 +63,9 @@ def live_data(
 
 
 @functools.lru_cache(maxsize=4)
-def solve(game: Game) -> oracle.Solution:
-    """Returns the solution of a game, once; see `oracle.solve`."""
-    return oracle.solve(game)
+def solve(game: Game) -> solver.Solution:
+    """Returns the solution of a game, once; see `solver.solve`."""
+    return solver.solve(game)
 
 
 def quiet(search: Algorithm) -> Any:

@@ -8,21 +8,28 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax import checkpoint, runs, train
-from azjax.files import Path
-from azjax.game import Game, State
+from azjax import runs, training
+from azjax._files import Path
 from azjax.games import tic_tac_toe
-from azjax.learner import LearnerConfig, LearnerState, Losses, alphazero_loss, learning_rate
-from azjax.player import Player
+from azjax.games.base import Game, State
+from azjax.runs import checkpoint
+from azjax.runs.player import Player
 from azjax.search import ROOT, make_search
-from azjax.selfplay import Transition, start_games, unroll
-from azjax.targets import Sample, outcomes
-from azjax.train import Parts
+from azjax.training.learner import (
+    LearnerConfig,
+    LearnerState,
+    Losses,
+    alphazero_loss,
+    learning_rate,
+)
+from azjax.training.selfplay import Transition, start_games, unroll
+from azjax.training.step import Parts
+from azjax.training.targets import Sample, outcomes
 from azjax.viz.live import knows
 
 _KEY = 0  # Of the game; any other would do.
 _DIGITS = 4
-_ONCE = train.compiler_options
+_ONCE = training.compiler_options
 
 
 class Played(NamedTuple):
@@ -59,9 +66,9 @@ def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
       checkpoint.CheckpointError: if there is no such checkpoint.
     """
     config, parts = runs.read_config(run_dir), player.parts
-    mesh = train.make_mesh(jax.local_devices()[:1])
+    mesh = training.make_mesh(jax.local_devices()[:1])
     state: Any = checkpoint.restore(run_dir, parts, mesh).state
-    first = jax.jit(lambda key: train.init(parts, key).learner, compiler_options=_ONCE(False))
+    first = jax.jit(lambda key: training.init(parts, key).learner, compiler_options=_ONCE(False))
     begun = first(jax.random.key(config.seed, impl=jax.random.key_impl(state.key)))
     learners = {0: begun, int(state.iteration): state.learner}
     kept = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}

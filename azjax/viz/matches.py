@@ -7,15 +7,15 @@ from collections.abc import Callable
 import jax
 
 from azjax import runs
-from azjax.agents import Agent, search_agent
-from azjax.arena import Match, Tally, play_match
 from azjax.drawing import node
-from azjax.evaluators import rollout_evaluator
-from azjax.game import State
-from azjax.openings import random_openings
-from azjax.player import Player, load
-from azjax.ratings import mean_score
+from azjax.games.base import State
+from azjax.players import Agent, search_agent
+from azjax.players.arena import Match, Tally, play_match
+from azjax.players.openings import random_openings
+from azjax.players.ratings import mean_score
+from azjax.runs.player import Player, load
 from azjax.search import UCT
+from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.page import Section
 
 Notify = Callable[[str, int, int], None]  # Told the opponent, the games played, and how many.

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.files import replacing
-from azjax.oracle import Solution
-from azjax.player import Player
+from azjax._files import replacing
+from azjax.games.solver import Solution
+from azjax.runs.player import Player
 from azjax.viz.atlas import DAMAGE
 from azjax.viz.page import pack
 

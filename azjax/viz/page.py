@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from azjax._files import replacing
 from azjax.drawing import check_folder, node
-from azjax.files import replacing
 
 _SOURCES = (
     *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.game import Game, State
+from azjax.games.base import Game, State
 
 _WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Of a character of 10 units, of a line, around the text.
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from azjax.games import tic_tac_toe
-from azjax.oracle import Solution
+from azjax.games.solver import Solution
 from azjax.viz.page import pack
 
 
@@ -13,7 +13,7 @@ def position_table(solution: Solution) -> dict[str, Any]:
     """Lists every reachable position, for pages that answer without Python.
 
     Args:
-      solution: of tic-tac-toe, from `oracle.solve`.
+      solution: of tic-tac-toe, from `solver.solve`.
 
     Returns:
       Strings and lists for JSON; `S` positions in the solution's order. `boards`: 9 of

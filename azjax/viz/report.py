@@ -11,14 +11,16 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
-from azjax import metrics, oracle, runs
-from azjax.certificate import describe
-from azjax.config import Config
+from azjax import runs
+from azjax._settings import flatten
 from azjax.drawing import node, signed
-from azjax.game import Game, State, init_batch
-from azjax.oracle import Solution
-from azjax.player import Player, load
-from azjax.settings import flatten
+from azjax.games import solver
+from azjax.games.base import Game, State, init_batch
+from azjax.games.solver import Solution
+from azjax.proof.certificate import describe
+from azjax.runs.config import Config
+from azjax.runs.player import Player, load
+from azjax.training import metrics
 from azjax.viz import atlas as atlases
 from azjax.viz.about import certificate_command
 from azjax.viz.chart import line_chart, side_by_side
@@ -163,7 +165,7 @@ def _errors(judged: list[dict], game: Game) -> list[Element]:
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
     if not player.game.enumerable or not (run_dir / "portraits").is_dir():
         return []
-    solution = solution or oracle.solve(player.game)
+    solution = solution or solver.solve(player.game)
     places = atlases.make_atlas(player.game, solution)
     iterations, portraits = atlases.load_portraits(run_dir)
     data = atlases.atlas_data(player.game, solution, places, iterations, portraits)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
-from azjax.game import Game
+from azjax.games.base import Game
 from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 from azjax.viz.pictures import draw_state

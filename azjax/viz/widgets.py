@@ -6,7 +6,7 @@ Python: what they search is searched in the browser.
 
 from typing import Any
 
-from azjax.commands import command
+from azjax._commands import command
 
 try:
     import anywidget
@@ -16,8 +16,8 @@ except ImportError as error:
     raise ImportError(f"widgets need anywidget: {install}") from error
 
 from azjax import games
-from azjax.game import Game
-from azjax.player import Player, changed
+from azjax.games.base import Game
+from azjax.runs.player import Player, changed
 from azjax.search import PUCT, Algorithm
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player, quiet

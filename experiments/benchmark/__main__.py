@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import jax
 
-from azjax import certificate as certificates
 from azjax.drawing import check_folder
+from azjax.proof import certificate as certificates
 from experiments import console, launch
 from experiments.benchmark.cost import choose_sizes, count_costs
 from experiments.benchmark.following import time_lines

@@ -14,13 +14,15 @@ import jax
 import mctx
 from rich.progress import track
 
-from azjax import footprint, presets, train
-from azjax.config import Config, make_parts
-from azjax.evaluators import Evaluator
-from azjax.game import Game
+from azjax import training
+from azjax.games.base import Game
+from azjax.runs import presets
+from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel, make_search, mctx_fns
-from azjax.selfplay import start_games
-from azjax.train import Parts
+from azjax.search.evaluators import Evaluator
+from azjax.training import memory
+from azjax.training.selfplay import start_games
+from azjax.training.step import Parts
 from experiments.benchmark.loops import Loop, find_loops
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
@@ -139,14 +141,14 @@ def _sum_up(loops: list[Loop], calls: int) -> dict:
     """What a move costs: every loop as often as it ran."""
     total = {name: sum(loop.trips * getattr(loop.once, name) for loop in loops)
              for name in ("kernels", "bytes", "flops")}  # fmt: skip
-    memory = next(loop.once.memory for loop in loops if not loop.path)
+    temporary = next(loop.once.memory for loop in loops if not loop.path)
     return {
         "network calls": calls,
         "loop trips": sum(loop.trips for loop in loops if loop.path),
         "kernels": total["kernels"],
         "GB moved": total["bytes"] / 1e9,
         "GFLOP": total["flops"] / 1e9,
-        "temporary MB": memory / 1e6,
+        "temporary MB": temporary / 1e6,
     }
 
 
@@ -169,11 +171,11 @@ def choose_sizes(options: Options) -> list[dict]:
     del options
     _, loops, calls = next(iter(find_costs(_MEASURED)))
     cost, tables = _sum_up(loops, calls), []
-    for memory, (example, bandwidth) in track(_CARDS.items(), "cards", transient=True):
+    for gigabytes, (example, bandwidth) in track(_CARDS.items(), "cards", transient=True):
         launches, moved = cost["kernels"] * _LAUNCH, cost["GB moved"] / _MEASURED / bandwidth
         games = 2 ** max(0, (int(launches / moved)).bit_length())
         needs = find_needs(games)
-        while 2 * needs.total > memory * 1e9 and games > 1:
+        while 2 * needs.total > gigabytes * 1e9 and games > 1:
             games //= 2
             needs = find_needs(games)
         config = config_of(games)
@@ -191,7 +193,7 @@ def choose_sizes(options: Options) -> list[dict]:
             "launches, ms/move": 1e3 * launches,
             "traffic, ms/move": 1e3 * moved * games,
         }
-        tables.append(({"card": f"{memory} GB, such as {example}"}, sizes, taken))
+        tables.append(({"card": f"{gigabytes} GB, such as {example}"}, sizes, taken))
     title = f"preset {_PRESET}; computed, not run on an accelerator"
     show(f"sizes to start with, {title}", [card | sizes for card, sizes, _ in tables])
     show(f"what these take, {title}", [card | taken for card, _, taken in tables])
@@ -213,9 +215,9 @@ def config_of(games: int) -> Config:
     )
 
 
-def find_needs(games: int) -> footprint.Footprint:
+def find_needs(games: int) -> memory.Footprint:
     """What a training of that many games needs on one device; compiled for this CPU, not run."""
-    parts, mesh = make_gpu_parts(config_of(games)), train.make_mesh(jax.devices()[:1])
-    state = train.abstract_state(parts, mesh)
-    iterate = train.compiled(train.make_iteration(parts, mesh), state, often=False)
-    return footprint.footprint(parts, mesh, iterate)
+    parts, mesh = make_gpu_parts(config_of(games)), training.make_mesh(jax.devices()[:1])
+    state = training.abstract_state(parts, mesh)
+    iterate = training.compiled(training.make_iteration(parts, mesh), state, often=False)
+    return memory.footprint(parts, mesh, iterate)

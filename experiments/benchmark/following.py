@@ -8,9 +8,10 @@ import time
 
 import jax
 
-from azjax import lines, presets
-from azjax.config import make_parts
-from azjax.player import Player
+from azjax.proof import lines
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
 from experiments.benchmark.measuring import show
 from experiments.lines import make_act, make_agent
 

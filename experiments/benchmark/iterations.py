@@ -8,13 +8,15 @@ import jax
 from jax.sharding import Mesh
 from rich.progress import track
 
-from azjax import footprint, presets, train
-from azjax.config import Config, make_parts
-from azjax.learner import LearnerConfig
+from azjax import training
 from azjax.networks import ResNetConfig
-from azjax.replay import ReplayConfig
+from azjax.runs import presets
+from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
-from azjax.selfplay import SelfPlayConfig
+from azjax.training import memory
+from azjax.training.learner import LearnerConfig
+from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 from experiments.proof import make_proof
@@ -53,7 +55,7 @@ def preset_config(games: int) -> Config:
     )
 
 
-def go_on(iterate: Any, held: list[train.TrainState]) -> train.Metrics:
+def go_on(iterate: Any, held: list[training.TrainState]) -> training.Metrics:
     """Makes the next iteration of the state held, which is donated."""
     held[0], metrics = iterate(held[0])
     return metrics
@@ -61,7 +63,7 @@ def go_on(iterate: Any, held: list[train.TrainState]) -> train.Metrics:
 
 def time_batches(options: Options) -> list[dict]:
     """Times self-play with every number of games."""
-    mesh = train.make_mesh()
+    mesh = training.make_mesh()
     sizes = track(options.batch_sizes, "self-play", transient=True)
     rows = [_time_batch(options, mesh, games) for games in sizes]
     return show(f"self-play, gumbel, {options.sizes}; medians of {options.repeats}", rows)
@@ -70,27 +72,27 @@ def time_batches(options: Options) -> list[dict]:
 def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
     # From random openings, so that two moves see positions of all lengths.
     parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
-    state = train.make_state(parts, jax.random.key(0), mesh)
-    play = train.compiled(train.make_play(parts, mesh), state)
+    state = training.make_state(parts, jax.random.key(0), mesh)
+    play = training.compiled(training.make_play(parts, mesh), state)
     seconds = median_seconds(options.repeats, play=lambda: play(state))["play"]
     return {
         "games": games,
         "moves/s": games * _PLIES / seconds,
         "microseconds/move": 1e6 * seconds / (games * _PLIES),
-        "search, bytes/game": footprint.tree_bytes(parts.search, parts.game),
+        "search, bytes/game": memory.tree_bytes(parts.search, parts.game),
     }
 
 
 def time_verification(options: Options) -> list[dict]:
     """Times iterations of the preset `default` and verifications in turn."""
-    parts, mesh = make_parts(presets.get("default")), train.make_mesh()
-    held = [train.make_state(parts, jax.random.key(0), mesh)]
-    iterate = train.compiled(train.make_iteration(parts, mesh), held[0])
+    parts, mesh = make_parts(presets.get("default")), training.make_mesh()
+    held = [training.make_state(parts, jax.random.key(0), mesh)]
+    iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
     judge = make_proof(parts, mesh).judge
     seconds = median_seconds(
         options.repeats,
         iteration=lambda: go_on(iterate, held),
-        verification=lambda: judge(train.one_copy(held[0].learner.ema_params)),
+        verification=lambda: judge(training.one_copy(held[0].learner.ema_params)),
     )
     row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
     row["verification over iteration, %"] = 100 * seconds["verification"] / seconds["iteration"]
@@ -102,11 +104,11 @@ def time_many_seeds(options: Options) -> list[dict]:
 
     Separate runs, one after the other, take for each seed what one takes alone.
     """
-    mesh, rows = train.make_mesh(), []
+    mesh, rows = training.make_mesh(), []
     for games in options.train_games:
         parts = make_parts(preset_config(games))
-        alone = [train.make_state(parts, jax.random.key(0), mesh)]
-        iterate = train.compiled(train.make_iteration(parts, mesh), alone[0])
+        alone = [training.make_state(parts, jax.random.key(0), mesh)]
+        iterate = training.compiled(training.make_iteration(parts, mesh), alone[0])
         for count in track(_COUNTS, f"seeds, {games:,} games", transient=True):
             states, advance = compile_seeds(parts, count)
             together = [states]

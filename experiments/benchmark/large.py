@@ -10,9 +10,9 @@ import pgx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rich.progress import track
 
-from azjax import train
-from azjax.config import make_parts
-from azjax.game import init_batch, play
+from azjax import training
+from azjax.games.base import init_batch, play
+from azjax.runs.config import make_parts
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import go_on, run_config
 from experiments.benchmark.measuring import median_seconds, show
@@ -30,14 +30,14 @@ def time_large(options: Options) -> list[dict]:
 
 
 def _time_game(options: Options, name: Large) -> dict:
-    mesh, key = train.make_mesh(), jax.random.key(0)
+    mesh, key = training.make_mesh(), jax.random.key(0)
     config = run_config(options, mesh.size, options.games, _PLIES)
     parts = make_parts(dataclasses.replace(config, game=f"pgx:{name}"))
-    held = [train.make_state(parts, key, mesh)]
-    iterate = train.compiled(train.make_iteration(parts, mesh), held[0])
+    held = [training.make_state(parts, key, mesh)]
+    iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
     theirs = _textbook_iteration(options, name, config.learner.batch_size)
     game, folded = parts.game, parts.network.fold(held[0].learner.ema_params)
-    spread = NamedSharding(mesh, PartitionSpec(train.AXIS))
+    spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     states = jax.device_put(init_batch(game, options.games), spread)
     asked = _PLIES * (options.simulations + 1)  # Positions that a game's searches ask about.
     rules, both = (
@@ -62,7 +62,7 @@ def _time_game(options: Options, name: Large) -> dict:
     }
 
 
-def _walk(parts: train.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
+def _walk(parts: training.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
     """Builds `(folded, states [B]) -> states`: moves by the rules, or as the network likes them."""
     game = parts.game
 
@@ -75,7 +75,7 @@ def _walk(parts: train.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
     def walk(folded, states):
         return jax.lax.scan(lambda at, _: (move(folded, at), None), states, None, moves)[0]
 
-    spread = PartitionSpec(train.AXIS)
+    spread = PartitionSpec(training.AXIS)
     specs = (PartitionSpec(), spread)
     return jax.jit(
         jax.shard_map(walk, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False)

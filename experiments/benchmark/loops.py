@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
-from azjax import train
+from azjax import training
 
 Path = tuple[int, ...]  # Of a loop: its number among those of the loop around it, outermost first.
 _MOST = 64  # Loops and calls of a program that are counted.
@@ -70,7 +70,7 @@ def find_loops(function: Callable, *args: Any, calls: str = "") -> tuple[list[Lo
         return counts, outputs  # Else nothing that leads to them would have to be computed.
 
     leaves = jax.tree.leaves(args)
-    counts = train.compiled(jax.jit(count), *leaves, often=False)(*leaves)[0].tolist()
+    counts = training.compiled(jax.jit(count), *leaves, often=False)(*leaves)[0].tolist()
     called = counts[counter.places[None]] if None in counter.places else 0
     bodies = {(): (program, range(0))} | counter.bodies
     totals = {path: measure(*body) for path, body in bodies.items()}
@@ -100,7 +100,7 @@ def measure(program: ClosedJaxpr, donated: Sequence[int] = ()) -> Cost:
     """Compiles a program for this machine; the arguments `donated` are updated in place."""
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in program.in_avals]
     jitted = jax.jit(jaxpr_as_fun(program), donate_argnums=tuple(donated), keep_unused=True)
-    compiled = train.compiled(jitted, *shapes, often=False)
+    compiled = training.compiled(jitted, *shapes, often=False)
     costs = compiled.cost_analysis()
     return Cost(
         count_kernels(compiled.as_text()),

@@ -5,10 +5,11 @@ import importlib.util
 import pathlib
 from typing import Literal
 
-from azjax import games, presets
-from azjax.commands import command
+from azjax import games
+from azjax._commands import command
+from azjax._settings import MOST, MOST_SIMULATIONS, check_range
 from azjax.networks.base import DEEPEST, WIDEST
-from azjax.settings import MOST, MOST_SIMULATIONS, check_range
+from azjax.runs import presets
 
 Large = Literal[
     "animal_shogi", "chess", "gardner_chess", "go_9x9", "go_19x19", "hex", "othello", "shogi"

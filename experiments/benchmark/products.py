@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from azjax import train
+from azjax import training
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
@@ -15,8 +15,8 @@ _ROWS, _WIDTH, _LAYERS = 512, 512, 40  # Rows of each device.
 
 def time_products(options: Options) -> list[dict]:
     """Times the products of dense layers on all devices at once, in float32 and bfloat16."""
-    mesh = train.make_mesh()
-    spread = NamedSharding(mesh, PartitionSpec(train.AXIS))
+    mesh = training.make_mesh()
+    spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     runs = {
         dtype: functools.partial(_multiply, *_operands(dtype, mesh.size, spread))
         for dtype in ("float32", "bfloat16")

@@ -5,7 +5,8 @@ import time
 import jax
 from rich.progress import track
 
-from azjax import games, oracle
+from azjax import games
+from azjax.games import solver
 from experiments import console
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
@@ -19,7 +20,7 @@ def time_solve(options: Options) -> list[dict]:
     for name in track(options.solve_games, "games", transient=True):
         start = time.perf_counter()
         console.announce_solving(game := games.make(name))
-        solution = oracle.solve(game)
+        solution = solver.solve(game)
         seconds = time.perf_counter() - start
         row = {"game": name, "for the first player": _RESULTS[int(solution.values[0])]}
         row |= {"positions": solution.num_states, "s": seconds}

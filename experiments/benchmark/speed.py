@@ -12,11 +12,11 @@ import pgx
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from azjax import train
-from azjax.config import make_parts
-from azjax.evaluators import uniform_evaluator
-from azjax.game import Game, init_batch
+from azjax import training
+from azjax.games.base import Game, init_batch
+from azjax.runs.config import make_parts
 from azjax.search import PUCT, Engine, make_search
+from azjax.search.evaluators import uniform_evaluator
 from experiments.benchmark import textbook
 from experiments.benchmark.iterations import go_on, run_config
 from experiments.benchmark.measuring import median_seconds, show
@@ -28,7 +28,7 @@ _ENV = pgx.make("tic_tac_toe")
 
 def time_speed(options: Options) -> list[dict]:
     """Measures everything, prints the table, and returns its rows."""
-    mesh = train.make_mesh()
+    mesh = training.make_mesh()
     parts = make_parts(run_config(options, mesh.size, options.games, _PLIES))
     rows = [*_time_searches(options, parts.game, mesh), *_time_selfplay(options, parts, mesh)]
     return show(f"{options.sizes}, {options.games:,} games; medians of {options.repeats}", rows)
@@ -43,7 +43,7 @@ def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> d
 
 def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
     """PUCT on both engines from the starting position, with a network that costs nothing."""
-    key, spread = jax.random.key(2), P(train.AXIS)
+    key, spread = jax.random.key(2), P(training.AXIS)
     states = jax.device_put(init_batch(game, options.games), NamedSharding(mesh, spread))
     keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
 
@@ -57,7 +57,7 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
             out_specs=spread,
             check_vma=False,
         )
-        return train.compiled(jax.jit(ours), keys, states)
+        return training.compiled(jax.jit(ours), keys, states)
 
     own_loop, mctx_loop = compiled("azjax"), compiled("mctx")
     baseline = textbook.make_search(
@@ -82,13 +82,13 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
     ]
 
 
-def _time_selfplay(options: Options, parts: train.Parts, mesh: Mesh) -> list[dict]:
+def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh) -> list[dict]:
     """Self-play from the starting position by Gumbel search, and the iteration around it."""
     key = jax.random.key(3)
-    state = train.make_state(parts, key, mesh)
-    play = train.compiled(train.make_play(parts, mesh), state)
-    held = [train.make_state(parts, key, mesh)]  # It is donated.
-    iterate = train.compiled(train.make_iteration(parts, mesh), held[0])
+    state = training.make_state(parts, key, mesh)
+    play = training.compiled(training.make_play(parts, mesh), state)
+    held = [training.make_state(parts, key, mesh)]  # It is donated.
+    iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
     init, network = textbook.make_network(_ENV, options.channels, options.blocks)
     variables, states = jax.jit(init)(key), textbook.init_games(_ENV, key, options.games)
     search = textbook.make_search(_ENV, "gumbel", network.apply, options.simulations)

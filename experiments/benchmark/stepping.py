@@ -9,9 +9,10 @@ from typing import Any
 
 import jax
 
-from azjax import games, presets
-from azjax.config import make_parts
-from azjax.player import Player
+from azjax import games
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player

@@ -16,9 +16,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from azjax import runs
-from azjax.certificate import device_name, versions
-from azjax.files import write_json
-from azjax.settings import check_range
+from azjax._files import write_json
+from azjax._settings import check_range
+from azjax.proof.certificate import device_name, versions
 from experiments import console
 from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page

@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import games, ratings
-from azjax.arena import play_games
+from azjax import games
 from azjax.drawing import gallery
-from azjax.evaluators import rollout_evaluator
-from azjax.game import init_batch
+from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import from_board
-from azjax.ratings import Interval
+from azjax.players import ratings
+from azjax.players.arena import play_games
+from azjax.players.ratings import Interval
 from azjax.search import UCT
+from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.chart import line_chart
 from experiments.lecture.setup import (
     ROOT_2,

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
-from azjax.agents import Agent
-from azjax.arena import play_games
+from azjax.players import Agent
+from azjax.players.arena import play_games
 from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Order, Setup, classic, learner, searcher
 

@@ -5,11 +5,10 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
-from azjax import ratings
-from azjax.agents import Agent
-from azjax.arena import Results, play_games
 from azjax.drawing import canvas, node
-from azjax.oracle import count_games
+from azjax.games.solver import count_games
+from azjax.players import Agent, ratings
+from azjax.players.arena import Results, play_games
 from experiments.lecture.setup import Setup, classic, random_player, searcher
 
 # Who moves first, who second, and the lecture's games won by the first, drawn, lost.

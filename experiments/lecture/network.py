@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import presets, train
-from azjax.config import fit_devices, make_parts
-from azjax.evaluators import Evaluator, rollout_evaluator
-from azjax.player import load
+from azjax import training
+from azjax.runs import presets
+from azjax.runs.config import fit_devices, make_parts
+from azjax.runs.player import load
 from azjax.search import ALGORITHMS
+from azjax.search.evaluators import Evaluator, rollout_evaluator
 from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Setup, flexible_search
 
@@ -58,11 +59,11 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
             )
         evaluate = player.parts.evaluate
         return evaluate, player.params, f"the network of {run_dir}, iteration {player.iteration}"
-    mesh, iterations = train.make_mesh(), 2
+    mesh, iterations = training.make_mesh(), 2
     config = fit_devices(presets.get("default"), mesh.size)
     parts = make_parts(config)
-    iterate = train.make_iteration(parts, mesh)
-    state = train.make_state(parts, jax.random.key(config.seed), mesh)
+    iterate = training.make_iteration(parts, mesh)
+    state = training.make_state(parts, jax.random.key(config.seed), mesh)
     for _ in range(iterations):
         state, _ = iterate(state)
     params = parts.network.fold(jax.device_get(state.learner.ema_params))

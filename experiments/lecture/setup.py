@@ -11,8 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax import games, oracle
-from azjax.agents import (
+from azjax import games
+from azjax.games import solver
+from azjax.games.base import Game, check_batch
+from azjax.games.hashing import make_index
+from azjax.games.solver import Solution
+from azjax.players import (
     Agent,
     Decision,
     PersistentConfig,
@@ -22,11 +26,8 @@ from azjax.agents import (
     persistent_agent,
     random_agent,
 )
-from azjax.evaluators import Evaluator, rollout_evaluator
-from azjax.game import Game, check_batch
-from azjax.hashing import make_index
-from azjax.oracle import Solution
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
+from azjax.search.evaluators import Evaluator, rollout_evaluator
 
 ROOT_2 = math.sqrt(2)
 Order = Literal["random", "last"]  # In which a learner tries untried moves.
@@ -85,7 +86,7 @@ class Experiment(NamedTuple):
 def make_setup(quick: bool, seed: int) -> Setup:
     """Prepares a run."""
     game = games.make("tic_tac_toe")
-    return Setup(game, oracle.solve(game), quick, seed)
+    return Setup(game, solver.solve(game), quick, seed)
 
 
 def flexible_search(
@@ -140,7 +141,7 @@ def searcher(name: str) -> Agent:
     """Minimax or alpha-beta: each searched once in every position, then looked up."""
     game = games.make("tic_tac_toe")
     agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
-    return tabulated(game, oracle.solve(game), agent)
+    return tabulated(game, solver.solve(game), agent)
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:

@@ -10,10 +10,10 @@ import numpy as np
 
 from azjax import games
 from azjax.drawing import gallery, node, signed
-from azjax.evaluators import Evaluator, rollout
-from azjax.game import Game, State, init_batch, legal_action_at
+from azjax.games.base import Game, State, init_batch, legal_action_at
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import UCT, SearchResult, make_resumable
+from azjax.search.evaluators import Evaluator, rollout
 from azjax.viz.tree import draw_tree
 from experiments.lecture.page import figure, table
 from experiments.lecture.setup import ROOT_2, Setup

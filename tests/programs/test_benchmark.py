@@ -15,10 +15,11 @@ import pgx
 import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from azjax import presets, train
-from azjax.commands import command
-from azjax.config import make_parts
+from azjax._commands import command
 from azjax.networks import make_network
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.training import check_parts, make_mesh
 from experiments import launch
 from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
@@ -122,7 +123,7 @@ def test_a_search_is_timed_on_each_engine(monkeypatch, tic_tac_toe):
         return {"azjax": 1.0, "mctx": 3.0, "textbook": 2.0}
 
     monkeypatch.setattr(speed, "median_seconds", clock)
-    own, other = speed._time_searches(SMALL, tic_tac_toe, train.make_mesh())
+    own, other = speed._time_searches(SMALL, tic_tac_toe, make_mesh())
     assert [config.engine for config in engines] == ["azjax", "mctx"]
     assert list(own.values()) == ["search, puct: outside the network", "ms", 1000, 2000, 0.5]
     assert list(other.values())[1:] == ["ms", 3000, 2000, 1.5]
@@ -272,7 +273,7 @@ def test_the_training_process_gets_the_sizes_asked_for():
     settings = training.first_settings(dataclasses.replace(SMALL, games=256))
     parsed = training_options.parse([f"--{name}={value}" for name, value in settings.items()])
     config, plan = parsed.config, parsed.plan
-    train.check_parts(make_parts(config), COUNT)
+    check_parts(make_parts(config), COUNT)
     assert (config.network.layers, config.network.width, config.network.blocks) == ("conv", 4, 1)
     assert (config.search.algorithm, config.search.num_simulations) == ("gumbel", 4)
     assert (config.selfplay.games, config.selfplay.unroll_length) == (256, 1)

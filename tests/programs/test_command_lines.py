@@ -16,9 +16,10 @@ import jax
 import pytest
 
 import misere_pile
-from azjax import presets, runs
-from azjax.commands import command
-from azjax.player import load
+from azjax import runs
+from azjax._commands import command
+from azjax.runs import presets
+from azjax.runs.player import load
 from azjax.viz.about import about
 from azjax.viz.report import write_report
 from experiments import conclude, console, functions, own

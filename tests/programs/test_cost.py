@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import presets
-from azjax.evaluators import network_evaluator
+from azjax.runs import presets
 from azjax.search import make_search
+from azjax.search.evaluators import network_evaluator
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import cost
 from experiments.benchmark.loops import Cost, Loop, count_kernels, find_loops
@@ -168,7 +168,7 @@ def test_sizes_fit_their_cards(small, monkeypatch):
 
     def find_needs(games):
         asked.append(games)
-        return cost.footprint.Footprint(0, 0, games * 90_000, games * 10_000, 0, 0)
+        return cost.memory.Footprint(0, 0, games * 90_000, games * 10_000, 0, 0)
 
     monkeypatch.setattr(cost, "find_needs", find_needs)
     slow, fast, tiny = cost.choose_sizes(benchmark.Options(cards=True))

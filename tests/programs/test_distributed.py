@@ -17,9 +17,11 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import checkpoint, lock, presets, processes, runs
-from azjax.config import Config, fit_devices, make_parts
-from azjax.train import make_mesh
+from azjax import _processes as processes
+from azjax import runs
+from azjax.runs import checkpoint, lock, presets
+from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.training.step import make_mesh
 from experiments import launch, options, session, train
 from test_imports import ROOT
 
@@ -90,7 +92,8 @@ def patched(lines):
     """A program that trains after some lines of Python, which know their `index`."""
     program = f"""
 import os, resource, signal, sys
-from azjax import checkpoint, metrics
+from azjax.runs import checkpoint
+from azjax.training import metrics
 from experiments import train
 index = int(os.environ["JAX_PROCESS_ID"])
 {lines}
@@ -128,7 +131,7 @@ def names(folder):
 
 TOGETHER = """
 import os
-from azjax import processes
+from azjax import _processes as processes
 from experiments import launch
 launch.join()
 index = int(os.environ["JAX_PROCESS_ID"])
@@ -203,8 +206,9 @@ def test_two_processes_write_one_run(whole):
 DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
-from azjax import checkpoint, runs
-from azjax.config import Config, fit_devices, make_parts
+from azjax.runs import checkpoint
+from azjax import runs
+from azjax.runs.config import Config, fit_devices, make_parts
 from experiments import launch
 launch.join()
 launch.spread(2, 4)

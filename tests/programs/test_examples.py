@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import checkpoint, presets, runs, verify
-from azjax.certificate import network_policy
-from azjax.config import OwnNetworkConfig, make_parts
-from azjax.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.game import init_batch
+from azjax import runs
+from azjax.games.base import init_batch
+from azjax.games.check import check_game
+from azjax.proof import verify
+from azjax.proof.certificate import network_policy
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import OwnNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
-from azjax.testing import check_game
-from azjax.train import init, iteration, make_iteration, make_mesh, make_state
+from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.training.step import init, iteration, make_iteration, make_mesh, make_state
 from azjax.viz.architecture import layers
 from reference import Position
 from reference import tic_tac_toe as rules

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import games, presets, train
-from azjax.commands import command
-from azjax.config import make_parts
+from azjax import games, training
+from azjax._commands import command
 from azjax.games import connect_four
-from azjax.judge import judge, random_errors, rates
+from azjax.proof.labelled import judge, random_errors, rates
+from azjax.runs import presets
+from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
 from experiments import judging, label, own, verify
 from run_directories import make_run
@@ -37,7 +38,7 @@ def run_dir(tmp_path_factory):
 @pytest.fixture(scope="module")
 def state():
     """Of a training whose parameters are not their average."""
-    found = train.make_state(PARTS, jax.random.key(3), train.make_mesh())
+    found = training.make_state(PARTS, jax.random.key(3), training.make_mesh())
     variables = jax.tree.map(lambda leaf: -leaf, found.learner.variables)
     learner = found.learner._replace(variables=variables)
     return found.replace(learner=learner, iteration=found.iteration + 1)
@@ -47,7 +48,7 @@ def state():
 
 
 def test_the_averaged_network_is_judged_without_search(state):
-    params = PARTS.network.fold(train.one_copy(state.learner.ema_params))
+    params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
     answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
     expected = rates(POSITIONS, judge(POSITIONS, lambda _: answers))
     found = judging.find_errors(judging.make_judge(PARTS, 1), state, last=9)

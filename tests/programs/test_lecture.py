@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.agents import perfect_agent
-from azjax.evaluators import rollout
 from azjax.games.tic_tac_toe import LINES
-from azjax.ratings import Interval
+from azjax.players import perfect_agent
+from azjax.players.ratings import Interval
+from azjax.search.evaluators import rollout
 from experiments.lecture import __main__ as program
 from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page

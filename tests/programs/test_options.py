@@ -8,10 +8,11 @@ import pytest
 
 import dots
 import misere_pile
-from azjax import presets, runs
-from azjax.game import Symmetries
+from azjax import runs
+from azjax._settings import flatten
+from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.settings import flatten
+from azjax.runs import presets
 from experiments import console, functions, options, own
 from test_imports import ROOT
 

@@ -11,8 +11,9 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import certificate, games, runs
-from azjax.commands import command
+from azjax import games, runs
+from azjax._commands import command
+from azjax.proof import certificate
 from experiments import arena, explain, functions, options, own, play, report, train, verify
 
 NETWORK = """

@@ -14,9 +14,10 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import presets, runs
-from azjax.agents import Decision, random_agent
+from azjax import runs
 from azjax.games import tic_tac_toe
+from azjax.players import Decision, random_agent
+from azjax.runs import presets
 from experiments import board, play, table
 from experiments.players import make_agent
 from run_directories import make_run

@@ -11,13 +11,16 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import agents, checkpoint, footprint, mending, presets, runs, train
-from azjax.agents import minimax_agent, search_agent
-from azjax.config import make_parts
-from azjax.evaluators import rollout_evaluator
-from azjax.game import init_batch
+from azjax import runs, training
+from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
+from azjax.players import anytime_agent, minimax_agent, search_agent
+from azjax.proof import repair
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel
+from azjax.search.evaluators import rollout_evaluator
+from azjax.training import memory
 from experiments import own, players, verify
 from experiments.players import expand, make_agent, make_agents
 from experiments.specs import HELP, KINDS
@@ -35,7 +38,9 @@ def run(tmp_path_factory):
 
 def make_run(run_dir, config):
     runs.create_run(run_dir, config)
-    state = train.make_state(make_parts(config), jax.random.key(config.seed), train.make_mesh())
+    state = training.make_state(
+        make_parts(config), jax.random.key(config.seed), training.make_mesh()
+    )
     for iteration in (2, 4, 6):
         average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.ema_params)
         learner = state.learner._replace(ema_params=average)
@@ -46,10 +51,10 @@ def make_run(run_dir, config):
 
 
 def write_book(run_dir, iteration, seat, number, states, action):
-    path = mending.book_path(run_dir, iteration, seat, number)
+    path = repair.book_path(run_dir, iteration, seat, number)
     path.parent.mkdir(exist_ok=True)
     nothing = np.zeros((1, 9), bool)
-    mending.save_book(path, mending.Book(states, np.array([action], np.int32), nothing))
+    repair.save_book(path, repair.Book(states, np.array([action], np.int32), nothing))
 
 
 def act(agent, game, key=KEY):
@@ -120,17 +125,17 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
     rows = solution.decisions[solution.player[solution.decisions] == 0]
     actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    path = mending.book_path(run, 6, 0, 0)
+    path = repair.book_path(run, 6, 0, 0)
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
-    mending.save_book(path, mending.Book(states, actions, refuted, rounds=1))
+    repair.save_book(path, repair.Book(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert found["up_to_symmetry"] == (rounds > 1)
     assert found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["moves_by_book"] == len(rows)
-    changed = mending.load_book(path, azjax.make("tic_tac_toe")).actions != actions
+    changed = repair.load_book(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
     assert ("-compared" in names) and ("-images" in "".join(names)) == (rounds == 1)
@@ -250,7 +255,7 @@ def test_a_folder_may_have_any_name(tic_tac_toe, tmp_path):
 def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run, monkeypatch):
     def note(game, config, evaluate, params, time, name):
         given.append((config.algorithm, config.num_simulations, time))
-        return agents.anytime_agent(game, config, evaluate, params, time, name)
+        return anytime_agent(game, config, evaluate, params, time, name)
 
     given = []
     monkeypatch.setattr(players, "anytime_agent", note)
@@ -261,8 +266,8 @@ def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run,
 def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
     solved, pile = [], misere_pile.make()
     players._solve.cache_clear()
-    solve = players.oracle.solve
-    monkeypatch.setattr(players.oracle, "solve", lambda game: solved.append(game) or solve(game))
+    solve = players.solver.solve
+    monkeypatch.setattr(players.solver, "solve", lambda game: solved.append(game) or solve(game))
     for _ in range(2):
         make_agent("perfect", tic_tac_toe)
         make_agent("perfect", pile)
@@ -364,7 +369,7 @@ def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
 def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
-    monkeypatch.setattr(footprint, "device_memory", lambda: 10**8)
+    monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
     said = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
     assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
 

@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import certificate as certificates
-from azjax import checkpoint, footprint, lock, runs
-from azjax.certificate import Certificate, Examined
-from azjax.commands import command
-from azjax.config import make_parts
-from azjax.mending import book_path, load_book
+from azjax import runs
+from azjax._commands import command
+from azjax.proof import certificate as certificates
+from azjax.proof.certificate import Certificate, Examined
+from azjax.proof.repair import book_path, load_book
+from azjax.runs import checkpoint, lock
+from azjax.runs.config import make_parts
+from azjax.training import memory
 from experiments import (
     arena,
     conclude,
@@ -87,7 +89,9 @@ def pipes():
 def traced_once():
     """Trains with one trace of an iteration for each configuration."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train.train, "make_iteration", functools.cache(train.train.make_iteration))
+        patch.setattr(
+            train.training, "make_iteration", functools.cache(train.training.make_iteration)
+        )
         yield
 
 
@@ -162,7 +166,8 @@ def files(folder):
 # Trains, but sends itself a signal before or after one call.
 SIGNALLED = """
 import os, signal, sys
-from azjax import checkpoint, metrics
+from azjax.runs import checkpoint
+from azjax.training import metrics
 from experiments import session, train
 
 def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
@@ -304,7 +309,7 @@ def test_a_defect_leaves_no_lock(tmp_path, monkeypatch):
         assert (tmp_path / "run" / lock.NAME).exists()
         raise KeyError("a defect")
 
-    monkeypatch.setattr(footprint, "describe", fail)
+    monkeypatch.setattr(memory, "describe", fail)
     with pytest.raises(KeyError, match="a defect") as error:
         train_in(tmp_path / "run", "--smoke")
     assert not (tmp_path / "run" / lock.NAME).exists(), error
@@ -346,11 +351,11 @@ AT_A_TERMINAL = """
 import sys
 from experiments import interrupts
 interrupts.listen()
-import azjax.game
-from azjax import certificate
+import azjax.games.base
+from azjax.proof import certificate
 from experiments import train
 certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
-small = azjax.game._SMALL
+small = azjax.games.base._SMALL
 def run(name, *arguments):
     print(f"[{name}]")
     folder = f"{sys.argv[1]}/{arguments[0]}"
@@ -358,10 +363,10 @@ def run(name, *arguments):
     print(f"[status {status}]")
 run("never", "hex", "--game", "hex:6")
 run("labelled", "four", "--game", "connect_four")
-azjax.game._SMALL = 0
+azjax.games.base._SMALL = 0
 run("sometimes", "large", "--preset", "default", "--examine-every", "2", "--max-iterations", "5")
 run("resumed", "large", "--resume", "--examine-every", "3", "--max-iterations", "7")
-azjax.game._SMALL = small
+azjax.games.base._SMALL = small
 run("always", "small", "--until", "perfect", "--max-iterations", "100000")
 """
 
@@ -533,7 +538,7 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
 
 
 def test_the_last_network_of_a_larger_game_is_examined(tmp_path, monkeypatch, raw_only):
-    monkeypatch.setattr(azjax.game, "_SMALL", 0)
+    monkeypatch.setattr(azjax.games.base, "_SMALL", 0)
     run_dir = tmp_path / "run"
     train_in(run_dir, "--smoke", "--preset", "default", "--no-report")
     assert [record["blunders"] is not None for record in records(run_dir)] == [False, False, True]
@@ -966,8 +971,8 @@ def test_verification_refuses_searches_that_do_not_fit(finished, capfd):
 
 
 def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(footprint, "device_memory", lambda mesh=None: 10**6)
-    monkeypatch.setattr(footprint, "check_fits", lambda needs: None)
+    monkeypatch.setattr(memory, "device_memory", lambda mesh=None: 10**6)
+    monkeypatch.setattr(memory, "check_fits", lambda needs: None)
     assert train.main(["--smoke", "--run-dir", str(tmp_path / "run")]) == 2
     said = capfd.readouterr().err.splitlines()[-1]
     assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import presets, train
-from azjax.config import make_parts
+from azjax import training
+from azjax.runs import presets
+from azjax.runs.config import make_parts
 from experiments.proof import Proof, examine, make_proof
 
 PARTS = make_parts(presets.smoke(presets.get("default")))
@@ -20,11 +21,11 @@ PARTS = make_parts(presets.smoke(presets.get("default")))
 def proofs():
     """Of a small game, and of the same where nobody knows that."""
     larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
-    return [make_proof(parts, train.make_mesh()) for parts in (PARTS, larger)]
+    return [make_proof(parts, training.make_mesh()) for parts in (PARTS, larger)]
 
 
 def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
-    state = train.make_state(PARTS, jax.random.key(0), train.make_mesh())
+    state = training.make_state(PARTS, jax.random.key(0), training.make_mesh())
     (verdict, seen), (other, less) = (examine(p, state, anyway=True) for p in proofs)
     assert seen.logits is not None and less.logits is less.values is None
     jax.tree.map(
@@ -33,7 +34,7 @@ def test_a_larger_game_is_examined_in_slices_with_the_same_result(proofs):
     assert verdict.blunders > 0
     for mine, theirs in zip(verdict, other, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
-    params = PARTS.network.fold(train.one_copy(state.learner.ema_params))
+    params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
     small, large = (
         proof.certify(params, found, 3, 0.0, 0)
         for proof, found in zip(proofs, (verdict, other), strict=True)
@@ -53,7 +54,7 @@ def test_a_larger_game_is_examined_as_often_as_a_tenth_of_the_evaluations_allows
 @pytest.mark.parametrize(("most", "every"), [(0, 142), (7, 7), (500, 142)])
 def test_it_may_be_examined_more_often(most, every):
     larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
-    assert make_proof(larger, train.make_mesh(), most).every == every
+    assert make_proof(larger, training.make_mesh(), most).every == every
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import footprint, oracle, presets, train
-from azjax.config import make_parts
+from azjax import training
+from azjax.games import solver
+from azjax.runs import presets
+from azjax.runs.config import make_parts
 from azjax.search import Gumbel, make_search
+from azjax.training import memory
 from experiments import options, own
 from test_imports import ORDER, ROOT
 
@@ -82,8 +85,8 @@ def test_positions_are_as_many_as_said(tic_tac_toe, solution):
     counts = {
         solution.num_states: ["all {} reachable positions", "all {} positions and the"],
         len(solution.decisions): ["all {} positions with", "all {} states", "out of {} with"],
-        int(oracle.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
-        int(oracle.count_games(solution)[0].sum()): ["all {} games"],
+        int(solver.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
+        int(solver.count_games(solution)[0].sum()): ["all {} games"],
     }
     for count, phrases in counts.items():
         assert all(re.search(phrase.format(f"{count:,}"), TEXT) for phrase in phrases), count
@@ -91,15 +94,15 @@ def test_positions_are_as_many_as_said(tic_tac_toe, solution):
 
 @pytest.mark.slow
 def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
-    config, mesh = presets.get("default"), train.make_mesh(jax.devices()[:2])
+    config, mesh = presets.get("default"), training.make_mesh(jax.devices()[:2])
     parts = make_parts(config)
-    iterate = train.make_iteration(parts, mesh)
-    iterate = train.compiled(iterate, train.abstract_state(parts, mesh))
-    needs = footprint.footprint(parts, mesh, iterate)
-    own = footprint.describe_bytes(needs.limit)
-    expected = footprint.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
+    iterate = training.make_iteration(parts, mesh)
+    iterate = training.compiled(iterate, training.abstract_state(parts, mesh))
+    needs = memory.footprint(parts, mesh, iterate)
+    own = memory.describe_bytes(needs.limit)
+    expected = memory.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
     assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2
-    tree = footprint.tree_bytes(Gumbel(num_simulations=32), tic_tac_toe)
+    tree = memory.tree_bytes(Gumbel(num_simulations=32), tic_tac_toe)
     assert f"| search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
 
 
@@ -123,4 +126,4 @@ def test_every_training_can_be_started(arguments):
         arguments = arguments.replace("--resume", "")
     parsed = options.parse(shlex.split(arguments))
     parts = own.make_parts(parsed.config, parsed.typed)
-    train.check_parts(parts, parsed.config.replay.shards)
+    training.check_parts(parts, parsed.config.replay.shards)

@@ -5,8 +5,8 @@ import time
 import jax.numpy as jnp
 import pytest
 
-from azjax.train import Metrics
-from azjax.verify import Verdict
+from azjax.proof.verify import Verdict
+from azjax.training.step import Metrics
 from experiments.records import make_record, score
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")

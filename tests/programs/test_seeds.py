@@ -9,8 +9,8 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import presets
-from azjax.config import make_parts
+from azjax.runs import presets
+from azjax.runs.config import make_parts
 from experiments import seeds
 
 TINY = ["--smoke", "--seeds", "2", "--max-iterations", "2"]
@@ -66,7 +66,7 @@ def test_networks_that_are_judged_in_turn_are_judged_alike(monkeypatch):
     variables = jax.vmap(parts.network.init)(keys)
     states = SimpleNamespace(learner=SimpleNamespace(ema_params=variables))
     together = seeds._compile_judge(parts, states)(variables)
-    monkeypatch.setattr(azjax.game, "_SMALL", 0)
+    monkeypatch.setattr(azjax.games.base, "_SMALL", 0)
     in_turn = seeds._compile_judge(parts, states)(variables)
     assert len(in_turn.blunders) == 3
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(in_turn), strict=True):

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from azjax import presets, ratings
-from azjax.arena import Match, Tally
+from azjax.players import ratings
+from azjax.players.arena import Match, Tally
+from azjax.runs import presets
 from experiments import arena
 from run_directories import make_run
 

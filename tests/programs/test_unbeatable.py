@@ -8,13 +8,16 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import lines, mending, oracle, presets, runs
-from azjax.game import init_batch
+from azjax import runs
+from azjax.games import solver
+from azjax.games.base import init_batch
 from azjax.networks import Network
-from azjax.player import Player
+from azjax.proof import lines, repair
+from azjax.runs import presets
+from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
-from azjax.selfplay import SelfPlayConfig
-from azjax.train import Parts
+from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.step import Parts
 from experiments import lines as following
 from experiments import own, verify
 from reference import Position
@@ -223,13 +226,13 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
     found = [follow(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
     changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
-    nothing = mending.empty_book(player.game)
+    nothing = repair.empty_book(player.game)
     assert len({following._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     """Saves `{position: action}` as the book of network #6; returns its path."""
-    path = mending.book_path(run_dir, 6, seat, simulations)
+    path = repair.book_path(run_dir, 6, seat, simulations)
     path.parent.mkdir(exist_ok=True)
     boards = np.array([position.board for position in moves], np.int8)
     start = jax.device_get(init_batch(bench("tic_tac_toe").game, 1))
@@ -240,7 +243,7 @@ def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     )
     actions = np.array([*moves.values()], np.int32)
     refuted = np.zeros((len(moves), 9), bool)
-    mending.save_book(path, mending.Book(states, actions, refuted, rounds))
+    repair.save_book(path, repair.Book(states, actions, refuted, rounds))
     return path
 
 
@@ -301,7 +304,7 @@ def test_what_is_done_differently_in_one_symmetric_copy_counts(
 @pytest.fixture
 def certify(solution, tmp_path, monkeypatch, capfd):
     """`(moves, *arguments) -> (exit status, JSON)`."""
-    monkeypatch.setattr(oracle, "solve", lambda game: solution)
+    monkeypatch.setattr(solver, "solve", lambda game: solution)
     runs.create_run(tmp_path / "run", presets.get("default"))
 
     def certify(moves, *arguments):
@@ -379,7 +382,7 @@ def thinks_shortly(monkeypatch):
 
 def with_book(moves, path):
     """The moves of a player with a book, and the book."""
-    book = mending.load_book(path, bench("tic_tac_toe").game)
+    book = repair.load_book(path, bench("tic_tac_toe").game)
     leaves = (leaf.tolist() for leaf in book.states)
     known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
     assert len(set(known)) == len(known)
@@ -397,7 +400,7 @@ def test_symmetric_copies_are_repaired_alike(
         return make_act(agent)
 
     monkeypatch.setattr(following, "make_act", make_and_note)
-    moves, path = choose(1, is_fair=True), mending.book_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1, is_fair=True), repair.book_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--mend", "1")
     better, book, known = with_book(moves, path)
@@ -420,7 +423,7 @@ def test_as_many_rounds_are_made_as_asked_for(
 ):
     """All calls together; what is lost is said before each."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), mending.book_path(tmp_path, 6, 1, 0)
+    moves, path = choose(1), repair.book_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
         answer = examine(player, "--mend", str(most), seat="second")
@@ -444,7 +447,7 @@ def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypat
     monkeypatch.setattr(following, "make_think", lambda game, decide, book: book)
     monkeypatch.setattr(following, "mend", lambda *given: thoughts.append(given) or (book, []))
     monkeypatch.setattr(lines, "lost_games", lambda folder: [(0,)])
-    book = mending.empty_book(player.game)._replace(rounds=rounds)
+    book = repair.empty_book(player.game)._replace(rounds=rounds)
     walk = following._Walk(None, tmp_path, False, 0, 0.0)
     following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
     assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
@@ -455,7 +458,7 @@ def test_an_interrupted_repair_goes_on(
 ):
     """Before and after its book is written, and while games are followed."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), mending.book_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1), repair.book_path(tmp_path, 6, 0, 0)
     player, save, make_act = make_player(moves), following.save_book, following.make_act
     stops, asked = iter([True, False, False, True]), itertools.count()
 

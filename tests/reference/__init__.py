@@ -1,7 +1,7 @@
 """Slow, obvious twins in plain Python, to compare the arrays with.
 
 A file of rules has `start() -> Position`, `legal(position) -> [action]` and
-`play(position, action) -> (Position, reward)`, with the signs of `azjax.game`.
+`play(position, action) -> (Position, reward)`, with the signs of `azjax.games.base`.
 """
 
 from typing import NamedTuple

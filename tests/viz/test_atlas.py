@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import oracle
-from azjax.verify import verify
+from azjax.games import solver
+from azjax.proof.verify import verify
 from azjax.viz import atlas as atlases
 from azjax.viz.atlas import Portrait, choose_frames
 from azjax.viz.positions import true_values
@@ -109,7 +109,7 @@ def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas, port
 
 def test_another_game_has_an_atlas():
     game = make_pile()
-    solution = oracle.solve(game)
+    solution = solver.solve(game)
     atlas = atlases.make_atlas(game, solution)
     assert atlas.members.sum() == len(solution.decisions)
 
@@ -304,7 +304,7 @@ def test_refuses_portraits_of_another_game(tic_tac_toe, solution, atlas, portrai
 @pytest.mark.parametrize("rules", [tic_tac_toe, misere_pile], ids=["tic_tac_toe", "misere_pile"])
 def test_finished_games_are_worth_their_outcome_to_the_player_to_move(rules, solution):
     """Backwards from the rules: what the last move earned, seen from whoever comes next."""
-    solution = solution if rules is tic_tac_toe else oracle.solve(make_pile())
+    solution = solution if rules is tic_tac_toe else solver.solve(make_pile())
     leaves = (np.asarray(leaf).tolist() for leaf in solution.states)
     listed = [Position(tuple(b), p, o) for b, p, o in zip(*leaves, strict=True)]
     truth, places = true_values(solution), {position: row for row, position in enumerate(listed)}

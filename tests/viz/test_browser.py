@@ -9,9 +9,9 @@ import pytest
 
 import azjax
 from azjax import runs
-from azjax.evaluators import uniform_evaluator
 from azjax.games.tic_tac_toe import LINES, board_text, from_board
 from azjax.search import PUCT, make_search
+from azjax.search.evaluators import uniform_evaluator
 from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from azjax import presets
 from azjax.networks import MLPConfig
+from azjax.runs import presets
 from experiments import explain
 from run_directories import make_run
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import games, presets, runs
-from azjax.config import OwnNetworkConfig, make_parts
+from azjax import games, runs
 from azjax.networks import MLPConfig, ResNetConfig, from_module
+from azjax.runs import presets
+from azjax.runs.config import OwnNetworkConfig, make_parts
 from azjax.viz import about
 from azjax.viz.architecture import count_parameters, layers
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state

@@ -9,11 +9,11 @@ import pytest
 
 import azjax
 from azjax import drawing
-from azjax.evaluators import uniform_evaluator
-from azjax.game import init_batch
 from azjax.games import hexagons
+from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import LINES, from_board
 from azjax.search import ALGORITHMS, make_search
+from azjax.search.evaluators import uniform_evaluator
 from small import NAMES
 
 IMAGE = '<img src="data:image/svg+xml;base64,'

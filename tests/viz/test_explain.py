@@ -6,7 +6,7 @@ import json
 import pytest
 
 import azjax
-from azjax import presets
+from azjax.runs import presets
 from azjax.viz import networks
 from azjax.viz.live import pack_player
 from experiments import explain

@@ -9,16 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import games, presets
-from azjax.config import make_parts
-from azjax.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from azjax.game import random_action
+from azjax import games
+from azjax.games.base import random_action
 from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet
 from azjax.networks.convolution import FORMS
 from azjax.networks.mlp import MLP
-from azjax.openings import random_openings
-from azjax.player import Player
+from azjax.players.openings import random_openings
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.viz import networks
 from azjax.viz.live import live_data, pack_player
 from azjax.viz.positions import position_table

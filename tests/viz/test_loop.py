@@ -11,12 +11,13 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import checkpoint, presets, runs, train
-from azjax.config import make_parts
+from azjax import runs, training
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import make_parts
 from azjax.search import PUCT
-from azjax.targets import Sample, TargetConfig
+from azjax.training.targets import Sample, TargetConfig
 from azjax.viz.loop import lesson_data, loop_data
 from experiments import explain
 from run_directories import make_run
@@ -181,8 +182,8 @@ def run_dir(tmp_path_factory):
     config = small("default", steps=2)
     run_dir = make_run(tmp_path_factory.mktemp("taught") / "run", config)
     parts = make_parts(config)
-    mesh = train.make_mesh(jax.devices()[:1])
-    state = train.make_state(parts, jax.random.key(5), mesh)
+    mesh = training.make_mesh(jax.devices()[:1])
+    state = training.make_state(parts, jax.random.key(5), mesh)
     checkpoint.save(run_dir, state.replace(iteration=state.iteration + 3), 0.0)
     return run_dir
 
@@ -195,7 +196,7 @@ def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
     assert data["settings"]["learner"] == dataclasses.asdict(config.learner)
     assert data["settings"].keys() == {"search", "selfplay", "targets", "learner"}
     for lesson, (iteration, seed) in zip(data["lessons"], ((0, 0), (3, 5)), strict=True):
-        learner = train.init(player.parts, jax.random.key(seed)).learner
+        learner = training.init(player.parts, jax.random.key(seed)).learner
         known = lesson_data(player.parts, config.learner, learner)
         assert lesson == {"iteration": iteration} | known
 

@@ -9,8 +9,9 @@ import jax
 import pytest
 
 import misere_pile
-from azjax import games, presets
-from azjax.config import make_parts
+from azjax import games
+from azjax.runs import presets
+from azjax.runs.config import make_parts
 from azjax.search import PUCT
 from azjax.viz.live import live_data
 from azjax.viz.loop import lesson_data

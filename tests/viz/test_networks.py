@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.config import Config, make_parts
 from azjax.networks import MLPConfig, ResNetConfig, resnet
 from azjax.networks.convolution import FORMS
-from azjax.player import Player
+from azjax.runs.config import Config, make_parts
+from azjax.runs.player import Player
 from azjax.viz import networks
 
 DEEP = 12  # Layers, the last of which come before the third in the order of their names.

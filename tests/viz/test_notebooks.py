@@ -12,7 +12,8 @@ import sys
 import jax
 import pytest
 
-from azjax import presets, runs
+from azjax import runs
+from azjax.runs import presets
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))

@@ -6,11 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from azjax import games, oracle
-from azjax.evaluators import uniform_evaluator
-from azjax.game import init_batch
+from azjax import games
+from azjax.games import solver
+from azjax.games.base import init_batch
+from azjax.proof.verify import verify
 from azjax.search import PUCT, make_search
-from azjax.verify import verify
+from azjax.search.evaluators import uniform_evaluator
 from azjax.viz import atlas as atlases
 from azjax.viz.games import Move, games_table
 from azjax.viz.pictures import draw_state, draw_text
@@ -82,7 +83,7 @@ def test_a_game_without_pictures_as_a_table():
 
 @pytest.mark.slow
 def test_an_atlas_of_a_game_without_pictures_has_its_texts():
-    solution = oracle.solve(NIM)
+    solution = solver.solve(NIM)
     atlas = atlases.make_atlas(NIM, solution)
     logits = np.float32(solution.optimal[solution.decisions])
     verdict = verify(solution, lambda _: (logits, solution.values[solution.decisions]))

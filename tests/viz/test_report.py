@@ -15,21 +15,22 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import certificate as certificates
-from azjax import metrics, presets, runs, train
-from azjax.arena import Match, Tally
-from azjax.config import make_parts
+from azjax import runs, training
 from azjax.drawing import signed
-from azjax.game import init_batch
 from azjax.games import connect_four
-from azjax.player import Player
+from azjax.games.base import init_batch
+from azjax.players.arena import Match, Tally
+from azjax.proof import certificate as certificates
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
+from azjax.training import metrics
 from azjax.viz import atlas, film, matches
 from azjax.viz.chart import line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
 from azjax.viz.report import write_report
-from experiments import conclude, pictures, report
-from experiments import train as training
+from experiments import conclude, pictures, report, train
 from javascript import OVERRIDDEN
 from run_directories import make_run
 
@@ -46,7 +47,7 @@ def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         raw = lambda parts, config, params: certificates.network_policy(parts, params)  # noqa: E731
         patch.setattr(certificates, "search_policy", raw)
-        assert training.main(["--smoke", "--run-dir", str(run_dir)]) == 0
+        assert train.main(["--smoke", "--run-dir", str(run_dir)]) == 0
     return run_dir
 
 
@@ -413,7 +414,7 @@ def test_another_game_has_a_report(look, tmp_path):
     game = OTHERS[look]
     config = dataclasses.replace(presets.smoke(presets.get("default")), game=game.name)
     parts = make_parts(config, game)
-    state = train.make_state(parts, jax.random.key(0), train.make_mesh(jax.devices()[:1]))
+    state = training.make_state(parts, jax.random.key(0), training.make_mesh(jax.devices()[:1]))
     params = parts.network.fold(state.learner.ema_params)
     runs.create_run(tmp_path / "run", config)
     write_judged(tmp_path / "run", game)
@@ -512,7 +513,7 @@ def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkey
 def test_no_report_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr("azjax.viz.report.write_report", None)
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
-    assert training.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
+    assert train.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "report.html").exists()
     assert not (tmp_path / "run" / "portraits").exists()
 
@@ -526,7 +527,7 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
     monkeypatch.setattr(atlas, "save_portrait", fail)
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "report.html").unlink()
-    assert training.main(["--resume", "--run-dir", str(copy)]) == 0
+    assert train.main(["--resume", "--run-dir", str(copy)]) == 0
     err = capfd.readouterr().err
     assert "the report was not written" in err and "No space left on device" in err
     assert "the portrait of iteration 3 was not written: No space left on device" in err

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
-from azjax.game import init_batch
+from azjax.games.base import init_batch
 from azjax.search import PUCT, Gumbel, make_search
+from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.viz import trace as trace_module
 from azjax.viz.trace import trace
 from tables import AS_IN_TRAINING

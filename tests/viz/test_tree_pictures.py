@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.evaluators import uniform_evaluator
-from azjax.game import init_batch
+from azjax.games.base import init_batch
 from azjax.search import ALGORITHMS, make_search
+from azjax.search.evaluators import uniform_evaluator
 from azjax.viz.layout import children_of, most_visited, tidy
 from azjax.viz.tree import draw_tree, graphviz
 

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax import games, presets
-from azjax.config import make_parts
-from azjax.player import Player
+from azjax import games
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.viz import networks, page
 from azjax.viz.live import live_data, pack_player, quiet

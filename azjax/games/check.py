@@ -1,0 +1,248 @@
+"""The laws of `azjax.games.base`, for games of one's own: `check_game(game)` in a test."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.drawing import Drawing
+from azjax.games.base import ILLEGAL, Game, State, describe, random_action, state_shapes
+
+_BEYOND = 2  # Actions tried below 0 and above A - 1.
+_ON_HOST = 3  # Positions of one game in which the functions are called outside of jit, too.
+
+
+def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
+    """Plays random games and checks the conventions of `azjax.games.base` in every position.
+
+    Every action is tried, legal or not, and every encoding is looked at; the images of the game
+    under its symmetries are played beside it. Who deserves a reward is not checked.
+
+    Args:
+      game: any record.
+      num_games: how many games to play.
+      seed: of the moves.
+
+    Raises:
+      AssertionError: in one sentence, which names the law and the position.
+    """
+    _check_record(game)
+    _check_types(game)
+    _check_symmetries(game)
+    _require(game, not bool(game.is_over(game.init())), "the starting position is not over")
+    _require(game, int(game.player(game.init())) == 0, "player 0 is to move at the start")
+    _check_positions(game)
+    _walk(game, num_games, jax.random.key(seed))
+
+
+def _require(game: Game, holds: Any, law: str, place: str = "") -> None:
+    if not holds:
+        raise AssertionError(f"{game.name}{place} breaks a law of games: {law}")
+
+
+def _check_record(game: Game) -> None:
+    """Checks the fields that are not functions."""
+    encodings, shape = game.encodings, game.board_shape
+    is_list = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
+    _require(game, is_list and encodings, "encodings is a tuple of one name or more")
+    is_shape = isinstance(shape, tuple) and len(shape) == 2 and min(shape) > 0
+    _require(game, is_shape, "board_shape is a tuple of two numbers above 0")
+    _require(game, game.num_actions > 0, "num_actions is above 0")
+    _require(game, game.max_plies > 0, "max_plies is above 0")
+
+
+def _check_types(game: Game) -> None:
+    """Checks shapes and types, without computing anything."""
+    action = jax.ShapeDtypeStruct((), jnp.int32)
+    state = state_shapes(game)
+    after, reward = jax.eval_shape(game.step, state, action)
+    given, wanted = _types(after), _types(state)
+    law = f"step returns a state like that of init, which is {wanted}, not {given}"
+    _require(game, given == wanted, law)
+    found = {
+        "the reward of step": (lambda _: reward, "float32[]"),
+        "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
+        "is_over": (game.is_over, "bool[]"),
+        "player": (game.player, "int8[]"),
+    }
+    for name, (function, wanted) in found.items():
+        said = describe(jax.eval_shape(function, state))
+        _require(game, said == wanted, f"{name} is {wanted}, not {said}")
+    for encoding in game.encodings:
+        planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
+        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == game.board_shape
+        height, width = game.board_shape
+        wanted = f"bool or float32[{height}, {width}, C], not {describe(planes)}"
+        _require(game, is_right, f"observe in the encoding {encoding!r} is {wanted}")
+
+
+def _types(tree: Any) -> str:
+    """Writes types and shapes out, and which types are weak, since those compile anew."""
+    weak = [leaf.weak_type for leaf in jax.tree.leaves(tree)]
+    return describe(tree) + (f" (weak: {weak})" if any(weak) else "")
+
+
+def _check_symmetries(game: Game) -> None:
+    """Checks that the permutations are a group."""
+    if game.symmetries is None:
+        return
+    both = game.symmetries.cells, game.symmetries.actions
+    sizes = game.board_shape[0] * game.board_shape[1], game.num_actions
+    for name, permutations, size in zip(("cells", "actions"), both, sizes, strict=True):
+        shape = (game.num_symmetries, size)
+        law = f"the {name} of the symmetries are [G, {size}], not {list(permutations.shape)}"
+        _require(game, permutations.shape == shape, law)
+        law = f"every row of the symmetries' {name} is a permutation"
+        _require(game, (np.sort(permutations) == np.arange(size)).all(), law)
+        law = "the first of the symmetries is the identity"
+        _require(game, (permutations[0] == np.arange(size)).all(), law)
+    cells, actions = both
+    group = {(*c, *a) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
+    _require(game, len(group) == len(cells), "no two symmetries are the same")
+    products = {
+        (*c[cells[g]].tolist(), *a[actions[g]].tolist())
+        for c, a in zip(cells, actions, strict=True)
+        for g in range(len(cells))
+    }
+    _require(game, products == group, "two symmetries, one after the other, are one of them")
+
+
+def _check_positions(game: Game) -> None:
+    """Checks the labelled positions, as far as the rules of one move tell their truth."""
+    if game.positions is None:
+        return
+    states, outcomes, classes, class_of, apart = game.positions()
+    shape = len(class_of), game.num_actions
+    law = f"the outcomes of its positions are [S, A], here {list(shape)}"
+    _require(game, outcomes.shape == shape and len(class_of), law)
+    known = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
+    _require(game, known, "its positions are of the classes that are named")
+    actions = jnp.arange(game.num_actions)
+    look = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
+    after, rewards = jax.jit(look)(states)
+    ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))
+    chosen = (legal.sum(axis=1) > 1).all()
+    _require(game, chosen, "each of its positions leaves a choice")
+    law = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
+    right = (outcomes == ILLEGAL) == ~legal
+    _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), law)
+    law = "the outcome of a move that ends the game is its reward"
+    _require(game, (outcomes == rewards)[ends & legal].all(), law)
+
+
+def _walk(game: Game, num_games: int, key: jax.Array) -> None:
+    """Plays all games at once, move by move, each with its images under the symmetries."""
+    look = jax.jit(jax.vmap(functools.partial(_look, game)))
+    ask = jax.jit(functools.partial(_ask, game))
+    many = num_games, game.num_symmetries
+    states = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (*many, *jnp.shape(leaf))), game.init()
+    )
+    over, moves = np.zeros(num_games, bool), []
+    for ply in range(game.max_plies + 1):
+        keys = jax.random.split(jax.random.fold_in(key, ply), num_games)
+        laws, over, actions, after = look(keys, states)
+        for law, holds in laws.items():
+            _check_law(game, law, np.asarray(holds), moves)
+        if ply < _ON_HOST or np.all(over):
+            first = jax.tree.map(lambda leaf: leaf[0, 0], states)
+            said = ask(first, actions[0])
+            _check_on_host(game, said, first, actions[0], _place(moves, 0))
+        if np.all(over):
+            return
+        states = after
+        moves.append(np.where(over, -1, actions))
+    law = f"a game lasts at most max_plies, which is {game.max_plies}"
+    _require(game, False, law, _place(moves[:-1], int(np.argmin(over))))
+
+
+def _look(game: Game, key: jax.Array, states: State):
+    """Looks at one position and its images `[G, ...]`, and makes a random move in all of them.
+
+    Returns:
+      Which laws hold, whether the game is over, the move, and the states after it.
+    """
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    action = random_action(game, key, state)
+    sizes = np.prod(game.board_shape), game.num_actions
+    cells, actions = (np.arange(size)[None] for size in sizes)
+    if game.symmetries is not None:
+        cells, actions = game.symmetries.cells, game.symmetries.actions
+    transformed = jnp.asarray(np.argsort(actions))[:, action]
+    after, rewards = jax.vmap(game.step)(states, transformed)
+    over, players = jax.vmap(game.is_over)(states), jax.vmap(game.player)(states)
+    legal = jax.vmap(game.legal_actions)(states)
+    same_legal = jax.vmap(lambda row, order: jnp.all(row == legal[0][order]))(legal, actions)
+    same_turn = jnp.all((over == over[0]) & (players == players[0]) & (rewards == rewards[0]))
+    laws = _laws_of_steps(game, state) | {
+        "symmetries keep the turn, the end and the reward": same_turn,
+        "symmetries take legal actions to legal actions": jnp.all(same_legal),
+    }
+    for encoding in game.encodings:
+        planes = jax.vmap(lambda s, name=encoding: game.observe(s, name))(states)
+        planes = planes.reshape(*cells.shape, -1)
+        same = jax.vmap(lambda seen, order: jnp.all(seen == planes[0][order]))(planes, cells)
+        laws[f"symmetries permute the planes of {encoding!r} as their cells say"] = jnp.all(same)
+    return laws, over[0], action, after
+
+
+def _laws_of_steps(game: Game, state: State) -> dict[str, jax.Array]:
+    """Returns which laws hold: `bool []` for the state, or `bool [X]` for the actions tried."""
+    legal, over = game.legal_actions(state), game.is_over(state)
+    actions = jnp.arange(-_BEYOND, game.num_actions + _BEYOND)
+    is_legal = jnp.pad(legal, _BEYOND)
+    after, rewards = jax.vmap(lambda action: game.step(state, action))(actions)
+    equal = [
+        jnp.all((new == old[None]).reshape(len(actions), -1), axis=1)
+        for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True)
+    ]
+    ignored = functools.reduce(jnp.logical_and, equal) & (rewards == 0)
+    ends, players = jax.vmap(game.is_over)(after), jax.vmap(game.player)(after)
+    return {
+        "there is a legal action until the game is over": over | jnp.any(legal),
+        "there is no legal action once the game is over": ~over | ~jnp.any(legal),
+        "an illegal action, or one in a finished game, changes nothing and earns 0": (
+            is_legal | ignored
+        ),
+        "rewards are -1, 0 or 1": jnp.isin(rewards, jnp.array([-1.0, 0.0, 1.0])),
+        "only the move that ends a game is rewarded": ends | (rewards == 0),
+        "the player to move is 0 or 1": (players == 0) | (players == 1),
+    }
+
+
+def _check_law(game: Game, law: str, holds: np.ndarray, moves: list[np.ndarray]) -> None:
+    if holds.all():
+        return
+    row, *tried = np.argwhere(~holds)[0].tolist()
+    on = f", on action {tried[0] - _BEYOND}," if tried else ""
+    _require(game, False, law, _place(moves, row) + on)
+
+
+def _place(moves: list[np.ndarray], row: int) -> str:
+    """Names the position that a game has come to."""
+    made = [int(actions[row]) for actions in moves if actions[row] >= 0]
+    return f" after the moves {made}" if made else " at the start"
+
+
+def _ask(game: Game, state: State, action: jax.Array):
+    """Returns everything that the functions say of one state and one action."""
+    planes = [game.observe(state, encoding) for encoding in game.encodings]
+    known = game.legal_actions(state), game.is_over(state), game.player(state)
+    return game.step(state, action), known, planes
+
+
+def _check_on_host(game: Game, inside: Any, state: State, action: jax.Array, place: str) -> None:
+    """Checks that a function that is not compiled says the same, and that pictures can be made."""
+    outside = _ask(game, state, action)
+    same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), inside, outside)
+    law = "its functions are pure: what jit compiles returns what they return"
+    _require(game, all(jax.tree.leaves(same)), law, place)
+    _require(game, isinstance(game.render(state), str), "render returns a string", place)
+    if game.draw is not None:
+        look: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
+        look["labels"] = list(map(str, range(game.num_actions)))
+        picture = game.draw(state, **look, last=None, size=100)
+        _require(game, isinstance(picture, Drawing), "draw returns a drawing.Drawing", place)

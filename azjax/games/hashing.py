@@ -1,0 +1,103 @@
+"""Hashes of states and of games, in 32 bits, the same on the host and on a device."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Game, State
+from azjax.games.rows import distinct, pack
+
+_HASHES = 16  # Pairs that are tried until one tells all positions apart.
+_MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
+
+
+def contents(states: State, axes: int = 0) -> jax.Array:
+    """Lays the numbers of states with `axes` axes in front out in rows `uint32 [..., N]`.
+
+    A `float32` stands for its bits.
+
+    Raises:
+      ValueError: if a leaf holds other than whole numbers, truth values and `float32`.
+    """
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(states)]
+    leaves = [leaf.view(jnp.uint32) if leaf.dtype == jnp.float32 else leaf for leaf in leaves]
+    for leaf in leaves:
+        if leaf.dtype != bool and not jnp.issubdtype(leaf.dtype, jnp.integer):
+            raise ValueError(
+                f"a state with a leaf of {leaf.dtype} cannot be looked up: use whole numbers, such "
+                "as int8, bool, or float32"
+            )
+    rows = [leaf.reshape(*leaf.shape[:axes], -1).astype(jnp.uint32) for leaf in leaves]
+    return jnp.concatenate(rows, axis=-1)
+
+
+def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
+    """Hashes rows `uint32 [..., N]`: their sums with `uint32` weights, modulo `2 ** 32`."""
+    weights = weights.reshape((1,) * (numbers.ndim - 1) + (-1,))
+    return (numbers * weights).sum(axis=-1, dtype=np.uint32)
+
+
+def mix(digests: jax.Array, numbers) -> jax.Array:
+    """Takes one more number of `[B]` into each pair of hashes, `uint32 [B, 2]`."""
+    mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
+    return mixed ^ (mixed >> 15)
+
+
+def buckets(states: State, count: int) -> jax.Array:
+    """Returns `uint32 [N]`, to which of so many buckets each of the states `[N, ...]` belongs.
+
+    Raises:
+      ValueError: if a leaf cannot be looked up, see `contents`.
+    """
+    numbers = contents(states, axes=1)
+    weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
+    mixed = weigh(numbers, 2 * weights + 1)
+    mixed = (mixed ^ (mixed >> 16)) * _MIXERS[1]
+    return (mixed ^ (mixed >> 13)) % np.uint32(count)
+
+
+def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
+    """Builds `states [B, ...] -> int32 [B]`, where each stands among others, `[S, ...]`.
+
+    Positions that are not among them get the number of some other one.
+
+    Raises:
+      ValueError: if two positions cannot be told apart by their hashes, or states hold what
+        cannot be looked up, see `contents`.
+    """
+    flat = np.asarray(contents(among, axes=1))
+    different, _ = distinct(pack(among))  # One may stand at two plies.
+    flat = flat[different]
+    for seed in range(_HASHES):
+        size = 2, flat.shape[1]
+        weights = np.random.default_rng(seed).integers(1, 2**31, size, dtype=np.uint32)
+        low, high = (weigh(flat, some) for some in weights)
+        order = np.lexsort((high, low))
+        low, high = low[order], high[order]
+        same = low[1:] == low[:-1]
+        if not (same & (high[1:] == high[:-1])).any():
+            break
+    else:
+        raise ValueError(
+            f"the {len(flat)} positions of {game.name} are too many to be told apart by hashes of "
+            "64 bits: leave out its `most_positions`"
+        )
+    rows = different[order].astype(np.int32)
+    most = 1  # Positions that share the lower half.
+    while same.any():
+        most, same = most + 1, same[1:] & same[:-1]
+
+    def index(states):
+        numbers = contents(states, axes=1)
+        first, second = (weigh(numbers, some) for some in weights)
+        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
+        found = jnp.minimum(found, len(rows) - 1)
+        matches = (jnp.asarray(low)[found] == first[:, None]) & (
+            jnp.asarray(high)[found] == second[:, None]
+        )
+        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
+        return jnp.asarray(rows)[place]
+
+    return index

@@ -1,0 +1,197 @@
+"""The exact solution of an enumerable game, as arrays.
+
+The oracle judges: agents, verification, reports and tests read it, learning never does.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Game, State, describe, play
+from azjax.games.rows import batches, distinct, pack, unpack
+
+_CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each shape compiles once.
+
+
+class Solution(NamedTuple):
+    """Every reachable state of a game with its exact value, sorted by ply.
+
+    A position that can be reached at two different plies is listed once for each.
+
+    Attributes:
+      states: the states; every leaf is `[S, ...]`. State 0 is the starting position.
+      layers: `int [T + 2]`, of the longest game's `T` plies; the states of ply `t` are
+        `layers[t]:layers[t + 1]`.
+      player: `int8 [S]`, who is to move.
+      over: `bool [S]`, whether the game has ended.
+      legal: `bool [S, A]`.
+      children: `int32 [S, A]`, the state after each legal action; 0 where illegal.
+      rewards: `float32 [S, A]`, to the mover; 0 where illegal.
+      values: `float32 [S]`, the game's value under perfect play, for the player to move;
+        0 where the game is over.
+      action_values: `float32 [S, A]`, the same after each action, for the mover; -inf
+        where illegal.
+      optimal: `bool [S, A]`, the legal actions that keep the value.
+      decisions: `int32 [D]`, the states where there is something to decide (not over).
+    """
+
+    states: State
+    layers: np.ndarray
+    player: np.ndarray
+    over: np.ndarray
+    legal: np.ndarray
+    children: np.ndarray
+    rewards: np.ndarray
+    values: np.ndarray
+    action_values: np.ndarray
+    optimal: np.ndarray
+    decisions: np.ndarray
+
+    def __repr__(self):
+        return f"Solution(num_states={self.num_states}, decisions={describe(self.decisions)})"
+
+    @property
+    def num_states(self) -> int:
+        """`S`."""
+        return len(self.values)
+
+    @property
+    def decision_states(self) -> State:
+        """The states at `decisions`; every leaf is `[D, ...]`."""
+        return jax.tree.map(lambda leaf: leaf[self.decisions], self.states)
+
+
+def most_bytes(game: Game) -> int:
+    """Bytes that a solution takes at most, known before the game is solved.
+
+    Raises:
+      ValueError: if the game has too many positions, or nobody knows how many.
+    """
+    most, actions = _check_enumerable(game), game.num_actions
+    state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
+    # Children, rewards, worth; legal, optimal. Player, over, value, decision.
+    return most * (state + actions * (3 * 4 + 2) + 1 + 1 + 4 + 4)
+
+
+def _check_enumerable(game: Game) -> int:
+    if game.most_positions is None or not game.enumerable:
+        raise ValueError(
+            f"{game.name} has too many positions to enumerate, so it cannot be solved: "
+            "use a game such as tic_tac_toe"
+        )
+    return game.most_positions
+
+
+def solve(game: Game) -> Solution:
+    """Enumerates every state reachable from the start and solves the game backwards.
+
+    Raises:
+      ValueError: if the game has too many positions, or nobody knows how many; if it has more
+        than its `most_positions`, each counted once for every ply at which it can be reached; or
+        if it lasts longer than its `max_plies`.
+    """
+    most = _check_enumerable(game)
+    layers, discounts, (children, rewards, legal) = _enumerate(game, most)
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers)
+    sizes = [len(jax.tree.leaves(layer)[0]) for layer in layers]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.zeros(bounds[-1], np.float32)
+    action_values = np.full(legal.shape, -np.inf, np.float32)
+    for t in reversed(range(len(sizes))):
+        rows = slice(bounds[t], bounds[t + 1])
+        backed_up = rewards[rows] + discounts[t] * values[children[rows]]
+        action_values[rows] = np.where(legal[rows], backed_up, -np.inf)
+        values[rows] = np.where(legal[rows].any(1), action_values[rows].max(1), 0.0)
+    over = np.logical_not(legal.any(axis=1))
+    return Solution(
+        states=states,
+        layers=bounds,
+        player=np.asarray(jax.vmap(game.player)(states)),
+        over=over,
+        legal=legal,
+        children=children,
+        rewards=rewards,
+        values=values,
+        action_values=action_values,
+        optimal=legal & (action_values == values[:, None]),
+        decisions=np.flatnonzero(~over).astype(np.int32),
+    )
+
+
+def _enumerate(game: Game, most: int):
+    """Breadth-first: the layers of distinct states, and the edges between them."""
+    frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
+    expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
+    layers, discounts, edges, offset = [], [], [], 0
+    while size := len(jax.tree.leaves(frontier)[0]):
+        if len(layers) > game.max_plies:
+            raise ValueError(
+                f"{game.name} lasts longer than its max_plies, {game.max_plies}: set max_plies to "
+                "the length of its longest game"
+            )
+        layers.append(frontier)
+        offset += size
+        if offset > most:
+            raise ValueError(
+                f"{game.name} has more positions than its most_positions, {most}, "
+                "each counted once for every ply: set most_positions to what there are at most"
+            )
+        how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())
+        parts = [
+            (pack(jax.tree.map(lambda leaf, legal=legal: leaf[legal], after)), *edge, legal)
+            for after, *edge, legal in batches(expand, (frontier,), *how)
+        ]
+        candidates, reward, discount, legal = map(np.concatenate, zip(*parts, strict=True))
+        first, which = distinct(candidates)
+        children = np.zeros(legal.shape, np.int32)
+        children[legal] = offset + which
+        discounts.append(discount)
+        edges.append((children, reward, legal))
+        frontier = unpack(game, candidates[first])
+    return layers, discounts, map(np.concatenate, zip(*edges, strict=True))
+
+
+def _expand(game: Game, state: State):
+    """Plays every action of one state; leaves of the result are `[A, ...]`."""
+    step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
+    return (*step, game.legal_actions(state))
+
+
+def count_games(solution: Solution) -> np.ndarray:
+    """Counts the complete games that go on from each state.
+
+    Returns:
+      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole game.
+    """
+    counts = np.zeros((solution.num_states, 3), np.int64)
+    for t in reversed(range(len(solution.layers) - 1)):
+        rows = slice(solution.layers[t], solution.layers[t + 1])
+        children, legal = solution.children[rows], solution.legal[rows]
+        sign = np.where(solution.player[rows] == 0, 1, -1)[:, None]
+        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # 0, 1 or 2: a column.
+        ends = np.eye(3, dtype=np.int64)[outcome] * solution.over[children][..., None]
+        counts[rows] = ((counts[children] + ends) * legal[..., None]).sum(axis=1)
+    return counts
+
+
+def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
+    """Returns `int64 [S]`, numbers from 0 that positions equal up to symmetry share.
+
+    A symmetry takes the start to itself, and the position after a move to that after the
+    transformed move.
+    """
+    _, numbers = distinct(pack(solution.states))
+    identity = np.arange(game.num_actions)[None]
+    actions = identity if game.symmetries is None else game.symmetries.actions
+    images = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
+    for rows in map(slice, solution.layers[:-1], solution.layers[1:]):
+        parents, moves = np.nonzero(solution.legal[rows])
+        parents += rows.start
+        moved = solution.children[images[:, parents], np.argsort(actions)[:, moves]]
+        images[:, solution.children[parents, moves]] = moved
+    least = numbers[images].min(axis=0)
+    is_number = np.zeros(len(numbers), bool)
+    is_number[least] = True
+    return (np.cumsum(is_number) - 1)[least]

@@ -1,0 +1,36 @@
+"""Players: whatever chooses moves, as records of pure, batched functions over any `Game`."""
+
+from azjax.players.agent import (
+    Agent,
+    Decision,
+    HasAgent,
+    as_agent,
+    decide,
+    network_agent,
+    perfect_agent,
+    random_agent,
+    sampled,
+    search_agent,
+)
+from azjax.players.anytime import anytime_agent
+from azjax.players.negamax import alpha_beta_agent, minimax_agent
+from azjax.players.persistent import Experience, PersistentConfig, persistent_agent
+
+__all__ = [
+    "Agent",
+    "Decision",
+    "Experience",
+    "HasAgent",
+    "PersistentConfig",
+    "alpha_beta_agent",
+    "anytime_agent",
+    "as_agent",
+    "decide",
+    "minimax_agent",
+    "network_agent",
+    "perfect_agent",
+    "persistent_agent",
+    "random_agent",
+    "sampled",
+    "search_agent",
+]

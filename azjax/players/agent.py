@@ -1,0 +1,220 @@
+"""The record of a player, and the players that need no search of their own."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Game, State, check_batch, choose, legal_action_at
+from azjax.games.hashing import make_index
+from azjax.games.solver import Solution
+from azjax.search import Algorithm, SearchResult, make_search
+from azjax.search.evaluators import Evaluator, checked, is_deterministic
+from azjax.search.tree import mask_logits
+
+
+class Decision(NamedTuple):
+    """What a player does in `B` positions, and what it knows about them.
+
+    Rows of finished games mean nothing.
+
+    Attributes:
+      action: `int32 [B]`, a legal action.
+      weights: `float32 [B, A]`, the player's policy: sums to 1 over the legal actions.
+      value: `float32 [B]`, the outcome it expects, in [-1, 1], for the player to move.
+      q_values: `float32 [B, A]`, the same after each action, still for the player to move.
+      prior: `float32 [B, A]`, the policy that a search started from.
+      visit_counts: `int32 [B, A]`, simulations spent on each action.
+      nodes: `int32 [B]`, positions looked at.
+
+    The last five are None for players that do not know them.
+    """
+
+    action: jax.Array
+    weights: jax.Array
+    value: jax.Array | None = None
+    q_values: jax.Array | None = None
+    prior: jax.Array | None = None
+    visit_counts: jax.Array | None = None
+    nodes: jax.Array | None = None
+
+
+class Agent(NamedTuple):
+    """A player.
+
+    Attributes:
+      name: for tables and plots.
+      act: `(params, key, states [B, ...]) -> Decision`.
+      params: what to hand to `act`: a network's parameters or the like. Settings, such as a
+        number of simulations, belong in the function.
+      deterministic: whether a position alone determines the action.
+      traceable: whether `act` may be jitted; a player with a clock may not.
+      nodes: positions that `act` stores per game, for choosing how many games fit.
+      init_memory: for players that learn from game to game: `batch_size -> memory`, every
+        leaf `[B, ...]`, one for each game of a batch; None for all others.
+      learn: `(params, key, states, memory) -> (Decision, memory)`; None without memory.
+    """
+
+    name: str
+    act: Callable[[Any, jax.Array, State], Decision]
+    params: Any = None
+    deterministic: bool = False
+    traceable: bool = True
+    nodes: int = 1
+    init_memory: Callable[[int], Any] | None = None
+    learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
+
+    def __repr__(self):
+        return f"Agent(name={self.name!r})"
+
+
+class HasAgent(Protocol):
+    """Whatever has a player of its own, such as a trained one that was loaded."""
+
+    @property
+    def agent(self) -> Agent:
+        """The player."""
+        ...
+
+
+def as_agent(player: Agent | HasAgent) -> Agent:
+    """Returns a player, or that of whatever has one as its attribute `agent`.
+
+    Raises:
+      ValueError: if it is neither.
+    """
+    agent = getattr(player, "agent", player)
+    if not isinstance(agent, Agent):
+        name = type(player).__name__
+        raise ValueError(
+            f"a {name} is no player: use an Agent, or what has one as its attribute agent"
+        )
+    return agent
+
+
+def random_agent(game: Game) -> Agent:
+    """Plays all legal actions with equal probability."""
+
+    def act(params, key, states):
+        del params
+        uniform = jax.random.uniform(key, (check_batch(game, states),), jnp.float32)
+        legal = jax.vmap(game.legal_actions)(states)
+        weights = _uniform_over(legal)
+        return Decision(legal_action_at(legal, uniform), weights)
+
+    return Agent("random", act)
+
+
+def perfect_agent(game: Game, solution: Solution) -> Agent:
+    """Plays the first of the optimal actions; its weights are equal over all of them."""
+    index = make_index(game, solution.states)
+    action_values = np.where(solution.legal, solution.action_values, 0.0)
+
+    def act(params, key, states):
+        del params, key
+        check_batch(game, states)
+        row = index(states)
+        optimal = jnp.asarray(solution.optimal)[row]
+        return Decision(
+            action=jnp.argmax(optimal, axis=-1).astype(jnp.int32),
+            weights=_uniform_over(optimal),
+            value=jnp.asarray(solution.values)[row],
+            q_values=jnp.asarray(action_values)[row],
+        )
+
+    return Agent("perfect", act, deterministic=True)
+
+
+def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
+    """Plays the most probable legal action of any evaluator with these `params`, without search."""
+    find = checked(game, evaluate)
+
+    def act(params, key, states):
+        check_batch(game, states)
+        logits, value, *_ = find(params, key, states)
+        legal = jax.vmap(game.legal_actions)(states)
+        prior = jnp.where(legal, jax.nn.softmax(mask_logits(legal, logits)), 0.0)
+        return Decision(choose(logits, legal), prior, value=value, prior=prior)
+
+    return Agent(name, act, params, deterministic=is_deterministic(evaluate))
+
+
+def search_agent(
+    game: Game,
+    search: Algorithm,
+    evaluate: Evaluator,
+    params: Any = None,
+    name: str | None = None,
+) -> Agent:
+    """Plays the action that a search without noise and at temperature 0 chooses.
+
+    With a network's evaluator it is AlphaZero, with `evaluators.rollout_evaluator` and `UCT()`
+    classic MCTS. It is deterministic where its evaluator is; UCT never is.
+
+    Args:
+      game: the rules.
+      search: the algorithm, such as `PUCT(num_simulations=50)`.
+      evaluate: any evaluator; a plain function counts as random.
+      params: for the evaluator.
+      name: the player's; the algorithm and the number of simulations by default.
+    """
+    find = make_search(search, game, evaluate)
+
+    def act(params, key, states):
+        return decide(find(params, key, states))
+
+    return Agent(
+        name=name or f"{search.algorithm}({search.num_simulations})",
+        act=act,
+        params=params,
+        deterministic=is_deterministic(evaluate) and search.is_deterministic,
+        nodes=search.num_simulations + 1,
+    )
+
+
+def decide(result: SearchResult) -> Decision:
+    """Returns what a search found as a decision."""
+    return Decision(
+        action=result.action,
+        weights=result.action_weights,
+        value=result.value,
+        q_values=result.q_values,
+        prior=result.prior,
+        visit_counts=result.visit_counts,
+        nodes=jnp.sum(result.visit_counts, axis=-1, dtype=jnp.int32),
+    )
+
+
+def sampled(agent: Agent) -> Agent:
+    """Returns the same player, but its action is drawn from its weights.
+
+    A perfect player then plays every optimal action, and a search by its visit shares.
+    """
+
+    def draw(key, decision: Decision) -> Decision:
+        action = jax.random.categorical(key, jnp.log(decision.weights))
+        return decision._replace(action=action.astype(jnp.int32))
+
+    def act(params, key, states):
+        key_act, key_draw = jax.random.split(key)
+        return draw(key_draw, agent.act(params, key_act, states))
+
+    def learn(params, key, states, memory):
+        key_act, key_draw = jax.random.split(key)
+        decision, memory = learn_first(params, key_act, states, memory)
+        return draw(key_draw, decision), memory
+
+    learn_first: Any = agent.learn
+    return agent._replace(
+        name=f"{agent.name}, sampled",
+        act=act,
+        deterministic=False,
+        learn=learn if learn_first else None,
+    )
+
+
+def _uniform_over(mask: jax.Array) -> jax.Array:
+    shares = mask.astype(jnp.float32)
+    return shares / jnp.maximum(jnp.sum(shares, axis=-1, keepdims=True), 1.0)

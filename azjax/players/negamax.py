@@ -1,0 +1,184 @@
+"""Minimax and alpha-beta: depth-first search with an explicit stack, jitted and vmapped.
+
+Both are negamax (Knuth and Moore 1975): every value is for the player to move. A `while_loop`
+looks at the top of the stack, and either descends, or folds a value into the node above.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.games.base import Game, State, check_batch, play
+from azjax.players.agent import Agent, Decision
+from azjax.search.evaluators import Evaluator, is_deterministic, uniform_evaluator
+
+
+class _Node(NamedTuple):
+    """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
+
+    state: State
+    next_action: jax.Array  # int32 [], actions below it are done.
+    best: jax.Array  # float32 [], the value so far; -inf before the first.
+    alpha: jax.Array  # float32 [], what the mover has for sure elsewhere.
+    beta: jax.Array  # float32 [], more than this the opponent will not allow.
+    reward: jax.Array  # float32 [], of the move that led here, to who made it.
+    discount: jax.Array  # float32 [], of that move.
+
+
+class _Progress(NamedTuple):
+    stack: _Node
+    depth: jax.Array  # int32 [], the top of the stack; -1 when done.
+    nodes: jax.Array  # int32 [], visited so far.
+    action: jax.Array  # int32 [], the best at the root so far.
+    q_values: jax.Array  # float32 [A], of the root's actions.
+
+
+def minimax_agent(
+    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+) -> Agent:
+    """Searches every line to a depth; plays the first of the best actions.
+
+    Its decisions hold the value, that of every action, and the positions visited, the root
+    among them. Its weights are equal over the best actions.
+
+    Args:
+      game: the rules.
+      depth: moves to look ahead; the length of the longest game if None.
+      evaluate: its values judge the positions at the horizon; all are even if None. The
+        player is deterministic where it is; a plain function counts as random.
+      params: for the evaluator.
+
+    Raises:
+      ValueError: if the depth is below 1.
+    """
+    return _make_agent("minimax", game, depth, evaluate, params, prune=False)
+
+
+def alpha_beta_agent(
+    game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
+) -> Agent:
+    """Finds the value and the action of `minimax_agent` without visiting every position.
+
+    Arguments and results are the same, but the values of actions other than the chosen
+    one are upper bounds, so that its weights are all on that one.
+    """
+    return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
+
+
+def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
+    if depth is not None and depth < 1:
+        raise ValueError(f"a search depth of {depth} looks at nothing: use 1 or more")
+    label = name if depth is None else f"{name}({depth})"
+    max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
+    evaluate = evaluate or uniform_evaluator(game)
+
+    def act(params, key, states):
+        keys = jax.random.split(key, check_batch(game, states))
+
+        def search_one(key, state):
+            return _search(game, max_depth, prune, evaluate, params, key, state)
+
+        found = jax.vmap(search_one)(keys, states)
+        legal = jax.vmap(game.legal_actions)(states)
+        value = found.stack.best[:, 0]
+        best = (legal & (found.q_values == value[:, None])).astype(jnp.float32)
+        if prune:
+            best = jax.nn.one_hot(found.action, game.num_actions, dtype=jnp.float32)
+        return Decision(
+            action=found.action,
+            weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
+            value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
+            q_values=jnp.where(legal, found.q_values, 0.0),
+            nodes=found.nodes,
+        )
+
+    return Agent(label, act, params, deterministic=is_deterministic(evaluate))
+
+
+def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
+    """Searches one state; the value is the root's `best`."""
+    infinity, zero = jnp.float32(jnp.inf), jnp.float32(0)
+    root = _Node(state, jnp.int32(0), -infinity, -infinity, infinity, zero, zero)
+    start = _Progress(
+        stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
+        depth=jnp.int32(0),
+        nodes=jnp.int32(1),
+        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # For NaN values.
+        q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
+    )
+
+    def judge(nodes, state):
+        """The value of a position at the horizon."""
+        one = jax.tree.map(lambda leaf: leaf[None], state)
+        _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
+        return values[0]
+
+    def advance(progress: _Progress) -> _Progress:
+        depth, stack = progress.depth, progress.stack
+        node = jax.tree.map(lambda leaf: leaf[depth], stack)
+        todo = game.legal_actions(node.state) & (jnp.arange(game.num_actions) >= node.next_action)
+        descend = jnp.any(todo) & ((node.best < node.beta) | (not prune))
+        action = jnp.argmax(todo).astype(jnp.int32)
+        following = jnp.where(descend, action + 1, node.next_action)
+        stack = stack._replace(next_action=stack.next_action.at[depth].set(following))
+        progress = progress._replace(stack=stack, nodes=progress.nodes + descend.astype(jnp.int32))
+        step = play(game, node.state, action)
+        over = game.is_over(step.state)
+        is_leaf = over | (depth + 1 == max_depth)
+        leaf_value = jnp.where(over, 0.0, judge(progress.nodes, step.state))
+        # A leaf's value counts in this node; this node's, once it is done, in the one above.
+        value = jnp.where(
+            descend,
+            step.reward + step.discount * leaf_value,
+            node.reward + node.discount * node.best,
+        )
+        known = jnp.where(descend, is_leaf, depth > 0)
+        progress = _fold(progress, known, jnp.where(descend, depth, depth - 1), value)
+        return _move(progress, descend & ~is_leaf, ~descend, _child(node, step))
+
+    return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
+
+
+def _fold(progress: _Progress, known, depth, value) -> _Progress:
+    """Takes the value of a node's latest action into the node, where it is known."""
+    stack = progress.stack
+    better = known & (value > stack.best[depth])
+    best = jnp.where(better, value, stack.best[depth])
+    alpha = jnp.maximum(stack.alpha[depth], best)
+    action = stack.next_action[depth] - 1
+    is_action = jnp.arange(len(progress.q_values)) == action
+    at_root = depth == 0
+    return progress._replace(
+        stack=stack._replace(
+            best=stack.best.at[depth].set(best), alpha=stack.alpha.at[depth].set(alpha)
+        ),
+        action=jnp.where(better & at_root, action, progress.action),
+        q_values=jnp.where(known & at_root & is_action, value, progress.q_values),
+    )
+
+
+def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
+    """Goes down to a node, which is put on the stack, or up, or stays."""
+    slot = jnp.where(down, progress.depth + 1, len(progress.stack.best))  # Out of range: dropped.
+    return progress._replace(
+        stack=jax.tree.map(
+            lambda old, new: old.at[slot].set(new, mode="drop"), progress.stack, below
+        ),
+        depth=progress.depth + down.astype(jnp.int32) - up.astype(jnp.int32),
+    )
+
+
+def _child(node: _Node, step) -> _Node:
+    """The node after a move; its window is the parent's, for whoever is to move there."""
+    low, high = node.alpha - step.reward, node.beta - step.reward
+    same = step.discount > 0
+    return _Node(
+        state=step.state,
+        next_action=jnp.int32(0),
+        best=jnp.float32(-jnp.inf),
+        alpha=jnp.where(same, low, -high),
+        beta=jnp.where(same, high, -low),
+        reward=step.reward,
+        discount=step.discount,
+    )

@@ -1,0 +1,124 @@
+"""What a player does in positions of known truth, for games too large to be enumerated.
+
+The labels judge and never teach: the programs read these figures, learning never does.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import ILLEGAL, Policy, Positions, choose
+from azjax.games.rows import in_batches
+from azjax.players.ratings import Interval, mean_proportion, proportion
+from azjax.proof.verify import has_wrong_sign
+
+MEAN = "mean"  # Of the classes that are not apart; beside their names.
+_SLICE = 500  # Positions that a policy is asked about at a time.
+
+
+class Tally(NamedTuple):
+    """What a policy did in the positions of each class. All are `int32 [K]`.
+
+    Attributes:
+      positions: how many there are.
+      errors: those where its action worsens the outcome.
+      decisive: positions where exactly one action keeps the outcome.
+      decisive_errors: those where its action is another one.
+      decided: positions that are won or lost.
+      sign_errors: those whose value it takes for 0 or NaN, or gives the wrong sign.
+    """
+
+    positions: jax.Array
+    errors: jax.Array
+    decisive: jax.Array
+    decisive_errors: jax.Array
+    decided: jax.Array
+    sign_errors: jax.Array
+
+
+class Rates(NamedTuple):
+    """Shares with their 95% intervals, by the names of the classes, and their `MEAN`.
+
+    A class without such positions is left out.
+
+    Attributes:
+      errors: of positions where the action worsens the outcome.
+      decisive_errors: the same among the decisive ones.
+      sign_errors: of wrong signs among won and lost positions.
+    """
+
+    errors: dict[str, Interval]
+    decisive_errors: dict[str, Interval]
+    sign_errors: dict[str, Interval]
+
+
+def judge(positions: Positions, policy: Policy) -> Tally:
+    """Counts what a policy gets wrong, by class; pure array code, to be jitted.
+
+    Args:
+      positions: of known truth.
+      policy: `states -> (scores [S, A], values [S])`. What it plays is told by `verify.choose`;
+        values are for the player to move, in [-1, 1].
+    """
+    scores, values = policy(positions.states)
+    outcomes = jnp.asarray(positions.outcomes)
+    actions = choose(scores, outcomes != ILLEGAL)
+    chosen = jnp.take_along_axis(outcomes, actions[:, None], axis=1)[:, 0]
+    best = jnp.max(outcomes, axis=1)
+    is_error = chosen < best
+    is_decisive = jnp.sum(outcomes == best[:, None], axis=1) == 1
+    found = (
+        jnp.ones_like(is_error),
+        is_error,
+        is_decisive,
+        is_decisive & is_error,
+        best != 0,
+        has_wrong_sign(values, best),
+    )
+    nothing = jnp.zeros(len(positions.classes), jnp.int32)
+    return Tally(*(nothing.at[positions.class_of].add(some) for some in found))
+
+
+def rates(positions: Positions, tally: Tally) -> Rates:
+    """Turns counts into shares; on the host."""
+    counts = [np.asarray(count).tolist() for count in tally]
+    return Rates(*(_shares(positions, *counts[i : i + 2]) for i in (0, 2, 4)))
+
+
+def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[str, Interval]:
+    rows = list(zip(positions.classes, counts, totals, strict=True))
+    shares = {name: proportion(count, total) for name, count, total in rows if total}
+    averaged = [row for row in rows if row[0] in shares and row[0] not in positions.apart]
+    if averaged:
+        _, counts, totals = map(list, zip(*averaged, strict=True))
+        shares[MEAN] = mean_proportion(counts, totals)
+    return shares
+
+
+def random_errors(positions: Positions) -> dict[str, float]:
+    """Returns the share of errors that uniformly random legal moves make, by class, and `MEAN`."""
+    outcomes = positions.outcomes
+    keeps = (outcomes == outcomes.max(axis=1, keepdims=True)).sum(axis=1)
+    errors = 1 - keeps / (outcomes != ILLEGAL).sum(axis=1)
+    found = {
+        name: float(errors[positions.class_of == k].mean())
+        for k, name in enumerate(positions.classes)
+    }
+    averaged = [share for name, share in found.items() if name not in positions.apart]
+    return found | {MEAN: float(np.mean(averaged))}
+
+
+def in_slices(
+    policy: Policy, notify: Callable[[int], None] = lambda done: None, size: int = _SLICE
+) -> Policy:
+    """Makes of a compiled policy one that is asked about a few states at a time; on the host.
+
+    Args:
+      policy: of batches of one size, so that it is compiled once.
+      notify: is called with the number of states done.
+      size: states at a time.
+    """
+    return lambda states: in_batches(policy, (states,), size, notify)

@@ -1,0 +1,115 @@
+"""Proof by enumeration: what a policy does in every reachable state of a game.
+
+Not a sample of games: the whole tree. A policy that passes cannot be beaten.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import Policy, choose
+from azjax.games.solver import Solution
+
+_MOST_LINES = 10_000_000  # That are counted, if the sum over all actions fits in 32 bits.
+
+
+class Verdict(NamedTuple):
+    """What `verify` found. All counts are `int32 []`.
+
+    Attributes:
+      decision_states: states examined, `D`.
+      blunders: decision states where the chosen action throws away value.
+      losing_lines: `int32 [2]`, complete games that are lost, and need not have been, when player 0
+        (first entry) or player 1 (second entry) follows the policy and the opponent plays anything.
+      value_sign_errors: decided (won or lost) decision states where the value estimate is
+        zero or NaN or has the wrong sign.
+      value_error: `float32 []`, mean absolute error of the value estimate.
+      is_blunder: `bool [D]`, for each decision state.
+      actions: `int32 [D]`, the chosen actions.
+    """
+
+    decision_states: jax.Array
+    blunders: jax.Array
+    losing_lines: jax.Array
+    value_sign_errors: jax.Array
+    value_error: jax.Array
+    is_blunder: jax.Array
+    actions: jax.Array
+
+
+def verify(solution: Solution, policy: Policy) -> Verdict:
+    """Examines a policy in every decision state; pure array code, to be jitted.
+
+    Of games with more than thousands of positions, the policy is better asked before, in slices,
+    and its answers examined by `certificate.make_verifier`, since a program that closes over the
+    solution holds a copy of it.
+
+    Args:
+      solution: from `solver.solve`.
+      policy: `states -> (scores [D, A], values [D])`. What it plays is told by `choose`;
+        values are for the player to move, in [-1, 1].
+    """
+    return examine(solution, *policy(solution.decision_states))
+
+
+def examine(solution: Solution, scores: Any, values: Any) -> Verdict:
+    """Examines what a policy answered, `scores [D, A]` and `values [D]`; see `verify`."""
+    legal = solution.legal[solution.decisions]
+    actions = choose(scores, legal)
+    optimal = jnp.asarray(solution.optimal[solution.decisions])
+    is_blunder = ~jnp.take_along_axis(optimal, actions[:, None], axis=1)[:, 0]
+    truth = solution.values[solution.decisions]
+    return Verdict(
+        decision_states=jnp.asarray(len(solution.decisions), jnp.int32),
+        blunders=jnp.sum(is_blunder, dtype=jnp.int32),
+        losing_lines=count_losing_lines(solution, actions),
+        value_sign_errors=jnp.sum(has_wrong_sign(values, truth), dtype=jnp.int32),
+        value_error=jnp.mean(jnp.abs(values - truth)),
+        is_blunder=is_blunder,
+        actions=actions,
+    )
+
+
+def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Array:
+    """Whether values of won or lost positions are 0 or NaN, or have the other sign."""
+    return (truth != 0) & ~(values * truth > 0)
+
+
+def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
+    """Counts the games lost by a deterministic player, over every reply of the opponent.
+
+    A game counts if there was a position in it that perfect play would not have lost: from the
+    start, or since a mistake of the opponent. Some games are lost from one seat, whoever plays.
+
+    Returns:
+      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Ten million
+      stand for as many or more; fewer do in games with more than 214 actions.
+    """
+    num_actions = solution.legal.shape[1]
+    most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)
+    chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
+    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
+    seats = (
+        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
+    )  # [S, 2]: is this seat to move?
+    allowed = jnp.asarray(solution.legal, jnp.int32)
+    followed = jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])
+    sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
+    lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
+    in_vain = jnp.where(seats, 1.0, -1.0) * solution.values[:, None] < 0  # [S, 2]: lost already?
+    lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
+    bounds = [int(bound) for bound in solution.layers]
+    for start, end in reversed(list(itertools.pairwise(bounds))):
+        rows = slice(start, end)
+        children, legal = solution.children[rows], allowed[rows, :, None]
+        total = followed[rows] * (lost_here[rows] + lost[children] * legal)
+        total = jnp.sum(total, axis=1, dtype=jnp.int32)
+        lost = lost.at[rows].set(jnp.minimum(total, most))
+        later = followed[rows] * needless[children] * legal
+        later = jnp.sum(later, axis=1, dtype=jnp.int32)
+        later = jnp.where(in_vain[rows], jnp.minimum(later, most), lost[rows])
+        needless = needless.at[rows].set(later)
+    return needless[0]

@@ -1,0 +1,142 @@
+"""The settings of a run, and the one place where they become parts."""
+
+import dataclasses
+import functools
+from collections.abc import Collection
+from typing import Literal
+
+from azjax import games
+from azjax.games.base import Game
+from azjax.training.learner import LearnerConfig, configured_learner
+from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
+from azjax.training.replay import ReplayConfig, make_replay
+from azjax.search import PUCT, UCT, Gumbel
+from azjax.search.gumbel import choose_rows_together
+from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
+from azjax._settings import check_range, check_types, resolve_platform
+from azjax.training.targets import TargetConfig, make_targets
+from azjax.training.step import Parts
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnNetworkConfig:
+    """A network that is no settings' matter: `make_parts` is given it."""
+
+    kind: Literal["own"] = "own"
+    """A network of your own: on the command line `--network FILE.py:FUNCTION`."""
+    source: str = ""
+    """Where it was from: `PLACE:FUNCTION#SHA-256`, for people to read; it is never imported."""
+
+    def __post_init__(self):
+        check_types("network", self)
+
+
+NetworkConfig = ResNetConfig | MLPConfig | OwnNetworkConfig
+SearchConfig = Gumbel | PUCT | UCT
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that determines a training run; by default the preset `default`."""
+
+    game: str = "tic_tac_toe"
+    """Which game: tic_tac_toe, connect_four, mnk, othello, hex, hex_swap or breakthrough, of any
+    size, such as connect_four:4x5 or hex:6; one of pgx's, such as pgx:chess; or your own:
+    FILE.py:FUNCTION."""
+    seed: int = 0
+    """Seed of every random draw."""
+    network: NetworkConfig = dataclasses.field(default_factory=ResNetConfig)
+    search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
+    selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
+    targets: TargetConfig = dataclasses.field(default_factory=TargetConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
+
+    def __post_init__(self):
+        check_types("", self)
+        check_range("", self, "seed", 0, 2**31 - 1)  # JAX would cut down a larger one unasked.
+
+
+def is_own(game: str) -> bool:
+    """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
+    place, colon, _ = game.partition(":")
+    return bool(colon) and not games.has_variants(place)
+
+
+def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
+    """Changes settings so that every number of devices shares games, batches and buffer evenly.
+
+    Where the devices divide `replay.shards`, nothing changes. Elsewhere each device has one shard,
+    `selfplay.games` and `learner.batch_size` are rounded up to multiples of the devices, and
+    `replay.capacity` holds an iteration of those games.
+
+    Args:
+      config: the settings.
+      num_devices: how many devices train.
+      keep: names of settings that stay as they are, such as `selfplay.games`; `training.check_parts`
+        refuses those that do not fit.
+    """
+    if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
+        return config
+
+    def round_up(name, value):
+        return value if name in keep else -(-value // num_devices) * num_devices
+
+    games = round_up("selfplay.games", config.selfplay.games)
+    batch_size = round_up("learner.batch_size", config.learner.batch_size)
+    capacity = config.replay.capacity
+    if "replay.capacity" not in keep:
+        capacity = max(capacity, batch_size, games * config.selfplay.unroll_length)
+    return dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(config.selfplay, games=games),
+        replay=dataclasses.replace(config.replay, capacity=capacity, shards=num_devices),
+        learner=dataclasses.replace(config.learner, batch_size=batch_size),
+    )
+
+
+def make_parts(
+    config: Config,
+    game: Game | None = None,
+    network: Network | None = None,
+    platform: str | None = None,
+) -> Parts:
+    """Builds the parts that a configuration names, once; a game or network given takes its place.
+
+    Everything that depends on the hardware is chosen here: the games that are played together, what
+    the search evaluates together, and by `make_network` the arithmetic and the form of the layers.
+    Tracing the parts makes no further choice, so a program may be lowered for a platform that this
+    machine does not have.
+
+    Args:
+      config: names and numbers. It is not changed, so a run records what was asked for.
+      game: replaces the game that `config` names.
+      network: replaces the network that `config` describes.
+      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; None: that of the default backend.
+
+    Raises:
+      ValueError: if there is no such game or platform, or the network cannot be built.
+    """
+    return _make_parts(config, game, network, resolve_platform(platform))
+
+
+@functools.lru_cache(maxsize=16)
+def _make_parts(config: Config, game: Game | None, network: Network | None, platform: str) -> Parts:
+    if game is None:
+        if is_own(config.game):
+            raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")
+        game = games.make(config.game)
+    if network is None:
+        if isinstance(config.network, OwnNetworkConfig):
+            source = config.network.source
+            raise ValueError(f"the network is one's own, {source}: hand it in as network=...")
+        network = make_network(config.network, game, platform)
+    return Parts(
+        game=game,
+        network=network,
+        search=choose_rows_together(config.search, platform),
+        selfplay=choose_games_at_once(config.selfplay, platform),
+        targets=make_targets(config.targets, game),
+        replay=make_replay(config.replay, config.learner.batch_size),
+        learner=configured_learner(config.learner, network),
+    )

@@ -1,0 +1,251 @@
+"""Run directories: what a run is, in `config.json`, beside its checkpoints.
+
+Nothing that it says is ever imported or run, so a directory from a stranger cannot name code: a
+game that is not the package's is handed to who reads it (see `config.make_parts`).
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import jax
+
+from azjax._commands import command
+from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax._files import Path, write_json
+from azjax._processes import in_all, in_first
+from azjax._settings import from_dict, list_changes
+from azjax.runs.summary import read_summary
+
+FORMAT = 3  # Of run directories; another one cannot be read.
+_ROOM = 128  # Characters that the paths of files in a run directory may have, at most.
+Settings = TypeVar("Settings")  # A dataclass of settings.
+
+
+class CheckpointError(Exception):
+    """A run directory or checkpoint cannot be used; the message says why and what would."""
+
+
+def create_run(
+    run_dir: Path,
+    config: Config,
+    plan: dict | None = None,
+    records: dict[str, dict] | None = None,
+) -> None:
+    """Makes a new run directory with the configuration in it.
+
+    Args:
+      run_dir: the directory.
+      config: everything that determines the run.
+      plan: what else the program that trains wants to remember, as JSON.
+      records: further files, by name, as JSON; those of `rules.make_records`.
+
+    Raises:
+      CheckpointError: if the directory exists (it is never erased), cannot be made, or is
+        not seen by all processes.
+    """
+    path = pathlib.Path(run_dir)
+    in_first(lambda: _create_run(path, config, plan or {}, records or {}))
+    in_all(lambda: _find(path))
+
+
+def _find(path: pathlib.Path) -> None:
+    if not (path / "config.json").exists():
+        raise CheckpointError(
+            f"process {jax.process_index()} does not see {path}, which process 0 made: use a "
+            "--run-dir on a disk that all processes share"
+        )
+
+
+def check_free(run_dir: Path) -> None:
+    """Refuses a path where no run directory can be made, and leaves nothing behind.
+
+    Raises:
+      CheckpointError: if something is there already (nothing is ever erased), or if the folder
+        or files in it cannot be made.
+    """
+    path = pathlib.Path(run_dir)
+    _check_unused(path)
+    beside = _beside(path)
+    absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Too long is an error.
+        beside.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_be_made(path, error) from error
+    finally:
+        for folder in absent:
+            with contextlib.suppress(OSError):  # It was not made, or another program uses it.
+                folder.rmdir()
+
+
+def _check_unused(path: pathlib.Path) -> None:
+    """Refuses a path that is a run directory or anything else."""
+    if os.path.isfile(path / "config.json"):
+        raise CheckpointError(
+            f"{path} exists already: add --resume to go on with that run, or choose another "
+            "--run-dir"
+        )
+    if os.path.islink(path) and not os.path.exists(path):
+        raise CheckpointError(
+            f"{path} is a link to {os.readlink(path)}, where there is nothing: remove the link, or "
+            "choose another --run-dir"
+        )
+    if os.path.exists(os.path.realpath(path)):  # Also of `missing/..`.
+        raise CheckpointError(
+            f"{path} exists already and is not a run directory: choose another --run-dir"
+        )
+
+
+def _create_run(path: pathlib.Path, config: Config, plan: dict, records: dict) -> None:
+    check_free(path)
+    temporary = _beside(path)
+    try:
+        temporary.mkdir(parents=True, exist_ok=True)
+        content = {"format": FORMAT, **dataclasses.asdict(config)}
+        write_json(temporary / "config.json", content)
+        write_json(temporary / "plan.json", plan)
+        for name, content in records.items():
+            write_json(temporary / name, content)
+        os.rename(temporary, path)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise _cannot_be_made(path, error) from error
+
+
+def _beside(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f".{path.name}.tmp")
+
+
+def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another --run-dir")
+
+
+def read_config(run_dir: Path) -> Config:
+    """Reads the configuration of a run.
+
+    Raises:
+      CheckpointError: if there is no run, or its configuration cannot be understood, or is
+        not the one that its checkpoints were written with.
+    """
+    path = pathlib.Path(run_dir) / "config.json"
+    if not path.exists():
+        raise CheckpointError(
+            f"{run_dir} is not a run directory (no config.json in it): give the folder that "
+            "a training run made, such as runs/tic_tac_toe-default-1"
+        )
+    content = _read_json(path)
+    if isinstance(content, dict) and content.pop("format", None) != FORMAT:
+        raise CheckpointError(
+            f"{run_dir} is a run of another version of azjax, which this one cannot read: use "
+            "that version, or train anew"
+        )
+    config = _from_json(path, content, Config)
+    check_settings(run_dir, config)
+    return config
+
+
+def check_settings(run_dir: Path, config: Config) -> None:
+    """Refuses settings that a sound checkpoint was not written with."""
+    folder, path = checkpoints(run_dir), pathlib.Path(run_dir) / "config.json"
+    for step in reversed(iterations(run_dir)):
+        try:
+            content = read_summary(folder / str(step)).settings
+        except ValueError:
+            continue  # Who restores it hears of the damage.
+        written = _from_json(folder / str(step) / "summary.json", content, Config)
+        for name, here, there in list_changes(config, written)[:1]:
+            raise CheckpointError(
+                f"{name} is {here!r} in {path}, and checkpoint {step} was written with "
+                f"{there!r}: restore the file"
+            )
+
+
+def read_settings(path: Path, cls: type[Settings]) -> Settings:
+    """Reads a (nested) dataclass from a JSON file; entries left out have their defaults.
+
+    Raises:
+      CheckpointError: if the file is no JSON, or an entry is unknown or of a wrong type.
+    """
+    return _from_json(path, _read_json(path), cls)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(pathlib.Path(path).read_text())
+    except (ValueError, OSError, RecursionError) as error:  # The last if it is nested deeply.
+        raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
+
+
+def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
+    try:
+        return from_dict(cls, content)
+    except ValueError as error:
+        raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
+
+
+def newest(game: str) -> pathlib.Path:
+    """Finds the run of a game that was made last and has a checkpoint; see `find_runs`.
+
+    Raises:
+      CheckpointError: if there is none.
+    """
+    for path in find_runs():
+        with contextlib.suppress(CheckpointError):  # Not a run that could be used.
+            if read_config(path).game == game:
+                return path
+    raise CheckpointError(
+        f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
+        f"{command('experiments.train', '--game', game)}"
+    )
+
+
+def name_run(
+    run_dir: Path, config: Config, game: str | None = None, network: str | None = None
+) -> list[str]:
+    """Returns the options by which a program takes a run, one word each.
+
+    Args:
+      run_dir: the run.
+      config: its settings.
+      game: where its game is, if that is custom; by default where the run found it.
+      network: where its network is, likewise.
+    """
+    words = ["--run-dir", str(run_dir)]
+    if is_own(config.game):
+        words += ["--game", game or config.game.partition("#")[0]]
+    if isinstance(config.network, OwnNetworkConfig):
+        words += ["--network", network or config.network.source.partition("#")[0]]
+    return words
+
+
+def find_runs() -> Iterator[pathlib.Path]:
+    """Yields the folders in `runs/` with a checkpoint, the newest first.
+
+    It looks in the current folder, then in those above it, so that a notebook finds what was
+    trained from the root of the repository.
+    """
+    here = pathlib.Path.cwd()
+    for folder in (pathlib.Path(), *here.parents):
+        found = (folder / "runs").glob("*/config.json")
+        for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
+            if iterations(path.parent):
+                yield path.parent
+
+
+def checkpoints(run_dir: Path) -> pathlib.Path:
+    """Returns the folder of a run's checkpoints."""
+    return pathlib.Path(run_dir).resolve() / "checkpoints"
+
+
+def iterations(run_dir: Path) -> list[int]:
+    """Returns the iterations that a run has a checkpoint of, oldest first."""
+    names = (path.name for path in checkpoints(run_dir).glob("*"))
+    return sorted(int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n))

@@ -1,0 +1,64 @@
+"""Locks of a run directory: one program at a time trains there, or follows a player.
+
+The operating system holds them, and lets go of them however the program ends.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import socket
+from collections.abc import Iterator
+from typing import TextIO
+
+from azjax._files import Path
+from azjax.runs.directory import CheckpointError
+
+NAME = "train.lock"
+
+
+@contextlib.contextmanager
+def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
+    """Holds a lock while its `with` block lasts.
+
+    Args:
+      folder: a run directory, or a folder in one.
+      name: of the lock's file there.
+      does: what others are told that its holder does there.
+
+    Raises:
+      CheckpointError: if another program holds it, naming its process and host, or if the
+        disk has no locks.
+    """
+    path = pathlib.Path(folder) / name
+    with path.open("a+", errors="replace") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read(300) or "another process"
+            raise CheckpointError(
+                f"{holder} {does} in {path.parent}: wait until it ends"
+            ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"{path} cannot be locked ({error.strerror}): put the run on another disk"
+            ) from error
+        if not _leads_to(path, file):
+            raise CheckpointError(f"a run in {path.parent} has just ended: start again")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on host {socket.gethostname()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            if _leads_to(path, file):  # Else the lock there, if any, is that of another program.
+                path.unlink(missing_ok=True)
+
+
+def _leads_to(path: pathlib.Path, file: TextIO) -> bool:
+    """Whether an open file is the one at a path: not deleted, and not moved with its folder."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

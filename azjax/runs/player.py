@@ -1,0 +1,172 @@
+"""A trained player, loaded from its run directory."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from azjax.runs import behavior, checkpoint
+from azjax import runs
+from azjax.players import Agent, search_agent
+from azjax.runs.config import make_parts
+from azjax._files import Path
+from azjax.training.memory import check_trees
+from azjax.games.base import Game, State, check_batch
+from azjax.networks import Network
+from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
+from azjax._settings import did_you_mean
+from azjax.training.step import Parts
+
+
+@dataclasses.dataclass(frozen=True)
+class Player:
+    """A trained player, as `load` returns it.
+
+    Attributes:
+      parts: what was trained.
+      params: the trained network in its inference form.
+      iteration: the iteration that it was saved after.
+      skipped: one sentence for each newer checkpoint that was damaged.
+      run_dir: the run directory that it was loaded from; None if from none.
+    """
+
+    parts: Parts
+    params: Any
+    iteration: int = 0
+    skipped: tuple[str, ...] = ()
+    run_dir: Path | None = None
+
+    def __repr__(self):
+        where = self.run_dir if self.run_dir is None else str(self.run_dir)
+        return (
+            f"Player(game={self.game.name!r}, network={self.parts.network!r}, "
+            f"iteration={self.iteration}, run_dir={where!r})"
+        )
+
+    @property
+    def game(self) -> Game:
+        """The rules."""
+        return self.parts.game
+
+    @functools.cached_property
+    def agent(self) -> Agent:
+        """The network with the search that it was trained with."""
+        name = f"alphazero({self.parts.search.num_simulations}) #{self.iteration}"
+        return search_agent(
+            self.game, self.parts.search, self.parts.evaluate, self.params, name=name
+        )
+
+    def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
+        """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
+
+        Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
+
+        Raises:
+          ValueError: if the states are not a batch of this game.
+        """
+        check_batch(self.game, states)
+        return _compiled_evaluate(self.parts)(self.params, states)
+
+    def search(
+        self, keys: jax.Array, states: State, search: Algorithm | None = None, **settings: Any
+    ) -> SearchResult:
+        """Searches from states `[B, ...]`.
+
+        Args:
+          keys: one key for the whole batch, or `[B]`, one per position.
+          states: the positions.
+          search: the algorithm, such as `PUCT()`; that of the training if None.
+          **settings: settings of the algorithm to change, such as `num_simulations=64`.
+
+        Raises:
+          ValueError: if the states are not a batch of this game, the keys do not go with it, or a
+            setting is unknown or out of range, or the trees do not fit in memory, or the network
+            returns NaN.
+        """
+        algorithm = changed(self.parts.search if search is None else search, **settings)
+        check_trees(algorithm, self.game, check_batch(self.game, states))
+        result, has_nan = _compiled_search(self.parts, algorithm)(self.params, keys, states)
+        if not isinstance(has_nan, Tracer) and np.any(has_nan):
+            raise ValueError(
+                f"the network returned NaN in the searches of {np.sum(has_nan)} of {len(has_nan)} "
+                "positions: load a checkpoint whose parameters are finite"
+            )
+        return result
+
+
+def changed(search: Any, **settings: Any) -> Algorithm:
+    """Returns an algorithm with other settings.
+
+    Raises:
+      ValueError: if it is not an algorithm, has no such setting, or the value is out of range.
+    """
+    check_algorithm(search)
+    if not settings:
+        return search
+    fields = getattr(type(search), "__dataclass_fields__", None)
+    if fields is None:
+        raise ValueError(
+            f"the search, of type {type(search).__name__}, is not a dataclass, so its settings "
+            f"cannot be changed: pass one that has {', '.join(settings)}"
+        )
+    for name in settings:
+        if name not in fields:
+            raise ValueError(
+                f"unknown setting {name!r} of {search.algorithm}: use one of {', '.join(fields)}"
+                f"{did_you_mean(name, fields)}"
+            )
+    return dataclasses.replace(search, **settings)
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_evaluate(parts: Parts) -> Callable:
+    evaluate = parts.evaluate
+    return jax.jit(lambda params, states: evaluate(params, None, states))
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
+    """Builds `(params, keys, states) -> (result, bool [B])`; the latter marks trees with NaN."""
+    run = make_search(search, parts.game, parts.evaluate)
+
+    def search_and_check(params, keys, states):
+        result = run(params, keys, states)
+        tree = result.tree
+        has_nan = jnp.isnan(tree.raw_values) | jnp.any(jnp.isnan(tree.children_prior_logits), -1)
+        return result, jnp.any(has_nan, axis=-1)
+
+    return jax.jit(search_and_check)
+
+
+def load(
+    run_dir: Path,
+    iteration: int | None = None,
+    game: Game | None = None,
+    network: Network | None = None,
+) -> Player:
+    """Loads the newest sound checkpoint of a run as a player, on one device.
+
+    Args:
+      run_dir: the run directory.
+      iteration: load the checkpoint of this iteration and no other.
+      game: the rules, if the run is of a game of one's own.
+      network: the network, if the run trained one of one's own.
+
+    Raises:
+      ValueError: if a custom game or network is missing, or the game's rules are not those that
+        the run recorded.
+      checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
+        asked for.
+    """
+    config = runs.read_config(run_dir)
+    if game is not None:
+        behavior.check_rules(run_dir, game)
+    parts = make_parts(config, game, network)
+    ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
+    params = parts.network.fold(ema_params)
+    return Player(parts, params, iteration, tuple(skipped), run_dir)

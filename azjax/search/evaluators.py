@@ -1,0 +1,153 @@
+"""Evaluators: what a search asks about a position."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azjax.games.base import Game, State, batch_keys, check_batch, legal_action_at, play
+from azjax.games.hashing import make_index
+from azjax.games.solver import Solution
+from azjax.networks.base import Network, check_heads, check_network
+
+Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluator:
+    """An opinion about positions, which is called like its function.
+
+    Attributes:
+      function: `(params, keys, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised
+        move preferences, and the expected outcome in [-1, 1] for the player to move. A search
+        ignores logits of illegal actions and values of finished games. It passes keys `[B]`, one
+        per position; `game.batch_keys` makes as many of a single one.
+      is_deterministic: whether `params` and a position determine the answer, whatever the key.
+    """
+
+    function: Function
+    is_deterministic: bool = False
+
+    def __call__(self, params: Any, keys: Any, states: State) -> tuple[jax.Array, jax.Array]:
+        """Returns `(logits, value)`."""
+        return self.function(params, keys, states)
+
+
+def is_deterministic(evaluate: Evaluator | Function) -> bool:
+    """Whether an evaluator says that it is; a plain function counts as random."""
+    return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
+
+
+def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
+    """Returns an evaluator that refuses, while tracing, outputs of other shapes.
+
+    Raises:
+      ValueError: if the evaluator given cannot be called; the one returned, if the outputs do not
+        start with logits `[B, A]` and value `[B]`.
+    """
+    if not callable(evaluate):
+        raise ValueError(
+            f"the evaluator is of type {type(evaluate).__name__}: use one of "
+            "azjax.search.evaluators, or a function (params, keys, states) -> (logits, value)"
+        )
+
+    def function(params, keys, states):
+        outputs = evaluate(params, keys, states)
+        check_heads(outputs, check_batch(game, states), game, "the evaluator")
+        return outputs
+
+    return Evaluator(function, is_deterministic(evaluate))
+
+
+@functools.lru_cache(maxsize=32)
+def network_evaluator(game: Game, network: Network) -> Evaluator:
+    """Asks a network; `params` are its folded parameters.
+
+    Raises:
+      ValueError: if the network was made for another game.
+    """
+    check_network(game, network)
+
+    def evaluate(params, keys, states):
+        del keys
+        check_batch(game, states)
+        planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
+        logits, value, *_ = network.infer(params, planes)
+        return logits, value
+
+    return Evaluator(evaluate, is_deterministic=True)
+
+
+@functools.lru_cache(maxsize=32)
+def uniform_evaluator(game: Game) -> Evaluator:
+    """Takes all actions for alike and every position for even; ignores `params`."""
+
+    def evaluate(params, keys, states):
+        del params, keys
+        batch = check_batch(game, states)
+        shape = batch, game.num_actions
+        return jnp.zeros(shape, jnp.float32), jnp.zeros(batch, jnp.float32)
+
+    return Evaluator(evaluate, is_deterministic=True)
+
+
+def rollout_evaluator(game: Game) -> Evaluator:
+    """Takes all actions for alike, and the outcome of one random game for the value.
+
+    It ignores `params`, and draws: the same position gets another value with another key.
+    """
+
+    def evaluate(params, keys, states):
+        del params
+        batch = check_batch(game, states)
+        value = rollout(game, batch_keys(keys, batch), states)
+        return jnp.zeros((batch, game.num_actions), jnp.float32), value
+
+    return Evaluator(evaluate)
+
+
+def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
+    """Plays a random game from each state to its end.
+
+    Args:
+      game: the rules.
+      keys: `[B]`, one per game, which does not depend on the batch around it.
+      states: `[B, ...]`.
+
+    Returns:
+      `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that
+      lasts longer than the game's `max_plies`.
+    """
+    uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,), jnp.float32))(keys)
+
+    def move(carry):
+        ply, states, total, weight = carry
+        legal = jax.vmap(game.legal_actions)(states)
+        action = legal_action_at(legal, uniform[:, ply])
+        step = jax.vmap(functools.partial(play, game))(states, action)
+        return ply + 1, step.state, total + weight * step.reward, weight * step.discount
+
+    def goes_on(carry):  # Games that are over stay as they are, until all of them are.
+        ply, states, _, _ = carry
+        return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
+
+    nothing, whole = jnp.zeros(len(keys), jnp.float32), jnp.ones(len(keys), jnp.float32)
+    start = jnp.int32(0), states, nothing, whole
+    _, states, total, _ = jax.lax.while_loop(goes_on, move, start)
+    return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
+
+
+def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
+    """Looks the truth up: logits 0 for optimal actions and -10 for others; ignores `params`."""
+    index = make_index(game, solution.states)
+
+    def evaluate(params, keys, states):
+        del params, keys
+        row = index(states)
+        logits = jnp.where(jnp.asarray(solution.optimal)[row], jnp.float32(0), jnp.float32(-10))
+        return logits, jnp.asarray(solution.values)[row]
+
+    return Evaluator(evaluate, is_deterministic=True)

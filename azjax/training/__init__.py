@@ -1,0 +1,54 @@
+"""Self-play, learning, and one training iteration as a pure function."""
+
+from azjax.training.learner import LearnerConfig, make_learner
+from azjax.training.replay import ReplayConfig, make_replay
+from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.step import (
+    AXIS,
+    Losses,
+    Metrics,
+    Parts,
+    TrainState,
+    abstract_state,
+    check_parts,
+    compiled,
+    compiler_options,
+    example,
+    init,
+    iteration,
+    make_iteration,
+    make_mesh,
+    make_play,
+    make_state,
+    one_copy,
+    state_specs,
+)
+from azjax.training.targets import TargetConfig, make_targets
+
+__all__ = [
+    "AXIS",
+    "LearnerConfig",
+    "Losses",
+    "Metrics",
+    "Parts",
+    "ReplayConfig",
+    "SelfPlayConfig",
+    "TargetConfig",
+    "TrainState",
+    "abstract_state",
+    "check_parts",
+    "compiled",
+    "compiler_options",
+    "example",
+    "init",
+    "iteration",
+    "make_iteration",
+    "make_learner",
+    "make_mesh",
+    "make_play",
+    "make_replay",
+    "make_state",
+    "make_targets",
+    "one_copy",
+    "state_specs",
+]

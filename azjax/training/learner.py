@@ -1,0 +1,330 @@
+"""The loss and the optimiser step (Silver et al. 2017, Eq. 1)."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, cast
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
+
+from azjax._promotion import mixing
+from azjax._settings import check_range, check_types
+from azjax.games.base import describe
+from azjax.networks.base import Network, Variables
+from azjax.training.targets import Sample
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnerConfig:
+    """How the network learns."""
+
+    batch_size: int = 512
+    """Samples per optimiser step, over all devices. AlphaZero: 4,096."""
+    steps: int = 128
+    """Optimiser steps per iteration."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """`adam`: AdamW; `sgd`: with momentum 0.9. AlphaZero: sgd."""
+    learning_rate: float = 2e-3
+    """Peak learning rate. AlphaZero: 0.2 (sgd), dropped in steps."""
+    warmup_steps: int = 50
+    """Steps over which the rate rises from 0."""
+    decay_steps: int = 2000
+    """Steps over which the rate falls, by a cosine, to its final value; 0: constant."""
+    final_learning_rate: float = 2e-4
+    """The rate from then on. AlphaZero: 0.0002."""
+    l2: float = 0.0
+    """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW) of every parameter but biases and the scales of normalization,
+    those whose name is `bias` or `scale`, as in Flax. The papers: 0."""
+    clip_norm: float = 1.0
+    """Largest global norm of the gradient; 0: no clipping. The papers: none."""
+    value_weight: float = 1.0
+    """Weight of the value loss against the policy loss. AlphaZero: 1."""
+    policy_surprise: float = 0.0
+    """Share of the policy loss that is dealt out among the samples of a batch by how far each
+    target is from the network's policy, see `alphazero_loss`. AlphaZero: 0."""
+    ema_decay: float = 0.99
+    """Decay of the running average of the parameters, which plays and is verified, over about the
+    last tenth of the steps at most; 0: the parameters themselves. AlphaZero: 0."""
+
+    def __post_init__(self):
+        check_types("learner", self)
+        check_range("learner", self, "batch_size steps", 1)
+        check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
+        check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
+        check_range("learner", self, "policy_surprise", 0, 1)
+        check_range("learner", self, "learning_rate", 0, above=True)
+        if not 0 <= self.ema_decay < 1:
+            given = self.ema_decay
+            raise ValueError(f"learner.ema_decay is {given}: use 0 up to, not including, 1")
+
+
+class LearnerState(NamedTuple):
+    """What learning carries from step to step.
+
+    Attributes:
+      variables: the network's Flax variables.
+      ema_params: their running average, which plays and is verified; statistics included.
+      opt_state: the optimiser's.
+      step: `int32 []`, optimiser steps made.
+    """
+
+    variables: Variables
+    ema_params: Variables
+    opt_state: optax.OptState
+    step: jax.Array
+
+    def __repr__(self):
+        leaves = jax.tree.leaves(self.variables)
+        numbers = sum(getattr(leaf, "size", 1) for leaf in leaves)
+        return f"LearnerState(variables={numbers} numbers, step={self.step!r})"
+
+
+Losses = dict[str, jax.Array]  # By name; each `float32 []`.
+Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
+
+
+class Learner(NamedTuple):
+    """Learning as pure functions.
+
+    Attributes:
+      init: `variables -> LearnerState`.
+      update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
+        gradients and losses are averaged over a mesh axis of that name, if it is not None.
+      steps: optimiser steps in each iteration.
+    """
+
+    init: Callable[[Variables], LearnerState]
+    update: Callable[[LearnerState, Sample, str | None], tuple[LearnerState, Losses]]
+    steps: int
+
+
+def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
+    """Cross-entropy `-sum pi log p` of each row, with `p` normalised over its legal actions.
+
+    Args:
+      logits: `float32 [B, A]`.
+      policy: `float32 [B, A]`, the target.
+      legal: `bool [B, A]`.
+    """
+    log_p = jax.nn.log_softmax(jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
+    return -jnp.sum(jnp.where(legal, policy * log_p, 0.0), axis=-1)
+
+
+def alphazero_loss(
+    outputs: Any,
+    params: Any,
+    samples: Sample,
+    axis_name: str | None = None,
+    value_weight: float = 1.0,
+    l2: float = 0.0,
+    policy_surprise: float = 0.0,
+) -> tuple[jax.Array, Losses]:
+    """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
+
+    With a `policy_surprise` of s, the cross-entropy of a sample counts `1 - s + s * KL / mean KL`
+    times, where KL is the divergence of the network's policy from its target: what is known
+    already teaches less. KataGo has samples in its buffer as often (Wu 2020, policy surprise
+    weighting).
+
+    Args:
+      outputs: the network's; logits `[B, A]` and value `[B]` come first.
+      params: the network's.
+      samples: `[B, ...]`.
+      axis_name: the mesh axis over which the batch is spread; None if it is here as a whole.
+      value_weight: of the value loss.
+      l2: c of the term `c * ||theta||^2`.
+      policy_surprise: s, in [0, 1].
+
+    Returns:
+      What is minimised, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
+      `policy_loss`, over legal actions; `policy_kl`, the same less the target's own entropy, 0
+      when the policy is the target; `l2`.
+    """
+    logits, value, *_ = outputs
+    chex.assert_equal_shape([logits, samples.policy, samples.legal])
+    chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
+    cross_entropy = policy_loss(logits, samples.policy, samples.legal)
+    entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
+    policy = minimised = jnp.mean(cross_entropy)
+    if policy_surprise:
+        kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
+        mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
+        weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
+        minimised = jnp.mean(weights * cross_entropy)
+    squared = jnp.mean(jnp.square(samples.value - value))
+    penalty = (
+        l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
+    )
+    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
+    return minimised + value_weight * squared + penalty, losses | {"l2": penalty}
+
+
+def learning_rate(config: LearnerConfig) -> optax.Schedule:
+    """The schedule, a function of the steps made: a warm-up, then a cosine."""
+    rate = optax.schedules.constant_schedule(config.learning_rate)
+    if config.decay_steps:
+        floor = config.final_learning_rate / config.learning_rate
+        rate = optax.schedules.cosine_decay_schedule(
+            config.learning_rate, config.decay_steps, floor
+        )
+    warmup = optax.schedules.linear_schedule(0.0, config.learning_rate, config.warmup_steps)
+    return optax.schedules.join_schedules([warmup, rate], [config.warmup_steps])
+
+
+def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
+    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
+
+    It sees all parameters as one vector, so that no operation is compiled for each of them. Weight
+    decay leaves out parameters whose name, the last in their path, is `bias` or `scale`.
+    """
+    rate = learning_rate(config)
+    if config.optimizer == "adam":
+        optimizer = optax.adamw(rate, weight_decay=config.weight_decay)
+    else:
+        decay = optax.add_decayed_weights(config.weight_decay)
+        optimizer = optax.chain(decay, optax.sgd(rate, momentum=0.9))
+    if config.clip_norm:
+        optimizer = optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
+    optimizer = optax.flatten(optimizer)
+    decays = isinstance(config.weight_decay, Tracer) or config.weight_decay > 0
+    return _decaying_weights(optimizer) if decays else optimizer
+
+
+def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Hands an optimizer, which reads parameters to decay them alone, zeros for the others."""
+
+    def weight(path, leaf):
+        name = jax.tree_util.keystr(path[-1:], simple=True)
+        return jnp.zeros_like(leaf) if name in ("bias", "scale") else leaf
+
+    def update(updates, state, params=None):
+        weights = jax.tree_util.tree_map_with_path(weight, params)
+        return optimizer.update(updates, state, weights)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
+def make_learner(
+    network: Network,
+    optimizer: optax.GradientTransformation,
+    loss: Loss = alphazero_loss,
+    steps: int = 32,
+    ema_decay: float = 0.99,
+) -> Learner:
+    """Builds the learner.
+
+    Args:
+      network: what is trained.
+      optimizer: any, over the tree of the network's parameters.
+      loss: `(outputs, params, samples, axis_name) -> (total, terms)`; the terms are reported by
+        their names, and totals and terms averaged over a mesh axis of that name, if not None.
+      steps: optimiser steps in each iteration.
+      ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
+
+    Raises:
+      ValueError: if one of them is of the wrong kind. `update` raises it, while tracing, if the
+        loss returns anything but `(total, terms)`.
+    """
+    _check_arguments(network, optimizer, loss, steps, ema_decay)
+
+    def objective(params, statistics, samples: Sample, axis_name):
+        variables = {"params": params, **statistics}
+        outputs, statistics = network.train(variables, samples.planes, axis_name)
+        total, terms = _check_losses(loss(outputs, params, samples, axis_name))
+        return total, ({"loss": total, **terms}, statistics)
+
+    def init(variables):
+        copy = jax.tree.map(jnp.copy, variables)
+        opt_state = optimizer.init(variables["params"])
+        return LearnerState(variables, copy, opt_state, jnp.zeros((), jnp.int32))
+
+    def update(state: LearnerState, samples: Sample, axis_name: str | None = None):
+        statistics = dict(state.variables)
+        params = statistics.pop("params")
+        grads, (losses, statistics) = jax.grad(objective, has_aux=True)(
+            params, statistics, samples, axis_name
+        )
+        vector, unravel = ravel_pytree(grads)  # One reduction over the devices, not one a leaf.
+        if axis_name is not None:
+            vector, losses = jax.lax.pmean((vector, losses), axis_name)
+        updates, opt_state = mixing(optimizer.update)(unravel(vector), state.opt_state, params)
+        variables = {"params": optax.apply_updates(params, updates), **statistics}
+        decay = jnp.minimum(ema_decay, (1 + state.step) / (10 + state.step))
+        decay = jnp.where(ema_decay > 0, decay, 0.0)
+        average = optax.incremental_update(variables, state.ema_params, 1 - decay)
+        ema_params = jax.tree.map(_average_if_float, average, variables)
+        losses = losses | {"grad_norm": jnp.linalg.norm(vector)}
+        return LearnerState(variables, ema_params, opt_state, state.step + 1), losses
+
+    return Learner(init, update, steps)
+
+
+def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
+    """Returns the running average of a variable; whole numbers and truth values are as they are."""
+    return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
+
+
+def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
+    """Refuses what a learner cannot be built of."""
+    if not isinstance(network, Network):
+        raise ValueError(
+            f"the network is of type {type(network).__name__}: use a Network, such as "
+            "networks.from_module makes of a Flax module"
+        )
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise ValueError(
+            f"the optimizer is of type {type(optimizer).__name__}: use one of optax, such as "
+            "optax.adam(1e-3)"
+        )
+    if not callable(loss):
+        raise ValueError(
+            f"the loss is of type {type(loss).__name__}: use a function (outputs, params, samples, "
+            "axis_name) -> (total, terms)"
+        )
+    if not isinstance(steps, int | np.integer) or steps < 1:
+        raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
+    is_number = isinstance(ema_decay, float | int | np.floating)
+    if not isinstance(ema_decay, jax.Array) and not (is_number and 0 <= ema_decay < 1):
+        raise ValueError(f"ema_decay is {ema_decay!r}: use 0 up to, not including, 1")
+
+
+def _check_losses(returned: Any) -> tuple[jax.Array, Losses]:
+    """Refuses what a loss may not return."""
+    total, terms = returned, None
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        total, terms = cast(Any, returned)
+    if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
+        raise ValueError(
+            f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
+            "dictionary of its terms by name, which may be empty"
+        )
+    for name, value in {"total": total, **terms}.items():
+        is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        fits = is_number and not jnp.shape(value)
+        if name == "total":  # The gradient of a whole number is not defined.
+            fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
+        if not fits:
+            raise ValueError(
+                f"the {name} of the loss is {describe(value)}: make it float32 [], such as a mean "
+                "over the batch"
+            )
+    return total, terms
+
+
+def configured_learner(config: LearnerConfig, network: Network) -> Learner:
+    """Builds the learner that settings describe."""
+    loss: Any = functools.partial(
+        alphazero_loss,
+        value_weight=config.value_weight,
+        l2=config.l2,
+        policy_surprise=config.policy_surprise,
+    )
+    return make_learner(network, make_optimizer(config), loss, config.steps, config.ema_decay)

@@ -1,0 +1,237 @@
+"""Where numbers go on the host: an iteration becomes a `Record`, and sinks are functions of it."""
+
+import dataclasses
+import json
+import math
+import pathlib
+from typing import Any, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from azjax._files import write_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One iteration, in plain numbers.
+
+    Attributes:
+      iteration: counted from 1.
+      seconds: since the run began, earlier sittings of a resumed run included.
+      games: games finished in this iteration.
+      games_per_second: over this iteration.
+      losses: by name, see `learner.alphazero_loss`; `loss` is what was minimised.
+      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
+        the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
+      errors: of the raw network in labelled positions, by name: `error`, the mean share of moves
+        that worsen the outcome, `error/CLASS`, and `sign_error`, the share of wrong signs of the
+        value; see `judge.Rates`. Empty where the iteration was not judged.
+    """
+
+    iteration: int
+    seconds: float
+    games: int
+    games_per_second: float
+    losses: dict[str, float]
+    blunders: int | None = None
+    losing_lines_first: int | None = None
+    losing_lines_second: int | None = None
+    value_sign_errors: int | None = None
+    value_error: float | None = None
+    errors: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the names and numbers of a line in the file, losses and errors among them."""
+        found = {}
+        for name, value in dataclasses.asdict(self).items():
+            found |= value if isinstance(value, dict) else {name: value}
+        return found
+
+    def non_finite(self) -> str | None:
+        """Returns the name of a metric that is NaN or infinite, or None."""
+        found = self.as_dict().items()
+        return next((name for name, x in found if x is not None and not math.isfinite(x)), None)
+
+
+class JsonLines:
+    """Appends records to a file, one JSON object a line."""
+
+    def __init__(self, path: pathlib.Path, after: int = 0):
+        """Opens the file, dropping what iterations beyond `after` left in it.
+
+        Raises:
+          ValueError: as `read_records` does.
+        """
+        kept = [record for record in read_records(path) if record["iteration"] <= after]
+        write_text(path, "".join(json.dumps(record) + "\n" for record in kept))
+        self._file = path.open("a")
+
+    def __call__(self, record: Record) -> None:
+        """Writes one record."""
+        self._file.write(json.dumps(record.as_dict()) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def read_records(path: pathlib.Path) -> list[dict]:
+    """Returns what `JsonLines` wrote; a last line that a crash cut short is left out.
+
+    Raises:
+      ValueError: naming the line, if another one is no record, or not of a later iteration
+        than the one before it.
+    """
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
+    records, last = [], 0
+    if _parse(lines[-1]) is None:  # It is empty where the file ends well.
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        record = _parse(line)
+        if record is None or record["iteration"] <= last:
+            what = f"of no iteration after {last}" if record else "no record of an iteration"
+            raise ValueError(
+                f"{path}, line {number}, is {what}: restore the file, or delete the line"
+            )
+        records.append(record)
+        last = record["iteration"]
+    return records
+
+
+def _parse(line: str) -> dict | None:
+    """Reads one record; returns None if the line is something else."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+    def is_number(value):
+        return type(value) in (int, float) and abs(value) < 1e300  # Not NaN.
+
+    is_record = (
+        isinstance(record, dict)
+        and type(record.get("iteration")) is int
+        and is_number(record.get("seconds"))
+        and all(value is None or is_number(value) for value in record.values())
+    )
+    return record if is_record else None
+
+
+def last_seconds(records: list[dict], iteration: int) -> float:
+    """Returns the seconds on record at an iteration of an earlier sitting; 0 if none."""
+    return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)
+
+
+def format_line(record: Record) -> str:
+    """Returns a record as one line of text, as it is printed when output is piped."""
+    terms = ", ".join(f"{word} {value:.3f}" for word, value in _terms(record).items())
+    parts = [
+        f"iteration {record.iteration:4d}",
+        f"{record.seconds:6.1f} s",
+        f"{record.games_per_second:6.0f} games/s",
+        f"loss {record.losses['loss']:.3f} ({terms})",
+    ]
+    if record.blunders is not None:
+        first, second = record.losing_lines_first, record.losing_lines_second
+        parts += [f"blunders {record.blunders:4d}", f"losing lines {first:3d} + {second:3d}"]
+    if "error" in record.errors:
+        parts.append(f"error {record.errors['error']:.1%}")
+    return "  ".join(parts)
+
+
+_UNSHOWN = {"loss", "l2", "grad_norm"}
+_WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}
+
+
+def _terms(record: Record) -> dict[str, float]:
+    """The terms of the loss that are shown, by their words."""
+    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _UNSHOWN}
+
+
+def _cells(record: Record) -> dict[str, str]:
+    """The cells of a record's row in the table of `Display`, by the titles of their columns."""
+    return {
+        "iteration": f"{record.iteration}",
+        "seconds": f"{record.seconds:.1f}",
+        "games/s": f"{record.games_per_second:,.0f}",
+        "loss": f"{record.losses['loss']:.3f}",
+        **{word: f"{value:.3f}" for word, value in _terms(record).items()},
+        **_proof_cells(record),
+    }
+
+
+def _proof_cells(record: Record) -> dict[str, str]:
+    """The cells that depend on ground truth; empty if the iteration was not examined."""
+    if record.blunders is None:
+        return {}
+    return {
+        "blunders left": f"{record.blunders:,}",
+        "losing lines": f"{record.losing_lines_first} + {record.losing_lines_second}",
+        "wrong signs": f"{record.value_sign_errors:,}",
+    }
+
+
+class Plain:
+    """Prints one line a record; for pipes and files."""
+
+    def __init__(self, stream: TextIO):
+        """Writes to `stream`."""
+        self._stream = stream
+
+    def __call__(self, record: Record) -> None:
+        """Prints one record."""
+        print(format_line(record), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Does nothing; the stream is the caller's."""
+
+
+class Display:
+    """A live table of the last iterations on a terminal."""
+
+    def __init__(self, console: Console, max_iterations: int, target: str, rows: int = 8):
+        """Opens the display of the last `rows` iterations, and of the time left."""
+        self._rows = rows
+        self._records: list[Record] = []
+        self._max_iterations, self._target = max_iterations, target
+        self._live = Live(console=console, refresh_per_second=8)
+        self._live.start()
+
+    def __call__(self, record: Record) -> None:
+        """Shows one more record."""
+        self._records.append(record)
+        self._live.update(self._render())
+
+    def close(self) -> None:
+        """Leaves the last state of the table on the screen."""
+        self._live.stop()
+
+    def _render(self) -> Group:
+        rows = [_cells(record) for record in self._records[-self._rows :]]
+        titles = dict.fromkeys(title for row in rows for title in row)
+        # The proof's columns come last and stay where the last iterations were not examined.
+        proof = {title: None for record in self._records for title in _proof_cells(record)}
+        titles = [title for title in titles if title not in proof] + [*proof]
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        for title in titles:
+            table.add_column(title, justify="right")
+        for row in rows:
+            table.add_row(*(row.get(title, "") for title in titles))
+        return Group(table, Text(self._footer(), style="dim"))
+
+    def _footer(self) -> str:
+        first, last = self._records[0], self._records[-1]
+        done = max(last.iteration - first.iteration, 1)
+        left = (last.seconds - first.seconds) / done * (self._max_iterations - last.iteration)
+        said = ""
+        if judged := [record for record in self._records if "error" in record.errors]:
+            share, iteration = judged[-1].errors["error"], judged[-1].iteration
+            said = f"\niteration {iteration}: {share:.1%} of moves worsen the outcome"
+        return (
+            f"until {self._target}: {last.seconds:.0f} s elapsed, at most {left:.0f} s to "
+            f"iteration {self._max_iterations}{said}"
+        )

@@ -1,0 +1,141 @@
+"""What the network learns from self-play: targets, and symmetric copies of samples."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax._settings import check_range, check_types
+from azjax.games.base import Game
+from azjax.search import SearchResult
+from azjax.training.selfplay import Transition, note_nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetConfig:
+    """What the value head learns."""
+
+    outcome_weight: float = 1.0
+    """Share of the game's outcome z in the value target; the rest is the search's root
+    value. AlphaZero: 1."""
+    td_lambda: float = 1.0
+    """Lambda of TD(lambda): 1 carries the outcome back unchanged, less blends in the root
+    value at every ply on the way. AlphaZero: 1."""
+
+    def __post_init__(self):
+        check_types("targets", self)
+        check_range("targets", self, "outcome_weight td_lambda", 0, 1)
+
+
+class Sample(NamedTuple):
+    """One position to learn from.
+
+    Attributes:
+      planes: `bool` or `float32 [H, W, C]`.
+      legal: `bool [A]`.
+      policy: `float32 [A]`, the target policy; sums to 1.
+      value: `float32 []`, the target value in [-1, 1], for the player to move.
+      extra: what a loss of one's own learns from beside these; nothing by default.
+    """
+
+    planes: jax.Array
+    legal: jax.Array
+    policy: jax.Array
+    value: jax.Array
+    extra: Any = ()
+
+
+class Targets(NamedTuple):
+    """What is learned, as pure functions.
+
+    Attributes:
+      make: `transitions [T, B, ...] -> Sample [T, B, ...]`.
+      augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, draws symmetric copies.
+      note: `SearchResult -> extra`, what self-play keeps of every search, for `make` to find in
+        `Transition.extra`.
+    """
+
+    make: Callable[[Transition], Sample]
+    augment: Callable[[jax.Array, Sample], Sample]
+    note: Callable[[SearchResult], Any] = note_nothing
+
+
+def make_targets(config: TargetConfig, game: Game) -> Targets:
+    """Builds AlphaZero's targets: the search's policy, and the game's outcome."""
+    return Targets(
+        make=functools.partial(make_samples, config), augment=functools.partial(augment, game)
+    )
+
+
+def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
+    """Carries results back to every ply, each from the view of the player to move there.
+
+    The outcome obeys `z[t] = reward[t] + discount[t] * z[t + 1]`; with a lambda below
+    1, `z[t + 1]` is blended with the root value there (TD(lambda), Sutton 1988). A game
+    that the fragment cuts off is bootstrapped: its last `z` is the search's root value.
+
+    Args:
+      transitions: leaves `[T, B, ...]`.
+      td_lambda: in [0, 1].
+
+    Returns:
+      `float32 [T, B]`.
+    """
+    chex.assert_tree_shape_prefix(transitions, transitions.reward.shape)
+
+    def backward(z_next, t: Transition):
+        z = t.reward + t.discount * z_next
+        return (1 - td_lambda) * t.root_value + td_lambda * z, z
+
+    last = jax.tree.map(lambda leaf: leaf[-1], transitions)
+    cut = jnp.where(last.discount == 0, last.reward, last.root_value)
+    earlier = jax.tree.map(lambda leaf: leaf[:-1], transitions)
+    carry = (1 - td_lambda) * last.root_value + td_lambda * cut
+    _, z = jax.lax.scan(backward, carry, earlier, reverse=True)
+    return jnp.concatenate([z, cut[None]])
+
+
+def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
+    """Turns moves `[T, B, ...]` into samples of the same leading axes."""
+    z = outcomes(transitions, config.td_lambda)
+    weight = config.outcome_weight
+    value = weight * z + (1 - weight) * transitions.root_value
+    return Sample(transitions.planes, transitions.legal, transitions.action_weights, value)
+
+
+def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
+    """Applies a random symmetry of the game to each sample, planes and policy alike.
+
+    Raises:
+      ValueError: if the samples have an `extra`, which a symmetry may change, too, or are of
+        another game.
+    """
+    *_, height, width, _ = samples.planes.shape
+    if ((height, width), samples.legal.shape[-1]) != (game.board_shape, game.num_actions):
+        raise ValueError(
+            f"the targets were made for {game.name}, and a sample has planes "
+            f"{list(samples.planes.shape[1:])} and {samples.legal.shape[-1]} actions: make them "
+            "for the game that is trained"
+        )
+    if jax.tree.leaves(samples.extra):
+        raise ValueError(
+            "the samples carry something extra, which a symmetry of the board may change: give "
+            "Targets an augment of its own, which may be lambda key, samples: samples"
+        )
+    size = samples.value.shape[0]
+    chosen = jax.random.bits(key, (size,)) % game.num_symmetries
+    return jax.vmap(lambda s, g: transform(game, s, g))(samples, chosen)
+
+
+def transform(game: Game, sample: Sample, symmetry: jax.Array) -> Sample:
+    """Applies symmetry number `symmetry` to one sample."""
+    if game.symmetries is None:
+        return sample
+    cells = jnp.asarray(game.symmetries.cells)[symmetry]
+    actions = jnp.asarray(game.symmetries.actions)[symmetry]
+    planes = sample.planes.reshape(len(cells), -1)[cells].reshape(sample.planes.shape)
+    return Sample(planes, sample.legal[actions], sample.policy[actions], sample.value)

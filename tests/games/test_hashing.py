@@ -1,0 +1,92 @@
+"""Hashes are the same on the host and on a device, and the same as ever: files hold them."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games import hashing
+from azjax.games.base import init_batch
+from azjax.games.tic_tac_toe import from_board
+from nim import NIM
+
+BOARD = [1, -1, 0, 0, 1, 0, 0, 0, -1]
+
+
+def test_contents_are_the_numbers_of_a_state(some_states):
+    state = from_board(BOARD)
+    expected = np.array([*BOARD, 0, 0], np.int32).astype(np.uint32)
+    np.testing.assert_array_equal(hashing.contents(state), expected)
+    many = hashing.contents(some_states, axes=1)
+    assert many.shape == (len(some_states.board), 11) and many.dtype == np.uint32
+    np.testing.assert_array_equal(many, jax.jit(jax.vmap(hashing.contents))(some_states))
+
+
+def test_the_host_and_the_device_agree(some_states):
+    numbers = hashing.contents(some_states, axes=1)
+    weights = np.random.default_rng(0).integers(2**32, size=11, dtype=np.uint32)
+    host = hashing.weigh(np.asarray(numbers), weights)
+    assert isinstance(host, np.ndarray) and host.dtype == np.uint32
+    exact = [
+        sum(a * b for a, b in zip(row, weights.tolist(), strict=True)) for row in numbers.tolist()
+    ]
+    assert host.tolist() == [number % 2**32 for number in exact]
+    np.testing.assert_array_equal(jax.jit(lambda x: hashing.weigh(x, weights))(numbers), host)
+
+
+def test_digests_are_those_of_always():
+    digests = hashing.mix(hashing.mix(jnp.zeros((2, 2), jnp.uint32), [0, 7]), np.array([3, 3]))
+    assert digests.tolist() == [[676580436, 1920438226], [362268476, 1498999816]]
+
+
+def test_numbers_that_differ_behind_the_point_differ():
+    states = jnp.array([[0.25, 7], [0.5, 7], [0.25, 7]], jnp.float32)
+    first, second, third = hashing.contents(states, axes=1).tolist()
+    assert first == third != second
+    assert second == np.array([0.5, 7], np.float32).view(np.uint32).tolist()
+
+
+def test_numbers_of_other_lengths_are_refused():
+    """Else positions that differ behind the point would be the same."""
+    game = NIM._replace(
+        init=lambda: jnp.array([7, 0], jnp.float16),
+        player=lambda state: (state[1] % 2).astype(jnp.int8),
+    )
+    with pytest.raises(ValueError, match="a state with a leaf of float16 cannot be looked up: use"):
+        hashing.contents(init_batch(game, 2), axes=1)
+    with pytest.raises(ValueError, match="use whole numbers, such as int8"):
+        hashing.make_index(NIM, np.zeros((3, 2), np.float16))
+
+
+def test_what_stands_among_others_twice_is_found(tic_tac_toe, some_states):
+    among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
+    rows = hashing.make_index(tic_tac_toe, among)(some_states)
+    np.testing.assert_array_equal(among.board[rows], some_states.board)
+
+
+def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_tac_toe, solution):
+    class Alike:
+        def integers(self, low, high, size, dtype):
+            return np.ones(size, dtype)
+
+    draws = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: draws(seed) if seed else Alike())
+    rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
+    np.testing.assert_array_equal(rows, np.arange(solution.num_states))
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Alike())
+    with pytest.raises(ValueError, match="the 5478 positions of tic_tac_toe are too many to be"):
+        hashing.make_index(tic_tac_toe, solution.states)
+
+
+def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_toe, solution):
+    weigh = hashing.weigh
+    calls = itertools.count()
+
+    def weigh_coarsely(numbers, weights):  # Of every two calls, the first: a handful of hashes.
+        return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
+
+    monkeypatch.setattr(hashing, "weigh", weigh_coarsely)
+    rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
+    np.testing.assert_array_equal(rows, np.arange(solution.num_states))

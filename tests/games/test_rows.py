@@ -1,0 +1,109 @@
+"""Rows of bytes: there and back, and equal ones found whatever their hashes."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.games import rows
+from azjax.games.base import init_batch
+from small import NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_packed_can_be_unpacked(name):
+    game = games.make(name)
+    rng = np.random.default_rng(0)
+    states = jax.tree.map(
+        lambda leaf: rng.integers(0, 2, leaf.shape).astype(leaf.dtype), init_batch(game, 3)
+    )
+    packed = rows.pack(states)
+    assert packed.dtype == np.uint8 and len(packed) == 3
+    jax.tree.map(np.testing.assert_array_equal, rows.unpack(game, packed), states)
+
+
+@pytest.mark.parametrize("collide", [False, True])
+def test_equal_rows_stand_together_and_keep_their_order(collide, monkeypatch):
+    if collide:
+        monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 2)
+    given = np.random.default_rng(0).integers(0, 3, (500, 4)).astype(np.uint8)
+    order, first, hashes = rows.group_equal(given)
+    groups = np.split(order, first[1:])
+    assert sorted(order) == list(range(500))
+    assert all((np.diff(group) > 0).all() for group in groups)
+    assert len(groups) == len({tuple(row) for row in given.tolist()})
+    assert all(len(np.unique(given[group], axis=0)) == 1 for group in groups)
+    assert (hashes == rows.hashes(given[order[first]])).all()
+    assert (hashes[1:] >= hashes[:-1]).all()
+
+
+def test_different_rows_have_different_hashes():
+    """Those of stones on ten squares that are the last bytes of the words that are hashed."""
+    given = np.zeros((3**10, 43), np.uint8)
+    squares = [place for place in range(40) if place % 8 >= 6]
+    given[:, squares] = np.array(list(itertools.product((0, 1, 255), repeat=10)))
+    found = rows.hashes(given)
+    assert len(np.unique(found)) == len(given)
+    halves = np.concatenate([found >> np.uint64(32), found & np.uint64(2**32 - 1)])
+    assert len(np.unique(halves)) > 0.999 * len(halves)
+
+
+def test_no_rows_are_no_groups():
+    assert [len(found) for found in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
+
+
+def test_batches_are_of_one_size_and_none_is_lost():
+    seen = []
+
+    def double(x):
+        seen.append(len(x))
+        return x * 2, x + 1
+
+    twice, next_one = rows.in_batches(double, (np.arange(10),), 4)
+    assert seen == [4, 4, 4]
+    assert twice.tolist() == list(range(0, 20, 2)) and next_one.tolist() == list(range(1, 11))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
+def test_any_number_of_rows_is_done_in_batches(count):
+    """No rows, too: the results have their shapes and types, and none of them."""
+    given = {"a": np.arange(2 * count, dtype=np.int8).reshape(count, 2), "b": np.arange(count)}
+    done, seen = [], []
+
+    def function(x, y):
+        seen.append((x["a"].shape, y.shape))
+        return x["a"].sum(axis=1), y[:, None] + x["b"][:, None]
+
+    sums, columns = rows.in_batches(function, (given, np.ones(count)), 4, done.append)
+    assert {*seen} == {((4, 2), (4,))} and len(seen) == max(-(-count // 4), 1)
+    assert sums.tolist() == given["a"].sum(axis=1).tolist() and columns.shape == (count, 1)
+    assert columns[:, 0].tolist() == [1 + row for row in range(count)]
+    assert done == [min(4 * (batch + 1), count) for batch in range(len(seen))]
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 17])
+def test_distinct_rows_are_those_that_come_first(width, collide, monkeypatch):
+    if collide:
+        monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 3)
+    given = np.random.default_rng(width).integers(0, 2, (200, width)).astype(np.uint8)
+    given[:, : max(width - 5, 0)] = 7  # Rows differ in their last bytes alone.
+    first, which = rows.distinct(given)
+    listed, expected = [tuple(row) for row in given.tolist()], []
+    for row in listed:
+        if row not in expected:
+            expected.append(row)
+    assert [listed[row] for row in first] == expected
+    assert first.tolist() == [listed.index(row) for row in expected]
+    assert [expected[place] for place in which] == listed
+
+
+@pytest.mark.parametrize("spread", [1, 2, 5, 2**40, 2**64 - 1])
+def test_hashes_are_sorted_as_numpy_does(spread):
+    """Stably; few values, or values that differ in their lowest bits, and the largest ones."""
+    for count in (0, 1, 2, 255, 256, 1000):
+        values = np.random.default_rng(count).integers(0, spread, count, np.uint64, endpoint=True)
+        for given in (values, np.uint64(2**64 - 1) - values):
+            assert (rows._argsort(given) == np.argsort(given, kind="stable")).all()

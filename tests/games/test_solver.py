@@ -1,0 +1,182 @@
+"""The oracle's arrays against known counts and against a plain recursion."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import misere_pile
+from azjax import games
+from azjax.games import solver
+from nim import NIM
+from reference import Position, minimax
+from reference import misere_pile as misere_pile_rules
+from reference import nim as nim_rules
+from reference import tic_tac_toe as tic_tac_toe_rules
+
+CORNER, EDGE, CENTRE = (14652, 5184, 7896), (14232, 5184, 10176), (15648, 4608, 5616)
+
+
+@pytest.fixture(scope="module")
+def pile_solution():
+    return solver.solve(misere_pile.make())
+
+
+@pytest.fixture(params=["tic_tac_toe", "misere_pile"])
+def solved(request, solution, pile_solution):
+    if request.param == "tic_tac_toe":
+        return solution, tic_tac_toe_rules
+    return pile_solution, misere_pile_rules
+
+
+def positions(solution):
+    """The states, as the reference has them."""
+    boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
+    return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
+
+
+def test_tic_tac_toe_counts(tic_tac_toe, solution):
+    assert solution.num_states == 5478
+    assert solution.over.sum() == 958
+    assert len(solution.decisions) == 4520
+    assert np.diff(solution.layers).tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
+    assert solution.values[0] == 0
+
+
+def test_states_are_the_reachable_positions_of_each_ply(solved):
+    solution, rules = solved
+    listed = positions(solution)
+    assert listed[0] == rules.start()
+    bounds = itertools.pairwise(solution.layers)
+    plies = [listed[start:end] for start, end in bounds]
+    assert [len(ply) for ply in plies] == [len(set(ply)) for ply in plies]
+    assert [set(ply) for ply in plies] == minimax.reachable(rules)
+
+
+def test_solution_equals_the_reference(solved):
+    solution, rules = solved
+    listed = positions(solution)
+    for s, position in enumerate(listed):
+        outcomes = minimax.action_values(rules, position)
+        best = max(outcomes.values(), default=None)
+        assert solution.player[s] == position.player
+        assert solution.over[s] == position.over
+        assert solution.values[s] == minimax.value(rules, position)
+        assert np.flatnonzero(solution.legal[s]).tolist() == list(outcomes)
+        assert np.flatnonzero(solution.optimal[s]).tolist() == [
+            action for action in outcomes if outcomes[action] == best
+        ]
+        for action in range(solution.legal.shape[1]):
+            after, reward = rules.play(position, action)
+            legal = action in outcomes
+            assert listed[solution.children[s, action]] == (after if legal else rules.start())
+            assert solution.rewards[s, action] == reward
+            assert solution.action_values[s, action] == outcomes.get(action, -np.inf)
+
+
+def test_values_follow_from_player_ids_where_a_player_moves_twice(pile_solution):
+    """Hand values: a hard-coded discount of -1 would make two stones a win."""
+    left = (pile_solution.states.board == 0).sum(axis=1)
+    np.testing.assert_array_equal(pile_solution.values, np.array([0, -1, -1, 1, 1, 1])[left])
+    assert (pile_solution.optimal[left == 3] == [False, True]).all()
+    assert (pile_solution.optimal[left == 5] == [True, False]).all()
+
+
+def test_decision_states_are_those_that_are_not_over(solution):
+    np.testing.assert_array_equal(solution.decisions, np.flatnonzero(~solution.over))
+    decisions = solution.decision_states
+    np.testing.assert_array_equal(decisions.board, solution.states.board[~solution.over])
+    assert not decisions.over.any()
+
+
+def test_count_games_of_tic_tac_toe(solution):
+    counts = solver.count_games(solution)
+    assert counts[0].tolist() == [131184, 46080, 77904]
+    assert counts[0].sum() == 255168
+    by_first_move = [tuple(counts[child].tolist()) for child in solution.children[0]]
+    assert by_first_move == [CORNER, EDGE, CORNER, EDGE, CENTRE, EDGE, CORNER, EDGE, CORNER]
+
+
+def test_count_games_equals_the_reference(solved):
+    solution, rules = solved
+    expected = [minimax.count_games(rules, position) for position in positions(solution)]
+    np.testing.assert_array_equal(solver.count_games(solution), expected)
+
+
+def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
+    """Two positions share a number exactly if some symmetry turns one into the other."""
+    numbers = solver.symmetry_classes(tic_tac_toe, solution)
+    boards = np.asarray(solution.states.board)
+    turned = boards[:, tic_tac_toe.symmetries.cells].tolist()
+    orbits = [min(map(tuple, boards)) for boards in turned]
+    assert len(set(orbits)) == len(set(numbers.tolist())) == 765
+    assert len(set(zip(orbits, numbers.tolist(), strict=True))) == 765
+    assert set(numbers.tolist()) == set(range(765))
+
+
+def test_a_game_too_large_to_enumerate_is_refused():
+    with pytest.raises(ValueError, match="connect_four has too many positions to enumerate"):
+        solver.solve(games.make("connect_four"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_plies": 6}, "nim lasts longer than its max_plies, 6: set max_plies to the length"),
+        ({"max_plies": 1}, "nim lasts longer than its max_plies, 1"),
+        (
+            {"most_positions": 23},
+            "nim has more positions than its most_positions, 23, each counted",
+        ),
+        ({"most_positions": 1}, "nim has more positions than its most_positions, 1, "),
+    ],
+)
+def test_a_game_beyond_its_own_limits_is_not_enumerated(limits, said):
+    """It may be without end; these are one less than what there is, and the least."""
+    with pytest.raises(ValueError, match=said):
+        solver.solve(NIM._replace(**limits))
+
+
+def test_a_game_without_an_end_is_left_after_max_plies():
+    steps = []
+
+    def step(state, action):
+        jax.debug.callback(lambda: steps.append(1))
+        return jnp.stack([state[0], state[1] + 1]), jnp.float32(0)
+
+    endless = NIM._replace(step=step, is_over=lambda state: state[0] < 0, max_plies=3)
+    with pytest.raises(ValueError, match="nim lasts longer than its max_plies, 3"):
+        solver.solve(endless)
+    jax.effects_barrier()
+    assert 0 < len(steps) <= 4 * solver._CHUNK * NIM.num_actions
+
+
+def test_a_game_may_be_just_as_large_as_it_says():
+    solution = solver.solve(NIM._replace(most_positions=24))
+    assert solution.num_states == 24 and len(solution.layers) == NIM.max_plies + 2
+    for row, position in enumerate(map(tuple, solution.states.tolist())):
+        at = Position(position[:1], position[1] % 2, not position[0])
+        assert solution.values[row] == minimax.value(nim_rules, at)
+        assert solver.count_games(solution)[row].tolist() == [*minimax.count_games(nim_rules, at)]
+
+
+def test_arrays_stay_on_the_host(solution):
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(solution))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tic_tac_toe"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("connect_four:4x4", "othello:4")],
+)
+def test_the_memory_of_a_solution_is_said_beforehand(name):
+    """For as many positions as there may be; each takes what it turns out to take."""
+    game = games.make(name)
+    solution = solver.solve(game)
+    taken = sum(leaf.nbytes for leaf in jax.tree.leaves(solution)) - solution.layers.nbytes
+    over = 4 * (solution.num_states - len(solution.decisions))  # Nothing is decided there.
+    found, rest = divmod(taken + over, solution.num_states)
+    assert game.most_positions is not None and game.most_positions >= solution.num_states
+    assert (found * game.most_positions, rest) == (solver.most_bytes(game), 0)

@@ -1,0 +1,574 @@
+"""Every player keeps one contract; those that search agree with slow twins."""
+
+import functools
+import importlib
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games import solver
+from azjax.games.base import init_batch, random_action, where
+from azjax.players import (
+    PersistentConfig,
+    alpha_beta_agent,
+    anytime_agent,
+    minimax_agent,
+    network_agent,
+    perfect_agent,
+    persistent_agent,
+    random_agent,
+    sampled,
+    search_agent,
+)
+from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_resumable, make_search
+from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
+from reference import Position, minimax, negamax, persistent
+from tables import AS_IN_TRAINING, bench
+
+ROWS = 8
+
+
+def rules_of(name):
+    return importlib.import_module(f"reference.{name}")
+
+
+@functools.cache
+def solved(name):
+    return solver.solve(bench(name).game)
+
+
+@functools.cache
+def some_states(name, count, finished=0):
+    """Positions after a random number of random moves; the last few are played to the end."""
+    game = bench(name).game
+    key_length, key_moves = jax.random.split(jax.random.key(0))
+    lengths = jax.random.randint(key_length, (count,), 0, game.max_plies)
+
+    @jax.vmap
+    def wander(row, key, length):
+        def move(state, ply):
+            action = random_action(game, jax.random.fold_in(key, ply), state)
+            moved, _ = game.step(state, action)
+            stops = (game.is_over(moved) | (ply >= length)) & (row < count - finished)
+            return where(stops, state, moved), None
+
+        return jax.lax.scan(move, game.init(), jnp.arange(game.max_plies))[0]
+
+    rows = jnp.arange(count)
+    return jax.device_get(jax.jit(wander)(rows, jax.random.split(key_moves, count), lengths))
+
+
+def rows_of(states, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], states)
+
+
+def positions_of(states):
+    boards, players, over = (np.asarray(leaf).tolist() for leaf in states)
+    return list(map(Position, map(tuple, boards), players, over))
+
+
+def ask(agent, states, seed=0, level=0):
+    act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
+    return jax.device_get(act(agent.params, jax.random.key(seed), states))
+
+
+def same(left, right):
+    return all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right)))
+
+
+# The contract.
+
+
+def make_agent(kind, name):
+    game, table = bench(name).game, bench(name).random_table()
+    evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
+    if kind == "random":
+        return random_agent(game)
+    if kind == "perfect":
+        return perfect_agent(game, solved(name))
+    if kind == "sampled":
+        return sampled(perfect_agent(game, solved(name)))
+    if kind == "network":
+        return network_agent(game, evaluate, table)
+    if kind in ("puct", "gumbel"):
+        return search_agent(game, ALGORITHMS[kind](num_simulations=8), evaluate, table)
+    if kind == "uct":
+        return search_agent(game, UCT(num_simulations=8), rollout_evaluator(game))
+    if kind == "minimax":
+        return minimax_agent(game, 2, evaluate, table)
+    if kind == "alpha_beta":
+        return alpha_beta_agent(game, 2, evaluate, table)
+    return persistent_agent(game, PersistentConfig(8, capacity=64))
+
+
+DETERMINISTIC = ["perfect", "network", "puct", "gumbel", "minimax", "alpha_beta"]
+KINDS = [*DETERMINISTIC, "random", "sampled", "uct", "persistent"]
+KNOWS = {  # What a decision holds beside the action and the weights.
+    "random": set(),
+    "perfect": {"value", "q_values"},
+    "sampled": {"value", "q_values"},
+    "network": {"value", "prior"},
+    "puct": {"value", "q_values", "prior", "visit_counts", "nodes"},
+    "gumbel": {"value", "q_values", "prior", "visit_counts", "nodes"},
+    "uct": {"value", "q_values", "visit_counts", "nodes"},
+    "minimax": {"value", "q_values", "nodes"},
+    "alpha_beta": {"value", "q_values", "nodes"},
+    "persistent": {"value", "q_values", "visit_counts", "nodes"},
+}
+LARGE = ["random", "network", "puct", "alpha_beta", "persistent"]  # In games of many positions.
+CASES = [
+    *(("tic_tac_toe", kind) for kind in KINDS if kind != "uct"),
+    pytest.param("tic_tac_toe", "uct", marks=pytest.mark.slow),
+    *(pytest.param("misere_pile", kind, marks=pytest.mark.slow) for kind in KINDS),
+    *(pytest.param("connect_four", kind, marks=pytest.mark.slow) for kind in LARGE),
+]
+
+
+def assert_policies(policies, legal):
+    assert (policies >= 0).all()
+    assert not policies[~legal].any()
+    np.testing.assert_allclose(policies.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_contract(name, kind):
+    agent, game = make_agent(kind, name), bench(name).game
+    states = some_states(name, ROWS, finished=1)
+    decision = ask(agent, states)
+    assert agent.deterministic == (kind in DETERMINISTIC)
+    assert {field for field, leaf in decision._asdict().items() if leaf is not None} == {
+        *("action", "weights"),
+        *KNOWS[kind],
+    }
+    for field in KNOWS[kind] | {"action", "weights"}:
+        leaf = getattr(decision, field)
+        is_scalar = field in ("action", "value", "nodes")
+        is_count = field in ("action", "visit_counts", "nodes")
+        assert leaf.shape == ((ROWS,) if is_scalar else (ROWS, game.num_actions)), field
+        assert leaf.dtype == (np.int32 if is_count else np.float32), field
+    assert states.over.tolist() == [False] * (ROWS - 1) + [True]
+    found = rows_of(decision, slice(ROWS - 1))  # That of the finished game means nothing.
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))[:-1]
+    assert legal[np.arange(ROWS - 1), found.action].all()
+    assert_policies(found.weights, legal)
+    if found.prior is not None:
+        assert_policies(found.prior, legal)
+    for outcomes in (found.value, found.q_values):
+        assert outcomes is None or (abs(outcomes) <= 1).all()
+    if found.q_values is not None:
+        assert not found.q_values[~legal].any()
+    if found.visit_counts is not None:
+        assert (found.visit_counts >= 0).all()
+        assert not found.visit_counts[~legal].any()
+        assert (found.nodes == 8).all()
+    other = rows_of(ask(agent, states, seed=1), slice(ROWS - 1))
+    if agent.deterministic:
+        assert same(found, other)
+        for row in (0, 4):  # The same, whatever else is in the batch.
+            alone = ask(agent, rows_of(states, np.full(ROWS, row)))
+            assert same(alone, rows_of(decision, np.full(ROWS, row)))
+    elif name != "misere_pile":  # Which leaves too little to chance.
+        assert not same(found, other)
+
+
+RANDOM = {  # What these kinds are with an evaluator that draws, or does not say.
+    "network": network_agent,
+    "puct": lambda game, evaluate, params: search_agent(game, PUCT(num_simulations=2), evaluate),
+    "gumbel": lambda game, evaluate, params: search_agent(game, Gumbel(), evaluate),
+    "minimax": lambda game, evaluate, params: minimax_agent(game, 1, evaluate),
+    "alpha_beta": lambda game, evaluate, params: alpha_beta_agent(game, 1, evaluate),
+}
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_a_player_is_as_deterministic_as_its_evaluator(kind, tic_tac_toe):
+    known = uniform_evaluator(tic_tac_toe)
+    make = functools.partial(RANDOM[kind], tic_tac_toe)
+    assert make(known, None).deterministic
+    for evaluate in (rollout_evaluator(tic_tac_toe), known.function):
+        assert not make(evaluate, None).deterministic
+
+
+def test_draws_follow_the_weights():
+    """Frequencies of 5,000 moves, each within five standard errors."""
+    game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
+    network = network_agent(game, bench("tic_tac_toe").evaluate, table)
+    for agent in (random_agent(game), sampled(network)):
+        decision = ask(agent, rows_of(some_states("tic_tac_toe", ROWS), np.zeros(5000, int)))
+        weights = decision.weights[0]
+        found = np.bincount(decision.action, minlength=9) / 5000
+        assert (abs(found - weights) <= 5 * np.sqrt(weights * (1 - weights) / 5000)).all()
+    assert np.ptp(weights[weights > 0]) > 0.05
+
+
+def test_a_perfect_player_plays_the_first_of_the_optimal_actions(solution):
+    agent = make_agent("perfect", "tic_tac_toe")
+    rows = solution.decisions
+    decision = ask(agent, solution.decision_states)
+    np.testing.assert_array_equal(decision.action, solution.optimal[rows].argmax(axis=1))
+    np.testing.assert_array_equal(decision.weights > 0, solution.optimal[rows])
+    np.testing.assert_array_equal(decision.value, solution.values[rows])
+
+
+# Minimax and alpha-beta.
+
+
+def ask_everywhere(agent, solution):
+    """The decisions in all decision states, asked ply by ply, for they differ in cost."""
+    found = []
+    for ply in range(len(solution.layers) - 1):
+        rows = np.arange(*solution.layers[ply : ply + 2])
+        rows = rows[~solution.over[rows]]
+        size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
+        for first in range(0, len(rows), size):
+            chunk = rows[first : first + size]
+            decision = ask(agent, rows_of(solution.states, np.resize(chunk, size)), level=1)
+            found.append(rows_of(decision, slice(len(chunk))))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+
+
+@pytest.fixture(scope="module")
+def full_searches(solution):
+    """What minimax and alpha-beta decide in every position, looking to the end."""
+    game = bench("tic_tac_toe").game
+    return [ask_everywhere(make(game), solution) for make in (minimax_agent, alpha_beta_agent)]
+
+
+@pytest.mark.slow
+def test_full_searches_equal_the_oracle(full_searches, solution):
+    rows = solution.decisions
+    optimal = solution.optimal[rows]
+    for found in full_searches:
+        np.testing.assert_array_equal(found.value, solution.values[rows])
+        np.testing.assert_array_equal(found.action, optimal.argmax(axis=1))
+    plain, pruned = full_searches
+    legal, outcomes = solution.legal[rows], solution.action_values[rows]
+    np.testing.assert_array_equal(plain.q_values, np.where(legal, outcomes, 0))
+    np.testing.assert_allclose(plain.weights, optimal / optimal.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(pruned.weights, np.eye(9)[pruned.action])
+    assert (pruned.q_values >= np.where(legal, outcomes, 0)).all()  # Upper bounds.
+
+
+@pytest.mark.slow
+def test_full_searches_count_their_positions(full_searches, solution):
+    plain, pruned = (found.nodes for found in full_searches)
+    lines = np.ones(solution.num_states, int)
+    for state in reversed(solution.decisions):  # Children stand behind their parents.
+        lines[state] += lines[solution.children[state][solution.legal[state]]].sum()
+    np.testing.assert_array_equal(plain, lines[solution.decisions])
+    assert (plain[0], pruned[0]) == (549_946, 18_297)
+    assert (pruned <= plain).all()
+    early = (solution.decisions >= solution.layers[1]) & (solution.decisions < solution.layers[4])
+    assert early.sum() == 9 + 72 + 252
+    assert (pruned < plain)[early].all()
+
+
+HORIZONS = [
+    *[pytest.param("tic_tac_toe", depth, marks=pytest.mark.slow) for depth in (1, 2, 4)],
+    ("tic_tac_toe", 3),
+    ("misere_pile", 3),
+    pytest.param("connect_four", 3, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("name", "depth"), HORIZONS)
+def test_searches_to_a_horizon_equal_the_recursion(name, depth):
+    """Values, actions, positions visited: all are those of the recursive twins."""
+    a_bench, rules, table = bench(name), rules_of(name), bench(name).random_table()
+    states = some_states(name, 8 if name == "connect_four" else 32)
+
+    def evaluate(position):
+        return float(table.values[a_bench.number(np.array(position.board), position.player)])
+
+    values = []
+    for make, twin in [
+        (minimax_agent, negamax.minimax),
+        (alpha_beta_agent, negamax.alpha_beta),
+    ]:
+        decision = ask(make(a_bench.game, depth, a_bench.evaluate, table), states)
+        for row, position in enumerate(positions_of(states)):
+            expected = twin(rules, evaluate, position, depth)
+            found = {action: decision.q_values[row, action] for action in expected.outcomes}
+            assert found == expected.outcomes
+            assert decision.value[row] == expected.value
+            assert decision.action[row] == max(expected.outcomes, key=expected.outcomes.get)
+            assert decision.nodes[row] == expected.positions
+        values.append(decision.value)
+    np.testing.assert_array_equal(*values)
+    assert (abs(decision.q_values) % 1 > 0).any()  # The horizon was seen.
+
+
+@pytest.mark.parametrize("make", [minimax_agent, alpha_beta_agent])
+def test_full_searches_where_a_player_may_move_twice(make):
+    solution, rules = solved("misere_pile"), rules_of("misere_pile")
+    decision = ask(make(bench("misere_pile").game), solution.decision_states)
+    for row, position in enumerate(positions_of(solution.decision_states)):
+        outcomes = minimax.action_values(rules, position)
+        assert decision.value[row] == max(outcomes.values())
+        assert decision.action[row] == max(outcomes, key=outcomes.get)
+    assert set(decision.value.tolist()) == {1, -1}
+
+
+@pytest.mark.parametrize("make", [minimax_agent, alpha_beta_agent])
+@pytest.mark.parametrize("depth", [0, -3])
+def test_refuses_to_look_at_nothing(make, depth, tic_tac_toe):
+    with pytest.raises(ValueError, match=f"a search depth of {depth} looks at nothing: use 1"):
+        make(tic_tac_toe, depth)
+
+
+@pytest.mark.slow
+def test_a_horizon_behind_the_end_is_the_end(full_searches, solution):
+    late = solution.decisions >= solution.layers[6]
+    states = rows_of(solution.decision_states, late)
+    beyond = ask(alpha_beta_agent(bench("tic_tac_toe").game, 50), states)
+    assert same(beyond, rows_of(full_searches[1], late))
+
+
+# Players with a memory.
+
+LANES = 256
+
+
+@functools.cache
+def learner(name, expansion="random", capacity=1024, exploration=2**0.5, simulations=20):
+    config = PersistentConfig(simulations, exploration, expansion, capacity)
+    agent = persistent_agent(bench(name).game, config)
+    return agent, jax.jit(agent.learn)
+
+
+def after(game, moves, count):
+    state = game.init()
+    for move in moves:
+        state, _ = game.step(state, move)
+    return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], count, axis=0), state)
+
+
+@pytest.mark.parametrize(
+    ("name", "expansion", "exploration", "moves", "then"),
+    [
+        pytest.param("tic_tac_toe", "last", 2**0.5, (), (4, 0), marks=pytest.mark.slow),
+        ("tic_tac_toe", "last", 0.3, (0, 4, 8, 2), (6,)),
+        pytest.param("tic_tac_toe", "random", 2**0.5, (0, 4, 8, 2), (6,), marks=pytest.mark.slow),
+        ("tic_tac_toe", "last", 2**0.5, (0, 4, 8, 2, 6, 3), (5,)),
+        pytest.param("misere_pile", "last", 4.0, (), (0,), marks=pytest.mark.slow),
+    ],
+)
+def test_visits_are_distributed_as_those_of_the_twin(name, expansion, exploration, moves, then):
+    """Means of 256 players within five standard errors, at one move and, after it, another."""
+    game, rules = bench(name).game, rules_of(name)
+    agent, learn = learner(name, expansion, exploration=exploration, simulations=30)
+    memory, rng = agent.init_memory(LANES), random.Random(0)
+    twins = [persistent.Memory() for _ in range(LANES)]
+    position = rules.start()
+    for move in moves:
+        position, _ = rules.play(position, move)
+    for seed, more in enumerate([(), then]):
+        for move in more:
+            position, _ = rules.play(position, move)
+        states = after(game, moves + more, LANES)
+        decision, memory = learn(agent.params, jax.random.key(seed), states, memory)
+        expected = np.zeros((LANES, game.num_actions))
+        for lane, twin in enumerate(twins):
+            args = rules, twin, position, 30, exploration, rng, expansion
+            for action, visits in persistent.learn(*args).items():
+                expected[lane, action] = visits
+        for power in (1, 2):  # The spread, too.
+            found, wanted = decision.visit_counts.astype(float) ** power, expected**power
+            error = np.sqrt((found.var(axis=0) + wanted.var(axis=0)) / LANES)
+            assert (abs(found.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
+        sign = 1 if position.player == 0 else -1  # Of outcomes, to the player to move.
+        values = [sign * twin.totals[position] / twin.visits[position] for twin in twins]
+        error = np.sqrt((np.var(values) + decision.value.var()) / LANES)
+        assert abs(np.mean(values) - decision.value.mean()) <= 5 * error + 1e-6
+        action = int(expected.sum(axis=0).argmax())
+        likely = [(twin, twin.children[position].get(action)) for twin in twins]
+        means = [sign * twin.totals[to] / twin.visits[to] for twin, to in likely if to]
+        found = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
+        error = np.sqrt(np.var(means) / len(means) + found.var() / len(found))
+        assert abs(np.mean(means) - found.mean()) <= 5 * error + 1e-6
+
+
+@pytest.mark.slow
+def test_a_memory_grows_by_the_simulations_of_each_call(tic_tac_toe):
+    agent, learn = learner("tic_tac_toe")
+    states, memory = init_batch(tic_tac_toe, ROWS), agent.init_memory(ROWS)
+    for calls in (1, 2, 3):
+        decision, memory = learn(agent.params, jax.random.key(calls), states, memory)
+        assert (memory.visits.max(axis=1) == 20 * calls).all()  # The root's.
+        assert (decision.visit_counts.sum(axis=1) == 20 * calls).all()
+        assert (decision.nodes == 20).all()
+        stored = (memory.fingerprints != 0).sum(axis=1)
+        assert ((stored > 9) & (stored <= 1 + 20 * calls)).all()
+    assert abs(memory.totals).max() > 0
+    assert not same(rows_of(memory, 0), rows_of(memory, 1))  # Each game has its own.
+
+
+def test_rows_with_a_memory_do_not_mix():
+    agent, learn = learner("tic_tac_toe")
+    states, key = some_states("tic_tac_toe", ROWS), jax.random.key(0)
+    _, memory = learn(agent.params, jax.random.key(1), states, agent.init_memory(ROWS))
+    found = learn(agent.params, key, states, memory)
+    turned = np.array([0, *np.roll(np.arange(1, ROWS), 3)])
+    other = learn(agent.params, key, rows_of(states, turned), rows_of(memory, turned))
+    assert same(rows_of(found, 0), rows_of(other, 0))
+    assert not same(rows_of(found, 1), rows_of(other, 1))
+
+
+def test_a_finished_game_teaches_nothing():
+    agent, learn = learner("tic_tac_toe")
+    states = some_states("tic_tac_toe", ROWS, finished=1)
+    _, memory = learn(agent.params, jax.random.key(0), states, agent.init_memory(ROWS))
+    _, later = learn(agent.params, jax.random.key(1), states, memory)
+    for before in (agent.init_memory(ROWS), memory):
+        for name in ("visits", "totals", "children"):
+            last = getattr(later, name)[-1]
+            np.testing.assert_array_equal(last, getattr(before, name)[-1], err_msg=name)
+    assert (later.visits[:-1].max(axis=1) == 40).all()
+
+
+@pytest.mark.slow
+def test_more_is_known_below_the_positions_met(tic_tac_toe):
+    """What was learnt at the start is there after the move that was simulated most."""
+    agent, learn = learner("tic_tac_toe", simulations=200)
+    states = init_batch(tic_tac_toe, ROWS)
+    first, memory = learn(agent.params, jax.random.key(0), states, agent.init_memory(ROWS))
+    moved = jax.vmap(tic_tac_toe.step)(states, first.action)[0]
+    before = jnp.take_along_axis(first.visit_counts, first.action[:, None], axis=1)[:, 0]
+    agent, learn = learner("tic_tac_toe", simulations=1)  # It takes the other's memory over.
+    second, memory = learn(agent.params, jax.random.key(1), moved, memory)
+    # Its own first visit was a random game from it, and chose no action.
+    np.testing.assert_array_equal(second.visit_counts.sum(axis=1), before)
+
+
+@pytest.mark.slow
+def test_a_full_table_still_plays():
+    agent, learn = learner("tic_tac_toe", capacity=16, simulations=100)
+    game, memory = bench("tic_tac_toe").game, agent.init_memory(ROWS)
+    _, memory = learn(agent.params, jax.random.key(0), init_batch(game, ROWS), memory)
+    assert (memory.fingerprints != 0).all()
+    states = some_states("tic_tac_toe", ROWS)
+    decision, later = learn(agent.params, jax.random.key(1), states, memory)
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))
+    assert legal[np.arange(ROWS), decision.action].all()
+    assert_policies(np.asarray(decision.weights), legal)
+    np.testing.assert_array_equal(later.fingerprints, memory.fingerprints)
+    unknown = np.asarray(decision.nodes) == 0
+    assert 0 < unknown.sum() < ROWS
+    assert not decision.value[unknown].any()
+    assert same(rows_of(later, unknown), rows_of(memory, unknown))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"num_simulations": 0}, "persistent.num_simulations"),
+        ({"exploration": -1.0}, "persistent.exploration"),
+        ({"expansion": "first"}, "persistent.expansion"),
+        ({"capacity": 8}, "persistent.capacity"),
+    ],
+)
+def test_refuses_settings_out_of_range(settings, said):
+    with pytest.raises(ValueError, match=said):
+        PersistentConfig(**settings)
+
+
+# Players with a clock, and the searches in steps that they are made of.
+
+
+class Clock:
+    """A time that passes with the evaluations of a search, and else stands still."""
+
+    def __init__(self):
+        self.now, self.cost = 0.0, 0.001
+
+    def __call__(self):
+        return self.now
+
+    def _pass(self):
+        self.now += self.cost
+        return np.float32(0)
+
+    def evaluator(self, game):
+        uniform = uniform_evaluator(game)
+
+        def evaluate(params, key, states):
+            nothing = jax.ShapeDtypeStruct((), jnp.float32)
+            logits, values = uniform(params, key, states)
+            return logits, values + jax.experimental.io_callback(self._pass, nothing)
+
+        return evaluate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "algorithm",
+    ["puct", "uct", "gumbel"],
+)
+def test_a_search_ends_with_its_time(algorithm, tic_tac_toe):
+    clock, states = Clock(), some_states("tic_tac_toe", 2)
+    config = ALGORITHMS[algorithm](num_simulations=700)
+    evaluate = clock.evaluator(tic_tac_toe)
+    agent = anytime_agent(tic_tac_toe, config, evaluate, seconds=0.4, clock=clock)
+    assert (agent.traceable, agent.deterministic, agent.nodes) == (False, False, 701)
+    agent.act(None, jax.random.key(0), states)  # Measures the speed.
+    simulations = []
+    for cost in (0.001, 0.004):
+        clock.cost = cost
+        agent.act(None, jax.random.key(1), states)  # Gets used to it.
+        began = clock()
+        decision = agent.act(None, jax.random.key(2), states)
+        assert clock() - began == pytest.approx(0.4, rel=0.1)
+        assert (decision.nodes == decision.nodes[0]).all()
+        simulations.append(int(decision.nodes[0]))
+    assert simulations[0] <= 400 and simulations[1] <= 100
+    assert simulations[0] > 3 * simulations[1] > 120
+    clock.cost = 1e-6
+    for seed in (3, 4):  # Time for far more than there is room for.
+        decision = agent.act(None, jax.random.key(seed), states)
+    assert (decision.nodes == 700).all()
+    assert_policies(np.asarray(decision.weights), legal := states.board == 0)
+    assert legal[np.arange(2), decision.action].all()
+
+
+@pytest.mark.slow
+def test_more_time_gives_more_simulations(tic_tac_toe):
+    clock, states, found = Clock(), init_batch(tic_tac_toe, 1), []
+    evaluate = clock.evaluator(tic_tac_toe)
+    for seconds in (0.05, 0.2):
+        agent = anytime_agent(
+            tic_tac_toe, PUCT(num_simulations=300), evaluate, None, seconds, clock=clock
+        )
+        assert agent.name == f"puct({seconds} s)"
+        found.append(int(agent.act(None, jax.random.key(0), states).nodes[0]))
+    assert 20 < found[0] <= 50 and 100 < found[1] <= 200
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_refuses_no_time(seconds, tic_tac_toe):
+    with pytest.raises(ValueError, match="seconds are no time to search: use above 0"):
+        evaluate = uniform_evaluator(tic_tac_toe)
+        anytime_agent(tic_tac_toe, PUCT(), evaluate, seconds=seconds)
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.slow
+def test_a_search_in_steps_is_the_search(algorithm):
+    jit = functools.partial(jax.jit, compiler_options=AS_IN_TRAINING)
+    a_bench, config = bench("tic_tac_toe"), ALGORITHMS[algorithm](num_simulations=16)
+    table, states = a_bench.random_table(), some_states("tic_tac_toe", ROWS)
+    keys = jax.random.split(jax.random.key(0), ROWS)
+    whole = jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
+    search = make_resumable(config, a_bench.game, a_bench.evaluate)
+    grow, budget = jit(search.grow), np.int32(16)
+    tree, done = jit(search.start)(table, keys, states, budget), 0
+    assert (tree.node_visits[:, 0] == 1).all()
+    for count in (3, 5, 8):
+        tree = grow(table, keys, states, budget, tree, np.int32(done), np.int32(count))
+        done += count
+        assert (tree.node_visits[:, 0] == 1 + done).all()
+    result = jit(search.finish)(table, keys, states, budget, tree)
+    for found, expected in zip(jax.tree.leaves(result), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_array_equal(found, expected)

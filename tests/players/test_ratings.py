@@ -1,0 +1,288 @@
+"""Intervals cover what they claim, p-values are exact, and ratings are the posterior's mode."""
+
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from azjax.players.ratings import count_p_value, fit, mean_proportion, mean_score, proportion
+
+ELO = 400 / math.log(10)
+PAIRS = np.array(list(itertools.permutations(range(5), 2)))
+RATES = [(0.4, 0.3, 0.3), (0, 0.02, 0.98), (0.01, 0.01, 0.98), (1e-3, 0, 0.999), (0.1, 0.9, 0)]
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 10), (10, 10), (999, 100_000)])
+@pytest.mark.parametrize(("confidence", "z"), [(0.95, 1.959964), (0.5, 0.6744898)])
+def test_proportion_is_the_formula_of_wilson(count, total, confidence, z):
+    rate, weight = count / total, z * z / total
+    root = math.sqrt(weight * rate * (1 - rate) + weight**2 / 4)
+    ends = [(rate + weight / 2 + sign * root) / (1 + weight) for sign in (-1, 1)]
+    assert proportion(count, total, confidence) == pytest.approx([rate, *ends], abs=1e-7)
+
+
+def test_a_mean_of_one_rate_is_that_rate():
+    assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
+    assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
+    for counts, totals in [([], []), ([1], [2, 3])]:
+        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
+            mean_proportion(counts, totals)
+
+
+def test_the_ends_of_a_mean_are_as_far_out_as_those_of_its_rates_squared_and_summed():
+    few, many = proportion(1, 10), proportion(11, 12)
+    below, above = (
+        math.hypot(*(rate.estimate - rate[end] for rate in (few, many))) / 2 for end in (1, 2)
+    )
+    mean = (few.estimate + many.estimate) / 2
+    assert abs(below - above) > 0.01
+    found = mean_proportion(np.array([1, 11]), np.array([10, 12]))
+    assert found == pytest.approx([mean, mean - below, mean + above])
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
+    """Rates of 1 to 40%, of 200 each."""
+    rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
+    drawn = rng.binomial(200, chances, (400, 6)).tolist()
+    found = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
+    mean = chances.mean()
+    assert 0.93 <= np.mean((found[:, 1] <= mean) & (mean <= found[:, 2])) <= 0.98
+    normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
+    assert np.mean(found[:, 2] - found[:, 1]) == pytest.approx(normal, rel=0.05)
+
+
+def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
+    for wins, losses in [(0, 20), (1, 19), (7, 13), (20, 0), (400, 600)]:
+        exact = stats.binomtest(wins, wins + losses).proportion_ci(method="exact")
+        found = mean_score(wins, 0, losses)
+        assert found == pytest.approx([wins / (wins + losses), *exact], abs=1e-9)
+
+
+def test_mean_score_covers_every_mean_of_twenty_games():
+    """The probability that the interval holds the truth, summed over all 231 triples."""
+    triples = [(w, d, 20 - w - d) for w in range(21) for d in range(21 - w)]
+    intervals = np.array([mean_score(*triple) for triple in triples])
+    assert intervals.min() == 0 and intervals.max() == 1
+    assert (np.diff(intervals[:, [1, 0, 2]]) >= 0).all()
+    grid = [0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 0.99]
+    for win, draw in [(w, d) for w in grid for d in grid if w + d <= 1]:
+        mean = win + draw / 2
+        covers = (intervals[:, 1] <= mean + 1e-12) & (mean - 1e-12 <= intervals[:, 2])
+        chance = stats.multinomial.pmf(triples, 20, [win, draw, max(1 - win - draw, 0)])
+        assert (chance * covers).sum() > 0.95
+
+
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize(("games", "samples"), [(100, 1000), (1000, 150)])
+@pytest.mark.slow
+def test_mean_score_covers_and_is_not_wide(rates, games, samples):
+    interval = functools.lru_cache(mean_score)
+    drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()
+    found = np.array([interval(*triple) for triple in drawn])
+    mean = rates[0] + rates[1] / 2
+    covered = np.mean((found[:, 1] <= mean) & (mean <= found[:, 2]))
+    assert covered >= 0.93
+    normal = 2 * 1.96 * math.sqrt((rates[0] + rates[1] / 4 - mean**2) / games)
+    assert np.mean(found[:, 2] - found[:, 1]) < normal + 3 / games
+
+
+def test_mean_score_sees_both_sides_alike():
+    for wins, draws, losses in [(3, 5, 12), (0, 30, 1), (1, 0, 50)]:
+        left, right = mean_score(wins, draws, losses, 0.8), mean_score(losses, draws, wins, 0.8)
+        assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)
+        wide = mean_score(wins, draws, losses, 0.99)
+        assert wide.low < left.low < left.estimate < left.high < wide.high
+
+
+def urn_probability(triple, reference):
+    """The Dirichlet-multinomial probability: one game after the other from Polya's urn."""
+    urn = [2 * count + 1 for count in reference]
+    ways = math.factorial(sum(triple)) // math.prod(map(math.factorial, triple))
+    probability = Fraction(ways)
+    for kind, count in enumerate(triple):
+        for _ in range(count):
+            probability *= Fraction(urn[kind], sum(urn))
+            urn[kind] += 2
+    return probability
+
+
+@pytest.mark.parametrize(
+    ("observed", "reference"),
+    [((2, 1, 0), (3, 2, 1)), ((1, 3, 1), (5, 5, 5)), ((0, 0, 6), (9, 1, 0))],
+)
+def test_count_p_value_is_the_enumeration(observed, reference):
+    values = range(sum(observed) + 1)
+    triples = [t for t in itertools.product(values, repeat=3) if sum(t) == sum(observed)]
+    chances = [urn_probability(triple, reference) for triple in triples]
+    assert sum(chances) == 1
+    likely = urn_probability(observed, reference)
+    exact = sum(chance for chance in chances if chance <= likely)
+    assert count_p_value(observed, reference) == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize("rates", [(0.6, 0.3, 0.1), (0.3, 0.69, 0.01)])
+def test_count_p_value_is_uniform_where_nothing_differs(rates):
+    random = np.random.default_rng(1)
+    pairs = [random.multinomial([60, 2000], rates) for _ in range(500)]
+    p_values = np.array([count_p_value(*pair) for pair in pairs])
+    assert 0.02 < np.mean(p_values < 0.05) < 0.065
+    assert 0.42 < np.mean(p_values < 0.5) < 0.55
+
+
+def test_count_p_value_tells_differences():
+    assert count_p_value((80, 10, 10), (4000, 3000, 3000)) < 1e-12
+    assert count_p_value((40, 30, 30), (400_000, 300_000, 300_000)) > 0.99
+    assert count_p_value((250, 75, 50), (70_000, 20_000, 10_000)) < 0.1
+    # Half a loss and half a draw in 100,000 games are expected: two triples of 1 in 2,000 each.
+    assert count_p_value((99, 0, 1), (100_000, 0, 0)) == pytest.approx(1e-3, rel=0.01)
+
+
+def tournament(seed, elo, advantage, nu, games):
+    """Counts `[20, 3]` of all ordered pairs of five players."""
+    x = (elo[PAIRS[:, 0]] - elo[PAIRS[:, 1]] + advantage) / ELO
+    weights = np.stack([np.exp(x / 2), np.full(len(x), nu), np.exp(-x / 2)], axis=1)
+    rates = weights / weights.sum(axis=1, keepdims=True)
+    return np.random.default_rng(seed).multinomial(games, rates)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ratings_cover_the_truth(seed):
+    elo = np.random.default_rng(seed).normal(0, 200, 5)
+    truth = np.append(elo - elo.mean(), 60.0)
+    covered = []
+    for number in range(200):
+        counts = tournament([seed, number], elo, 60, 0.7, 20)
+        found = fit("abcde", *PAIRS.T, counts)
+        low = np.append(found.low, found.first_move_advantage.low)
+        high = np.append(found.high, found.first_move_advantage.high)
+        covered.append((low <= truth) & (truth <= high))
+    share = np.mean(covered, axis=0)
+    assert ((share >= 0.9) & (share <= 0.99)).all()
+
+
+def test_many_games_give_back_the_truth():
+    elo = np.array([0, 30, 400, -200, -230.0])
+    found = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
+    np.testing.assert_allclose(found.ratings, elo, atol=1)
+    assert found.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
+    assert found.draw_parameter == pytest.approx(1.5, abs=0.01)
+
+
+def log_posterior(theta, first, second, counts):
+    """Of the ratings, the advantage and log nu in logits, written out."""
+    total = -sum(t * t for t in theta) / 2 / (1000 / ELO) ** 2
+    for one, two, (wins, draws, losses) in zip(first, second, counts, strict=True):
+        x = theta[one] - theta[two] + theta[-2]
+        scale = math.log(math.exp(x / 2) + math.exp(theta[-1]) + math.exp(-x / 2))
+        total += (wins - losses) * x / 2 + draws * theta[-1] - (wins + draws + losses) * scale
+    return total
+
+
+@pytest.mark.parametrize(
+    ("names", "games"),
+    [
+        ("abc", ([0, 1, 2, 0], [1, 2, 0, 2], [[5, 1, 2], [3, 0, 4], [2, 6, 1], [1, 1, 0]])),
+        ("ab", ([0], [1], [[1, 0, 0]])),
+    ],
+)
+def test_the_fit_is_the_mode_and_its_curvature(names, games):
+    size = len(names)
+    found = fit(names, *games, confidence=0.6826895)  # One standard deviation.
+    mode = np.array([*found.ratings, found.first_move_advantage.estimate]) / ELO
+    mode = np.append(mode, math.log(found.draw_parameter))
+    steps = 1e-3 * np.eye(size + 2)
+
+    def value(step):
+        return log_posterior(mode + step, *games)
+
+    slope = [(value(s) - value(-s)) / 2e-3 for s in steps]
+    np.testing.assert_allclose(slope, 0, atol=1e-6)
+    hessian = [
+        [(value(s + t) - value(s - t) - value(t - s) + value(-s - t)) / 4e-6 for t in steps]
+        for s in steps
+    ]
+    contrasts = np.eye(size + 2) - np.pad(np.full((size, size), 1 / size), (0, 2))
+    deviations = ELO * np.sqrt(np.diag(contrasts @ np.linalg.inv(-np.array(hessian)) @ contrasts))
+    np.testing.assert_allclose(found.high - found.ratings, deviations[:-2], rtol=1e-3)
+    np.testing.assert_allclose(found.ratings - found.low, deviations[:-2], rtol=1e-3)
+    advantage = found.first_move_advantage
+    assert advantage.high - advantage.estimate == pytest.approx(deviations[-2], rel=1e-3)
+
+
+@pytest.mark.parametrize(("wins", "draws", "losses"), [(6, 0, 4), (9, 0, 1), (3, 4, 2)])
+def test_two_players_have_a_closed_form(wins, draws, losses):
+    first, second = np.array([(wins, draws, losses), (losses, draws, wins)]) * 100_000
+    found = fit(["strong", "weak"], [0, 1], [1, 0], [first, second])
+    difference = found.ratings[0] - found.ratings[1]
+    assert difference == pytest.approx(400 * math.log10(wins / losses), abs=0.01)
+    assert found.first_move_advantage.estimate == pytest.approx(0, abs=0.01)
+    assert found.draw_parameter == pytest.approx(draws / math.sqrt(wins * losses), abs=1e-4)
+
+
+def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
+    counts = tournament(3, np.array([0, 50, 100, 200, -350.0]), 30, 1, 12)
+    whole = fit("abcde", *PAIRS.T, counts)
+    half, order = counts // 2, np.random.default_rng(0).permutation(40)
+    rows = np.concatenate([PAIRS, PAIRS])[order], np.concatenate([half, counts - half])[order]
+    split = fit("abcde", *rows[0].T, rows[1])
+    renamed = fit("edcba", *(4 - PAIRS.T), counts)
+    np.testing.assert_allclose(split.ratings, whole.ratings, atol=1e-6)
+    np.testing.assert_allclose(split.high, whole.high, atol=1e-6)
+    np.testing.assert_allclose(renamed.ratings[::-1], whole.ratings, atol=1e-6)
+    assert split.first_move_advantage == pytest.approx(whole.first_move_advantage, abs=1e-6)
+
+
+def test_one_who_loses_everything_is_low_and_finite():
+    found = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
+    assert -2000 < found.ratings[2] < found.low[:2].min() - 300
+    assert -3000 < found.low[2] < found.high[2] < 0
+    assert found.ratings.mean() == pytest.approx(0, abs=1e-9)
+
+
+GAME = [[1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: proportion(-1, 5), "count is -1 of 5: use"),
+        (lambda: proportion(6, 5), "count is 6 of 5"),
+        (lambda: proportion(0, 0), "count is 0 of 0"),
+        (lambda: proportion(0.5, 5), "count is 0.5 of 5"),
+        (lambda: proportion(1, 5, 1.0), "confidence is 1.0: use a number between 0 and 1"),
+        (lambda: mean_score(1, 2, 3, 0), "confidence is 0: use"),
+        (lambda: mean_score(1, -2, 3), r"\(wins, draws, losses\) is \[1, -2, 3\]: use three whole"),
+        (lambda: mean_score(0, 0, 0), r"is \[0, 0, 0\]: .* with a sum above 0"),
+        (lambda: count_p_value((1, 2), (1, 2, 3)), r"observed is \[1, 2\]: use three"),
+        (lambda: count_p_value((1, 2, 3), (0.5, 2, 3)), r"reference is \[0.5, 2.0, 3.0\]: use"),
+        (lambda: fit("ab", [0], [1, 0], GAME), r"have shapes \(1,\), \(2,\), \(1, 3\): use \[M\]"),
+        (lambda: fit("ab", [0], [1], [[1, 2]]), r"have shapes .*\(1, 2\)"),
+        (lambda: fit("ab", [0.0], [1.0], GAME), "not whole"),
+        (lambda: fit("ab", [0], [1], [[2, -1, 2]]), "or below 0"),
+        (lambda: fit("aa", [0], [1], GAME), "use a different one for each"),
+        (lambda: fit("ab", [0], [1], [[0, 0, 0]]), "counts sum to 0"),
+        (lambda: fit("ab", [0], [2], GAME), "there is no player 2: use 0 to 1"),
+        (lambda: fit("ab", [-1], [1], GAME), "there is no player -1"),
+        (lambda: fit("ab", [1], [1], GAME), "'b' plays against itself"),
+        (lambda: fit("abc", [0], [1], GAME), r"\['a', 'b'\] and \['c'\] never met"),
+        (lambda: fit("abcd", [0, 1, 0], [2, 3, 1], GAME * 2 + [[0] * 3]), r"\['a', 'c'\] and"),
+        (lambda: fit("ab", [0], [1], GAME, confidence=95), "confidence is 95: use"),
+    ],
+)
+def test_refuses_with_a_reason(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+def test_many_games_are_judged_like_a_few_less():
+    """Beyond 10,000 games the normal distribution serves; one more game changes next to nothing."""
+    exact, normal = mean_score(6000, 1500, 2500), mean_score(6001, 1500, 2500)
+    np.testing.assert_allclose(normal, exact, atol=2e-4)
+    assert normal.high - normal.low > 0.015
+    all_won = mean_score(20_000, 0, 0)
+    assert all_won.low < 1 == all_won.high

@@ -1,0 +1,170 @@
+"""The certificate: what each of its numbers is counted from, and what follows from them."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.proof import certificate as certificates
+from azjax.proof.certificate import (
+    Certificate,
+    Examined,
+    describe,
+    make_certifier,
+    reached,
+    searches_to_examine,
+)
+from azjax.proof.verify import Verdict, verify
+from azjax.runs.config import Config, make_parts
+from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.step import Parts
+from tables import bench
+
+SIMULATIONS = 6
+# Far from the defaults, so that a search with other settings plays other moves.
+PUCT_FAR = PUCT(num_simulations=3, c_puct=0.3, first_play_urgency="loss", dirichlet_fraction=0.9)
+GUMBEL_FAR = Gumbel(num_simulations=3, value_scale=1.5, maxvisit_init=5.0, max_considered_actions=3)
+SEARCHES = tuple(
+    dataclasses.replace(search, num_simulations=SIMULATIONS) for search in (PUCT_FAR, GUMBEL_FAR)
+)
+CONFIG = Config(seed=5, search=PUCT_FAR, selfplay=SelfPlayConfig(games=48, unroll_length=7))
+
+
+class TableParts(Parts):
+    """Parts whose network says what stands in a table."""
+
+    @property
+    def evaluate(self):
+        return bench("tic_tac_toe").evaluate
+
+
+@pytest.fixture(scope="module")
+def table():
+    """What the network says: a table, so that its 4,520 searches compile in a second."""
+    return bench("tic_tac_toe").random_table()
+
+
+@pytest.fixture(scope="module")
+def certificate(solution, table):
+    certify = make_certifier(TableParts(*make_parts(CONFIG)), solution, SEARCHES)
+    return certify(jax.tree.map(jnp.asarray, table), 11, 0.0, 5)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_search_is_judged_with_the_settings_given(certificate, solution, table, number):
+    """Without noise, at temperature 0: `tests/mutations.py` tries everything else."""
+    search = make_search(SEARCHES[number], bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
+    keys = jax.random.split(jax.random.key(0), len(solution.decisions))
+    act = jax.jit(lambda table: search(table, keys, solution.decision_states).action)
+    actions = np.asarray(act(jax.tree.map(jnp.asarray, table)))
+    blunders = int((~solution.optimal[solution.decisions, actions]).sum())
+    examined = certificate.searches[number]
+    assert examined.algorithm == ("puct", "gumbel")[number]
+    assert (examined.num_simulations, examined.blunders) == (SIMULATIONS, blunders)
+    assert 0 < blunders != certificate.searches[1 - number].blunders
+
+
+@pytest.mark.parametrize("search", [PUCT_FAR, GUMBEL_FAR, UCT(exploration=0.1)])
+def test_a_run_is_examined_with_puct_and_gumbel_and_its_own_settings(search):
+    puct, gumbel = searches_to_examine(search, 9)
+    own = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
+    assert puct == dataclasses.replace(own["puct"], num_simulations=9)
+    assert gumbel == dataclasses.replace(own["gumbel"], num_simulations=9)
+
+
+def test_a_search_of_ones_own_is_examined_after_these():
+    @dataclasses.dataclass(frozen=True)
+    class Own(PUCT):
+        algorithm: str = "own"
+
+    own = Own(num_simulations=3, c_puct=0.3)
+    assert searches_to_examine(own, 9)[2:] == (dataclasses.replace(own, num_simulations=9),)
+
+
+def test_by_default_these_are_examined(solution, monkeypatch):
+    seen = []
+    monkeypatch.setattr(certificates, "check_trees", lambda search, *_: seen.append(search))
+    make_certifier(make_parts(CONFIG), solution)
+    assert tuple(seen) == searches_to_examine(PUCT_FAR, 32)
+
+
+def test_many_positions_are_examined_in_slices(certificate, solution, table, monkeypatch):
+    monkeypatch.setattr(certificates, "_SLICE", 1000)  # And the verdict is not compiled.
+    seen = []
+    parts = TableParts(*make_parts(CONFIG))
+    certify = make_certifier(parts, solution, SEARCHES[:1], lambda *done: seen.append(done))
+    found = certify(jax.tree.map(jnp.asarray, table), 11, 0.0, 5)
+    sizes = [1000, 2000, 3000, 4000, 4520]
+    assert seen == [(name, done) for name in ("network alone", "puct(6)") for done in sizes]
+    whole = dataclasses.replace(certificate, searches=certificate.searches[:1])
+    assert dataclasses.replace(found, seconds=whole.seconds) == whole
+
+
+@pytest.mark.slow
+def test_the_raw_network_is_judged_without_search(certificate, solution, table):
+    logits, values = bench("tic_tac_toe").evaluate(table, None, solution.decision_states)
+    verdict = verify(solution, lambda _: (logits, values))
+    assert certificate.blunders == verdict.blunders > 0
+    assert certificate.losing_lines_first == verdict.losing_lines[0] > 0
+    assert certificate.losing_lines_second == verdict.losing_lines[1] > 0
+    assert certificate.losing_lines_first != certificate.losing_lines_second
+    assert certificate.value_sign_errors == verdict.value_sign_errors > 0
+    assert certificate.decision_states == 4520
+
+
+def test_a_certificate_tells_the_run(certificate):
+    assert certificate.game == "tic_tac_toe"
+    assert (certificate.seed, certificate.iterations) == (5, 11)
+    assert certificate.moves == 11 * 48 * 7
+    assert certificate.seconds > 1e9  # Since 1970, as it was told.
+    assert {"azjax", "python", "jax", "mctx"} <= set(certificate.versions)
+    assert certificate.device == "8 x cpu"
+
+
+# What follows from the numbers.
+
+FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_second"]
+
+
+def with_faults(faults):
+    zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
+    searches = tuple(Examined(name, 32, int(name in faults)) for name in FAULTS[:2])
+    ones = dict.fromkeys({*faults} - {*FAULTS[:2]}, 1)
+    return Certificate(**zeros | {"versions": {}, "searches": searches} | ones)
+
+
+@pytest.mark.parametrize("count", range(len(FAULTS) + 1))
+def test_one_fault_of_any_kind_is_too_many(count):
+    for faults in itertools.combinations(FAULTS, count):
+        certificate = with_faults(faults)
+        assert certificate.perfect == (not faults)
+        assert certificate.unbeatable == (not {*faults} & {*FAULTS[3:]})
+        title, _ = describe(certificate.as_json())
+        word = "Perfect" if certificate.perfect else "Unbeatable"
+        assert title.startswith(word if certificate.unbeatable else "Not proved")
+
+
+def test_wrong_signs_of_values_are_told_but_lose_nothing():
+    assert with_faults(["value_sign_errors"]).perfect
+
+
+@pytest.mark.parametrize("blunders", [0, 2])
+@pytest.mark.parametrize("lines", [(0, 0), (1, 0), (0, 1), (3, 4)])
+def test_a_goal_is_reached_from_both_seats_or_not_at_all(blunders, lines):
+    empty = jnp.zeros(1)
+    verdict = Verdict(
+        decision_states=jnp.int32(4520),
+        blunders=jnp.int32(blunders),
+        losing_lines=jnp.array(lines),
+        value_sign_errors=jnp.int32(0),
+        value_error=jnp.float32(0),
+        is_blunder=empty,
+        actions=empty,
+    )
+    assert reached("perfect", verdict) == (blunders == 0)
+    assert reached("unbeatable", verdict) == (lines == (0, 0))
+    assert not reached("never", verdict)

@@ -1,0 +1,189 @@
+"""Exhaustive play that is killed at any change of a file, and goes on, against one that is not."""
+
+import builtins
+import io
+import os
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.proof import lines
+from bad_players import highest, make_act, pair
+
+CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that would clean up changes a file any more."""
+
+
+class Disk:
+    """Counts the changes of files in a folder, and ends the process at one of them.
+
+    A file that is being written then is left cut short, under the name that it was opened by.
+    """
+
+    def __init__(self, monkeypatch, folder):
+        self.folder = str(folder)
+        self.changes, self.last, self.cut = 0, None, b""
+        for name in CHANGES:
+            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+        self._open = builtins.open
+        for module in (builtins, io):
+            monkeypatch.setattr(module, "open", self.open)
+
+    def boot(self, last=None, cut=b""):
+        """Starts over; the change of number `last`, from 0, and all later ones are not made."""
+        self.changes, self.last, self.cut = 0, last, cut
+
+    def count(self, path, is_written=False):
+        if not str(path).startswith(self.folder):
+            return
+        self.changes += 1
+        if self.last is not None and self.changes > self.last:
+            if is_written and self.changes == self.last + 1:
+                with self._open(path, "wb") as file:
+                    file.write(self.cut)
+            raise Killed
+
+    def open(self, file, mode="r", *args, **settings):
+        if set(mode) & set("wax+"):
+            self.count(file, is_written="w" in mode)
+        return self._open(file, mode, *args, **settings)
+
+    def _counted(self, change):
+        def counted(path, *args, **settings):
+            self.count(path)
+            return change(path, *args, **settings)
+
+        return counted
+
+
+STARTS = (
+    (0, 1, 3, 2, 5),
+    (0, 1, 3, 2, 7),
+    (0, 1, 5, 2, 4),
+    (0, 4, 1, 3, 8),
+    (0, 4, 5, 3, 8),
+    (4, 0, 1, 8, 3),
+    (2, 1, 5, 4, 3),
+)
+CASES = {
+    "every": ("misere_pile", highest, 0, {"part_size": 1, "starts": ((0,), (1,))}),
+    "sample": ("tic_tac_toe", highest, 0, {"part_size": 9, "most": 16, "starts": STARTS}),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request, monkeypatch):
+    """`follow(folder) -> steps`, one after the other in a single thread."""
+    name, policy, seat, settings = CASES[request.param]
+    monkeypatch.setattr(lines, "_WORKERS", 1)
+    monkeypatch.setattr(lines, "_BATCH", 64)
+    monkeypatch.setattr(lines, "_REPLAYED", 64)
+    act = make_act(pair(name), policy)
+
+    def follow(folder, **others):
+        return list(lines.follow(pair(name).game, act, seat, folder, **{**settings, **others}))
+
+    follow.name = request.param
+    return follow
+
+
+def contents(folder):
+    """All files and folders; what an archive holds instead of its bytes, which have a time."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.suffix == ".npz":
+            with np.load(path) as file:
+                found[name] = {key: (file[key].dtype, file[key].tobytes()) for key in file}
+        else:
+            found[name] = path.read_bytes() if path.is_file() else None
+    return found
+
+
+def is_equal(steps, others):
+    return jax.tree.all(jax.tree.map(np.array_equal, steps[-1], others[-1]))
+
+
+def kill(follow, folder, disk, last, cut=b""):
+    """Whether it was killed before it was done."""
+    disk.boot(last, cut)
+    try:
+        follow(folder)
+    except Killed:
+        return True
+    finally:
+        disk.boot()
+    return False
+
+
+def test_a_walk_that_is_killed_at_any_change_of_a_file_goes_on(case, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch, tmp_path)
+    whole = case(tmp_path / "whole")
+    changes, files = disk.changes, contents(tmp_path / "whole")
+    assert changes > 30 and len(whole) > whole[-1].ply + 1  # Several parts to a ply.
+    assert not [name for name in files if re.search(r"children|tmp", name)]
+    assert whole[-1].sampled == (case.name == "sample")
+    for last in range(0, changes, 1 + changes // 45):
+        folder = tmp_path / str(last)
+        assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
+        again = last * 7 % 11  # And once more, a few changes later.
+        kill(case, folder, disk, again)
+        assert is_equal(case(folder), whole), (last, again)
+        assert contents(folder) == files, (last, again)
+
+
+@pytest.mark.parametrize("case", ["every"], indirect=True)
+def test_a_walk_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch, tmp_path)
+    whole = case(tmp_path / "whole")
+    changes, files = disk.changes, contents(tmp_path / "whole")
+    for first in range(3, changes, 11):
+        for second in range(first % 9, changes - first, 13):
+            folder = tmp_path / f"{first} {second}"
+            assert kill(case, folder, disk, first)
+            kill(case, folder, disk, second)
+            assert is_equal(case(folder), whole) and contents(folder) == files, (first, second)
+
+
+@pytest.mark.parametrize("case", ["every"], indirect=True)
+def test_a_walk_may_go_on_with_parts_of_another_size(case, tmp_path, monkeypatch):
+    """Nothing of a ply that was not complete stays."""
+    disk = Disk(monkeypatch, tmp_path)
+    whole = case(tmp_path / "whole")
+    for last in range(0, disk.changes, 4):
+        folder = tmp_path / str(last)
+        assert kill(case, folder, disk, last)
+        steps = case(folder, part_size=2**18)
+        assert jax.tree.all(jax.tree.map(np.array_equal, steps[-1].ends, whole[-1].ends)), last
+
+
+def test_what_is_done_is_not_done_again(case, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch, tmp_path)
+    case(tmp_path)
+    disk.boot()
+    case(tmp_path)
+    assert disk.changes == 0
+
+
+def test_threads_write_the_same_files(case, tmp_path, monkeypatch):
+    one = case(tmp_path / "one")
+    monkeypatch.setattr(lines, "_WORKERS", 4)
+    four = case(tmp_path / "four")
+    assert is_equal(one, four)
+    assert contents(tmp_path / "one") == contents(tmp_path / "four")
+
+
+def test_few_parts_are_in_memory_at_a_time(monkeypatch):
+    """What is done side by side comes in order, and no more is taken than there are threads."""
+    monkeypatch.setattr(lines, "_WORKERS", 3)
+    taken, most = [], []
+    results = lines._side_by_side(lambda part: -part, (taken.append(n) or n for n in range(20)))
+    for done, result in enumerate(results):
+        assert result == -done
+        most.append(len(taken) - done)
+    assert len(taken) == 20 and max(most) == 3

@@ -1,0 +1,71 @@
+"""Exhaustive play finds a symmetry that is broken in one position, wherever that stands."""
+
+import numpy as np
+import pytest
+
+from azjax.proof import lines
+from reference import Position
+from reference import tic_tac_toe as rules
+from reference.exhaustive_play import follow
+
+
+@pytest.fixture(scope="module")
+def fair_moves(solution):
+    """`{position: action}`, of a player who treats symmetric copies alike."""
+    moves, rng = {}, np.random.default_rng(3)
+    board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
+    positions = list(map(Position, map(tuple, board), player, over))
+    least = {position: rules.least_image(position) for position in positions}
+    of_least = {}
+    for position in dict.fromkeys(least.values()):
+        of_least[position] = rng.choice(rules.legal(position)).item()
+    for position in positions:
+        name = least[position]
+        cells = next(c for c in rules.symmetries() if rules.image(position, c) == name)
+        moves[position] = cells[of_least[name]]
+    return moves
+
+
+def position_of(board):
+    return Position(tuple(board), int(sum(board)) & 1, False)
+
+
+def make_act(moves):
+    return lambda states: np.array([moves[position_of(board)] for board in states.board.tolist()])
+
+
+def walk(game, moves, seat, folder, **settings):
+    *_, last = lines.follow(game, make_act(moves), seat, folder, **settings)
+    return last
+
+
+def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp_path):
+    """One position after four moves is mistreated at a time, until it stands in a later file."""
+    reached = {}
+
+    def policy(position):
+        if sum(map(abs, position.board)) == 4:
+            reached[rules.least_image(position)] = position
+        return fair_moves[position]
+
+    follow(rules, policy, 0)
+    numbers = []
+    settings = {"symmetric": True, "compare": True, "part_size": 2}
+    for number, position in enumerate(reached.values()):
+        after = {move: rules.play(position, move)[0] for move in rules.legal(position)}
+        liked = rules.least_image(after[fair_moves[position]])
+        other = next(move for move in after if rules.least_image(after[move]) != liked)
+        folder = tmp_path / str(number)
+        last = walk(tic_tac_toe, fair_moves | {position: other}, 0, folder, **settings)
+        assert last.unlike
+        [(*line, _)] = lines.unlike_games(folder)
+        [board] = lines.replay(tic_tac_toe, [tuple(line)]).board.tolist()
+        assert rules.least_image(position_of(board)) == rules.least_image(position)
+        unlike = []
+        for part in sorted((folder / "004").glob("ends-*.npz")):
+            with np.load(part) as file:
+                unlike.append(len(file["unlike"]))
+        numbers.append(unlike.index(1))
+        if numbers[-1] > 1:
+            break
+    assert numbers[-1] > 1

@@ -1,0 +1,154 @@
+"""The lock of a run directory: who holds it, who is told, and what a killed program leaves."""
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from azjax.runs import lock
+from azjax.runs.checkpoint import CheckpointError
+
+HERE = socket.gethostname()
+
+# Holds the lock, says so, and goes on once it is told.
+HOLDER = """
+import sys
+from azjax.runs import lock
+with lock.hold(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the lock of `tmp_path`."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def signature(pid):
+    return f"process {pid} on host {HERE}"
+
+
+def content(run_dir):
+    return (run_dir / lock.NAME).read_text()
+
+
+def write(run_dir, text):
+    (run_dir / lock.NAME).write_text(text)
+
+
+def refusal(run_dir):
+    """The sentence that somebody who wants the lock gets; the file stays as it is."""
+    path = run_dir / lock.NAME
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError) as error, lock.hold(run_dir):
+        pass
+    assert path.read_bytes() == before
+    return str(error.value)
+
+
+def test_says_which_process_holds_it(holder, tmp_path):
+    assert content(tmp_path) == signature(holder.pid)
+    said = f"{signature(holder.pid)} trains in {tmp_path}: wait until it ends"
+    assert refusal(tmp_path) == said
+    holder.communicate("go on\n")
+    assert holder.returncode == 0 and not (tmp_path / lock.NAME).exists()
+
+
+@pytest.mark.slow
+def test_a_killed_holder_is_not_in_the_way(holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    assert content(tmp_path) == signature(holder.pid)
+    with lock.hold(tmp_path):
+        assert content(tmp_path) == signature(os.getpid())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", [signature(os.getppid()) * 9, "", "\0\1\n", b"\xff"])
+def test_a_file_that_nobody_holds_is_free(text, tmp_path):
+    (tmp_path / lock.NAME).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with lock.hold(tmp_path):
+        assert content(tmp_path) == signature(os.getpid())
+
+
+def test_a_holder_that_has_not_signed_yet_is_refused_all_the_same(tmp_path):
+    with lock.hold(tmp_path):
+        write(tmp_path, "")
+        assert refusal(tmp_path) == f"another process trains in {tmp_path}: wait until it ends"
+
+
+def test_other_names_are_other_locks(tmp_path):
+    with lock.hold(tmp_path), lock.hold(tmp_path, "other", "follows"):
+        with pytest.raises(CheckpointError) as error, lock.hold(tmp_path, "other", "follows"):
+            pass
+        assert (
+            str(error.value)
+            == f"{signature(os.getpid())} follows in {tmp_path}: wait until it ends"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_free_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leaves_the_lock_of_another_alone(tmp_path):
+    with lock.hold(tmp_path):
+        (tmp_path / lock.NAME).unlink()  # By somebody who took it for one left behind.
+        write(tmp_path, "another's")
+    assert (tmp_path / lock.NAME).read_text() == "another's"
+
+
+def test_a_folder_that_has_gone_is_no_obstacle(tmp_path):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with lock.hold(run_dir):
+        run_dir.rename(tmp_path / "moved")
+    assert not run_dir.exists()
+
+
+def test_leaves_the_lock_of_a_run_that_took_its_place(tmp_path):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with lock.hold(run_dir):
+        run_dir.rename(tmp_path / "moved")
+        run_dir.mkdir()
+        write(run_dir, "another's")
+    assert content(run_dir) == "another's"
+
+
+def test_takes_no_file_that_its_holder_deletes_meanwhile(tmp_path, monkeypatch):
+    flock, path = fcntl.flock, tmp_path / lock.NAME
+
+    def released(file, operation):
+        path.unlink()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", released)
+    with pytest.raises(CheckpointError, match="has just ended: start again"), lock.hold(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_says_that_a_disk_has_no_locks(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    write(tmp_path, "")
+    assert refusal(tmp_path) == (
+        f"{tmp_path / lock.NAME} cannot be locked (No locks available): put the run on another disk"
+    )

@@ -1,0 +1,108 @@
+"""The presets are what is said of them, and those for other games differ where they say so."""
+
+import dataclasses
+
+import pytest
+
+from azjax.runs import presets
+from azjax import training
+from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.search import PUCT
+from azjax._settings import list_changes
+
+SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Is made sooner.
+
+
+@pytest.mark.parametrize("name", presets.PRESETS)
+@pytest.mark.parametrize("shrink", [lambda config: config, presets.smoke], ids=["whole", "smoke"])
+def test_every_preset_can_be_trained_on_as_many_devices_as_shards(name, shrink):
+    config = dataclasses.replace(shrink(presets.get(name)), game=SMALL.get(name, "tic_tac_toe"))
+    training.check_parts(make_parts(config), config.replay.shards)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8, 16, 100])
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_every_preset_can_be_trained_on_every_number_of_devices(name, number):
+    config = dataclasses.replace(presets.get(name), game="tic_tac_toe")
+    fitted = fit_devices(config, number)
+    training.check_parts(make_parts(fitted), number)
+    changes = {name: (old, new) for name, old, new in list_changes(config, fitted)}
+    if config.replay.shards % number == 0:
+        assert not changes
+    for setting, (old, new) in changes.items():
+        assert new == number if setting == "replay.shards" else old < new < old + number
+
+
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_smoke_leaves_kinds_as_they_are_and_makes_all_that_takes_long_small(name):
+    config, small = presets.get(name), presets.smoke(presets.get(name))
+    assert small.network.kind == config.network.kind
+    assert small.search.algorithm == config.search.algorithm
+    assert small.selfplay.games * small.selfplay.unroll_length <= 64
+    assert small.selfplay.archive <= 1024 and bool(small.selfplay.archive) == bool(
+        config.selfplay.archive
+    )
+    assert small.learner.steps * small.learner.batch_size <= 64
+    assert small.search.num_simulations <= 4 and small.replay.capacity <= 1024
+
+
+@pytest.mark.parametrize(
+    ("game", "name"),
+    [
+        *[("tic_tac_toe", "default"), ("mnk:3x3x3", "default"), ("pgx:tic_tac_toe", "default")],
+        *[("mnk:2x2x2", "default"), ("hex:3", "default")],
+        *[("othello:4", "enumerable"), ("connect_four:4x4", "enumerable")],
+        *[("connect_four", "connect_four"), ("connect_four:7x8", "connect_four")],
+        *[("othello", "large"), ("pgx:chess", "large"), ("pgx:connect_four", "large")],
+    ],
+)
+def test_a_game_is_trained_by_the_preset_of_its_name_or_its_size(game, name):
+    assert presets.name_for(game) == name
+
+
+def iterations(config):
+    """How many the buffer holds, and how many the rate falls over."""
+    moves = config.selfplay.games * config.selfplay.unroll_length
+    return config.replay.capacity / moves, config.learner.decay_steps / config.learner.steps
+
+
+def test_connect_four_remembers_24_iterations_and_learns_for_1500():
+    assert iterations(presets.get("connect_four")) == (24, 1500)
+
+
+def test_a_large_game_is_trained_like_connect_four_but_for_little():
+    old, new = presets.get("connect_four"), presets.get("large")
+    changes = {name: (before, after) for name, before, after in list_changes(old, new)}
+    assert changes == {
+        "game": ("connect_four", "tic_tac_toe"),
+        "network.width": (320, 448),
+        "replay.capacity": (old.replay.capacity, old.replay.capacity // 2),
+        "learner.learning_rate": (old.learner.learning_rate, old.learner.learning_rate / 2),
+        "learner.decay_steps": (96_000, 30_000),
+        "learner.policy_surprise": (0.5, 0.0),
+    }
+
+
+def test_an_enumerable_game_is_begun_all_over_in_each_iteration():
+    old, new = presets.get("connect_four"), presets.get("enumerable")
+    assert (new.search, new.targets) == (old.search, old.targets)
+    assert new.network == dataclasses.replace(old.network, width=224)
+    assert not new.selfplay.carry_over and new.selfplay.unroll_length == 4
+    assert new.selfplay.archive == 2**20 and new.selfplay.archive_share == 0.8
+    assert iterations(new) == (8, 156.25)
+    assert new.learner == dataclasses.replace(old.learner, decay_steps=10_000, policy_surprise=0.0)
+
+
+def test_the_preset_of_the_paper_learns_as_alphazero_did():
+    """But for what the board makes smaller, and for random openings."""
+    config = presets.get("paper")
+    assert config.network.layers == "conv"
+    search = PUCT(num_simulations=50, c_puct=1.25, dirichlet_fraction=0.25, dirichlet_alpha=1.0)
+    assert config.search == search and search.first_play_urgency == "zero"
+    assert config.targets == Config().targets  # Outcomes alone.
+    assert (config.targets.outcome_weight, config.targets.td_lambda) == (1, 1)
+    learner = config.learner
+    assert learner.optimizer == "sgd" and learner.l2 == 1e-4 and learner.value_weight == 1
+    others = learner.clip_norm, learner.ema_decay, learner.weight_decay, learner.policy_surprise
+    assert not any(others) and config.selfplay.archive == 0
+    assert learner.final_learning_rate < learner.learning_rate and learner.decay_steps > 0

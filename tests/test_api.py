@@ -1,0 +1,322 @@
+"""What a user reaches from `import azjax`: a game by name, a trained player by its folder."""
+
+import dataclasses
+import functools
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax import players, runs, training
+from azjax.games import tic_tac_toe
+from azjax.games.base import init_batch
+from azjax.players.arena import play_games, play_match
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import make_parts
+from azjax.search import PUCT, Gumbel, make_search
+from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.training.selfplay import Games, SelfPlayConfig, start_games, unroll
+from run_directories import make_run
+
+CONFIG = presets.smoke(presets.get("default"))
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    """A run whose parameters differ from their average, which is what plays."""
+    path = tmp_path_factory.mktemp("api") / "run"
+    state = training.make_state(
+        make_parts(CONFIG), jax.random.key(CONFIG.seed), training.make_mesh()
+    )
+    learner = state.learner
+    learner = learner._replace(variables=jax.tree.map(lambda leaf: leaf + 1, learner.variables))
+    state = dataclasses.replace(state, learner=learner, iteration=state.iteration + 7)
+    runs.create_run(path, CONFIG)
+    checkpoint.save(path, state, 0.0)
+    return path
+
+
+@pytest.fixture(scope="module")
+def player(run_dir):
+    return azjax.load(run_dir)
+
+
+@pytest.fixture(scope="module")
+def states():
+    """Four positions, `[4, ...]`."""
+    boards = [[0] * 9, [1, 1, 0, -1, -1, 0, 0, 0, 0], [1, -1, 0, 0, 1, 0, 0, 0, 0], [1] + [0] * 8]
+    positions = [tic_tac_toe.from_board(board) for board in boards]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *positions)
+
+
+@pytest.fixture
+def compilations(caplog):
+    """Counts the programs that JAX compiles, or takes from its cache."""
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        yield lambda: sum(
+            "Compiling" in r.message or "Finished" in r.message for r in caplog.records
+        )
+
+
+def test_a_player_is_written_in_one_line(player, run_dir):
+    assert repr(player) == (
+        "Player(game='tic_tac_toe', network=Network(encoding='relative', made_for=(3, 3, 2, 9)), "
+        f"iteration=7, run_dir='{run_dir}')"
+    )
+
+
+def test_what_users_print_is_one_line(player, states, solution):
+    game, parts = player.game, player.parts
+    printed = {
+        "agent": player.agent,
+        "game": game,
+        "parts": parts,
+        "evaluator": parts.evaluate,
+        "learner": parts.learner,
+        "targets": parts.targets,
+        "replay": parts.replay,
+        "search": player.search(jax.random.key(0), states),
+        "solution": solution,
+        "state": training.init(parts, jax.random.key(0)),
+        "symmetries": game.symmetries,
+        "positions": azjax.make("connect_four").positions(),
+    }
+    found = {name: repr(value) for name, value in printed.items()}
+    assert {n: text for n, text in found.items() if len(text) > 320 or "\n" in text} == {}
+    assert found["search"] == "SearchResult(action=int32[4], visit_counts=int32[4, 9])"
+    assert found["solution"] == "Solution(num_states=5478, decisions=int32[4520])"
+    traced = jax.eval_shape(player.search, jax.random.key(0), states)
+    assert repr(traced) == found["search"]
+
+
+def test_makes_every_game_by_name():
+    for name in azjax.games.available():
+        assert azjax.make(name).name == name
+    with pytest.raises(ValueError, match="unknown game 'chess': use one of tic_tac_toe"):
+        azjax.make("chess")
+
+
+@pytest.mark.parametrize("as_type", [str, lambda path: path])
+def test_loads_a_player(as_type, run_dir):
+    player = azjax.load(as_type(run_dir))
+    assert player.game.name == "tic_tac_toe"
+    assert player.parts == make_parts(CONFIG)
+    assert player.iteration == 7
+    assert player.skipped == ()
+
+
+def test_the_player_is_the_averaged_network(player, states):
+    state = training.make_state(
+        make_parts(CONFIG), jax.random.key(CONFIG.seed), training.make_mesh()
+    )
+    parts = make_parts(CONFIG)
+    planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
+    logits, value = parts.network.apply(state.learner.ema_params, planes)
+    np.testing.assert_allclose(player.evaluate(states)[0], logits, atol=1e-5)
+    np.testing.assert_allclose(player.evaluate(states)[1], value, atol=1e-5)
+
+
+def test_evaluates_a_batch_of_positions(player, states):
+    logits, value = player.evaluate(states)
+    assert logits.shape == (4, 9) and value.shape == (4,)
+    assert np.abs(value).max() <= 1
+    alone = player.evaluate(jax.tree.map(lambda leaf: leaf[1:2], states))
+    np.testing.assert_allclose(alone[0][0], logits[1], atol=1e-5)
+    np.testing.assert_allclose(alone[1][0], value[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("search", [None, PUCT()], ids=["as trained", "another"])
+def test_searches_a_batch_of_positions(search, player, states):
+    found = player.search(jax.random.key(0), states, search, num_simulations=32)
+    np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 32)
+    assert found.action[1] == 2  # It wins at once.
+    legal = jax.vmap(player.game.legal_actions)(states)
+    assert not np.any(np.where(legal, 0, found.visit_counts))
+
+
+def test_a_search_has_the_settings_of_its_run(player, states):
+    found = player.search(jax.random.key(0), states)
+    expected = CONFIG.search.num_simulations
+    np.testing.assert_array_equal(found.visit_counts.sum(axis=1), expected)
+
+
+def test_a_network_that_returns_nan_is_named(player, states):
+    broken = dataclasses.replace(player, params=jax.tree.map(lambda x: x * np.nan, player.params))
+    with pytest.raises(ValueError, match="NaN in the searches of 4 of 4 positions: load a check"):
+        broken.search(jax.random.key(0), states)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"simulations": 8},
+            "unknown setting 'simulations' of gumbel: use one of .*num_simulations",
+        ),
+        ({"num_simulations": 0}, "num_simulations is 0: use 1 to 1000000"),
+        ({"num_simulations": "8"}, "num_simulations is '8', which is not of type int"),
+        ({"c_puct": 1.0}, "unknown setting 'c_puct' of gumbel: use one of "),
+        ({"algorithm": "puct"}, "search.algorithm is 'puct': use 'gumbel'"),
+    ],
+)
+def test_refuses_settings_that_no_search_has(settings, said, player, states):
+    with pytest.raises(ValueError, match=said):
+        player.search(jax.random.key(0), states, **settings)
+
+
+STATE = r"State\(board=int8\[B, 9\], player=int8\[B\], over=bool\[B\]\)"
+WRONG = {
+    "a single position": (
+        lambda s: jax.tree.map(lambda x: x[0], s),
+        "states must be a batch",
+    ),
+    "none": (lambda s: jax.tree.map(lambda x: x[:0], s), "the batch of states is empty: give 1"),
+    "another game": (
+        lambda s: init_batch(azjax.make("connect_four"), 2),
+        rf"a batch of tic_tac_toe is {STATE}, and this is State\(board=int8\[2, 42\], .* that game",
+    ),
+    "another type": (lambda s: s._replace(board=jnp.float32(s.board)), r"board=float32\[4, 9\]"),
+    "another structure": (tuple, r"and this is \(int8\[4, 9\], int8\[4\], bool\[4\]\): use"),
+    "two sizes": (lambda s: s._replace(over=s.over[:3]), r"over=bool\[3\]\): use states of"),
+    "two axes": (lambda s: jax.tree.map(lambda x: x[None], s), r"and this is .*int8\[1, 4, 9\]"),
+}
+GAME = azjax.make("tic_tac_toe")
+UNIFORM = uniform_evaluator(GAME)
+PLAIN = make_search(Gumbel(num_simulations=2), GAME, UNIFORM)
+MOVERS = {
+    "random": players.random_agent(GAME),
+    "perfect": None,  # Made from the solution, below.
+    "network": players.network_agent(GAME, lambda params, key, states: (states.board, None), None),
+    "search": players.search_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
+    "minimax": players.minimax_agent(GAME, 1),
+    "learner": players.persistent_agent(GAME, players.PersistentConfig(num_simulations=1)),
+    "clock": players.anytime_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
+}
+KEY = jax.random.key(0)
+
+
+def entries(player, solution):
+    """Every entry that takes a batch of states, by name."""
+    movers = MOVERS | {"perfect": players.perfect_agent(GAME, solution)}
+    acts = {name: functools.partial(a.act, a.params, KEY) for name, a in movers.items()}
+    selfplay = functools.partial(unroll, SelfPlayConfig(), GAME, "relative", PLAIN, None, KEY)
+    match = functools.partial(play_match, GAME, movers["random"], movers["random"], 2, KEY)
+    return acts | {
+        "Player.evaluate": player.evaluate,
+        "Player.search": functools.partial(player.search, KEY),
+        "make_search": functools.partial(PLAIN, None, KEY),
+        "make_search, jitted": functools.partial(jax.jit(PLAIN), None, KEY),
+        "unroll": lambda states: selfplay(Games(states, jnp.zeros(4, jnp.int32))),
+        "play_match": match,
+        "play_games": lambda s: play_games(GAME, *[movers["random"]] * 2, 2, KEY, openings=s),
+        "uniform evaluator": functools.partial(UNIFORM, None, KEY),
+        "rollout evaluator": functools.partial(rollout_evaluator(GAME), None, KEY),
+    }
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_batch_of_the_game_is_refused(wrong, player, states, solution):
+    change, said = WRONG[wrong]
+    for name, entry in entries(player, solution).items():
+        with pytest.raises(ValueError, match=said) as error:
+            entry(change(states))
+        assert "\n" not in str(error.value), name
+
+
+@pytest.mark.slow
+def test_one_key_is_split_for_the_batch_and_many_are_used(player, states):
+    keys = jax.random.split(KEY, 4)
+    for search in (player.search, functools.partial(jax.jit(PLAIN), None)):
+        one, many = search(KEY, states), search(keys, states)
+        jax.tree.map(np.testing.assert_array_equal, one, many)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (jax.random.split(KEY, 3), r"the keys have shape \(3,\): use one key, or .* of 1 or 4"),
+        (jax.random.split(KEY, (4, 1)), r"the keys have shape \(4, 1\): use one key"),
+        (jax.random.key_data(KEY), "the key is of type uint32: use typed keys, .* jax.random.key"),
+        (jax.random.key_data(jax.random.split(KEY, 4)), "the key is of type uint32: use typed"),
+        (0, "the key is of type int.*: use typed keys, such as jax.random.key"),
+    ],
+)
+def test_keys_that_do_not_go_with_the_batch_are_refused(keys, said, player, states):
+    games = Games(states, jnp.zeros(4, jnp.int32))
+    for entry in (
+        lambda: player.search(keys, states),
+        lambda: PLAIN(None, keys, states),
+        lambda: unroll(SelfPlayConfig(), GAME, "relative", PLAIN, None, keys, games),
+    ):
+        with pytest.raises(ValueError, match=said):
+            entry()
+
+
+def test_games_start_from_one_key_or_more():
+    assert start_games(SelfPlayConfig(), GAME, KEY).ply.shape == (1,)
+    with pytest.raises(ValueError, match=r"shape \(0,\): use one key, or a batch of one or more"):
+        start_games(SelfPlayConfig(), GAME, jax.random.split(KEY, 0))
+    with pytest.raises(ValueError, match="the key is of type uint32: use typed keys"):
+        start_games(SelfPlayConfig(), GAME, jax.random.key_data(KEY))
+
+
+def test_a_search_that_does_not_fit_is_refused(player, states):
+    many = jax.tree.map(lambda leaf: jnp.tile(leaf, (2**17, *[1] * (leaf.ndim - 1))), states)
+    with pytest.raises(
+        ValueError, match="trees of 1000000 simulations, 524288 at a time, .*: use at most"
+    ):
+        player.search(KEY, many, num_simulations=10**6)
+
+
+@pytest.mark.slow
+def test_settings_of_numpy_are_as_good(player, states):
+    found = player.search(KEY, states, num_simulations=np.int64(3), value_scale=np.float32(1))
+    np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)
+
+
+@pytest.mark.slow
+def test_a_second_call_compiles_nothing(run_dir, states, compilations):
+    def play(player):
+        player.evaluate(states)
+        player.search(key, states, num_simulations=3)
+
+    key = jax.random.key(0)
+    play(azjax.load(run_dir))
+    again = azjax.load(run_dir)
+    before = compilations()
+    play(again)
+    assert compilations() == before
+    again.search(key, states, num_simulations=5)
+    assert compilations() > before
+
+
+@pytest.mark.slow
+def test_a_player_of_connect_four(tmp_path):
+    config = dataclasses.replace(CONFIG, game="connect_four")
+    player = azjax.load(make_run(tmp_path / "run", config))
+    states = init_batch(player.game, 2)
+    assert player.evaluate(states)[0].shape == (2, 7)
+    assert player.search(jax.random.key(0), states, num_simulations=4).action.shape == (2,)
+
+
+def test_loads_what_this_number_of_devices_could_not_train(tmp_path):
+    replay = dataclasses.replace(CONFIG.replay, shards=1)
+    config = dataclasses.replace(CONFIG, replay=replay)
+    with pytest.raises(ValueError, match="replay.shards is 1"):
+        training.check_parts(make_parts(config), jax.device_count())
+    runs.create_run(tmp_path / "run", config)
+    mesh = training.make_mesh(jax.devices()[:1])
+    checkpoint.save(
+        tmp_path / "run",
+        training.make_state(make_parts(config), jax.random.key(config.seed), mesh),
+        0.0,
+    )
+    assert azjax.load(tmp_path / "run").skipped == ()
+
+
+def test_says_what_is_wrong_with_a_folder(tmp_path):
+    with pytest.raises(checkpoint.CheckpointError, match="is not a run directory"):
+        azjax.load(tmp_path)

@@ -1,0 +1,35 @@
+"""Commands that are printed: the interpreter that runs, and words as a shell reads them."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from azjax._commands import command
+
+
+@pytest.mark.parametrize(
+    ("executable", "folder", "expected"),
+    [
+        (".venv/bin/python", ".", ".venv/bin/python"),
+        (".venv/bin/python", "notes/deep", "../../.venv/bin/python"),
+        (".venv/bin/python3.12", ".venv/bin", "./python3.12"),
+        ("my env/bin/python", ".", "'my env/bin/python'"),
+        ("/usr/bin/python3", ".", "/usr/bin/python3"),
+        ("", ".", "python"),
+    ],
+)
+def test_the_interpreter_is_named_from_here(executable, folder, expected, tmp_path, monkeypatch):
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / folder)
+    monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
+    assert command("experiments.play") == f"{expected} -m experiments.play"
+
+
+def test_words_are_quoted_as_a_shell_reads_them():
+    words = ["pip", "install", "azjax[plots]", "one two", "it's", "$HOME", "#", "", 12, ";"]
+    read = ["sh", "-c", f"printf '%s\\n' {command(*words)}"]
+    printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[1:] == ["-m", *map(str, words)]
+    assert shlex.split(command(*words))[2:] == [str(word) for word in words]

@@ -1,0 +1,314 @@
+"""Settings: of the right type, within bounds, whatever they are given as."""
+
+import dataclasses
+import json
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
+from azjax.games.base import observation_planes
+from azjax.networks import MLPConfig, make_network
+from azjax.players import PersistentConfig
+from azjax.runs import presets
+from azjax.runs.config import Config
+from azjax.runs.player import changed
+from azjax.search import PUCT
+from azjax.training.learner import LearnerConfig
+from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.targets import TargetConfig
+from azjax.viz.live import live_data
+from experiments import arena, options, play, specs, verify
+from experiments.benchmark import options as benchmark
+from experiments.lecture import __main__ as lecture
+from experiments.options import Plan
+
+
+def sections(cls, name=""):
+    """Every dataclass of settings within another, of all kinds, as `(its name, class)`."""
+    yield name, cls
+    for field, hint in typing.get_type_hints(cls).items():
+        kinds = find_kinds(hint)
+        for inner in kinds.classes.values() if kinds else [hint]:
+            if dataclasses.is_dataclass(inner):
+                yield from sections(inner, f"{name}.{field}".lstrip("."))
+
+
+SECTIONS = [*sections(Config), ("persistent", PersistentConfig)]
+PROGRAMS = {
+    "train": (Plan, {}),
+    "arena": (arena.Options, {"players": ("random", "uct")}),
+    "play": (play.Options, {}),
+    "verify": (verify.Options, {}),
+    "lecture": (lecture.Options, {"out": "out"}),
+    "benchmark": (benchmark.Options, {"verification": True}),
+}
+
+
+def fields(cls, wanted):
+    return [name for name, hint in typing.get_type_hints(cls).items() if hint is wanted]
+
+
+def of_type(wanted):
+    """Every setting of that type, as `(class, other arguments, what errors call it, field)`."""
+    for section, cls in SECTIONS:
+        for name in fields(cls, wanted):
+            yield pytest.param(cls, {}, f"{section}.{name}".lstrip("."), name)
+    for program, (cls, others) in PROGRAMS.items():
+        for name in fields(cls, wanted):
+            flag = f"--{name.replace('_', '-')}"
+            yield pytest.param(cls, others, flag, name, id=f"{program} {flag}")
+
+
+@pytest.mark.parametrize(("cls", "others", "said", "name"), [*of_type(int)])
+def test_every_whole_number_has_an_upper_bound(cls, others, said, name):
+    with pytest.raises(ValueError, match=f"^{said} is {2**40}[:,] .*use .*[0-9]"):
+        cls(**others, **{name: 2**40})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e300])
+@pytest.mark.parametrize(("cls", "others", "said", "name"), [*of_type(float)])
+def test_every_fraction_is_finite(value, cls, others, said, name):
+    with pytest.raises(ValueError, match=f"^{said} is {value}: use .*".replace("+", r"\+")):
+        cls(**others, **{name: value})
+
+
+@pytest.mark.parametrize("setting", ["train_games", "batch_sizes"])
+def test_lists_of_numbers_have_bounds(setting):
+    with pytest.raises(
+        ValueError, match=f"--{setting.replace('_', '-')} is 8 {2**40}: use numbers"
+    ):
+        benchmark.Options(verification=True, **{setting: (8, 2**40)})
+
+
+@pytest.mark.parametrize("hidden", [(8, 65_537), (8,) * 101])
+def test_networks_have_bounds(hidden):
+    with pytest.raises(ValueError, match="use 1 to 100 widths, each 1 to 65536"):
+        MLPConfig(hidden=hidden)
+
+
+@pytest.mark.parametrize("make", [PUCT, lambda **given: from_dict(PUCT, given)])
+def test_numbers_of_numpy_become_pythons(make):
+    given = {
+        "num_simulations": np.int64(8),
+        "c_puct": np.float32(1),
+        "dirichlet_alpha": np.array(2),
+    }
+    config = make(algorithm=np.str_("puct"), dirichlet_fraction=1, **given)
+    expected = PUCT(num_simulations=8, c_puct=1.0, dirichlet_alpha=2.0, dirichlet_fraction=1.0)
+    assert config == expected and hash(config) == hash(expected)
+    assert json.dumps(dataclasses.asdict(config)) == json.dumps(dataclasses.asdict(expected))
+    widths = [MLPConfig(hidden=hidden) for hidden in (np.array([8, 4]), [np.int8(8), 4])]
+    assert widths == [MLPConfig(hidden=(8, 4))] * 2
+    assert type(widths[0].hidden[0]) is type(widths[1].hidden[0]) is int
+
+
+@pytest.mark.parametrize(
+    ("cls", "setting", "said"),
+    [
+        (PUCT, {"num_simulations": 1.5}, "search.num_simulations is 1.5, .* type int"),
+        (PUCT, {"num_simulations": "8"}, "search.num_simulations is '8', .* type int"),
+        (PUCT, {"num_simulations": True}, "search.num_simulations is True, .* type int"),
+        (PUCT, {"num_simulations": None}, "search.num_simulations is None, .* type int"),
+        (PUCT, {"num_simulations": np.float32(8)}, "search.num_simulations is 8.0, "),
+        (PUCT, {"num_simulations": np.arange(2)}, r"search.num_simulations is \[0, 1\], "),
+        (PUCT, {"c_puct": "1"}, "search.c_puct is '1', which is not of type float"),
+        (
+            PUCT,
+            {"c_puct": np.bool_(1)},
+            "search.c_puct is True, which is not of type float",
+        ),
+        (PUCT, {"c_puct": 10**40}, f"search.c_puct is {10**40}: use at most 1000000000"),
+        (PUCT, {"algorithm": 3}, "search.algorithm is 3: use 'puct'"),
+        (PUCT, {"algorithm": np.arange(2)}, r"search.algorithm is \[0, 1\]: use 'puct'"),
+        (MLPConfig, {"hidden": 32}, "network.hidden is 32, .* type tuple"),
+        (MLPConfig, {"hidden": ("8",)}, "network.hidden is '8', which is not of type int"),
+        (MLPConfig, {"hidden": jnp.arange(3)}, "network.hidden is Array"),
+        (LearnerConfig, {"l2": None}, "learner.l2 is None, which is not of type float"),
+        (ReplayConfig, {"capacity": 1e5}, "replay.capacity is 100000.0, .* type int"),
+        (SelfPlayConfig, {"games": "many"}, "selfplay.games is 'many', which is not of type int"),
+        (TargetConfig, {"td_lambda": "1"}, "targets.td_lambda is '1', .* type float"),
+        (PersistentConfig, {"capacity": 64.0}, "persistent.capacity is 64.0, .* type int"),
+        (Config, {"game": 3}, "game is 3, which is not of type str"),
+        (Config, {"seed": 1.0}, "seed is 1.0, which is not of type int"),
+        (
+            Config,
+            {"search": "puct"},
+            "search is 'puct', .* not of type Gumbel or PUCT or UCT",
+        ),
+        (Config, {"network": "mlp"}, "network is 'mlp', .* not of type ResNetConfig or MLPConfig"),
+        (Config, {"network": PUCT()}, "network is PUCT.*, which is not of type Res"),
+        (Plan, {"report": 1}, "--report is 1, which is not of type bool"),
+        (Plan, {"max_iterations": "9"}, "--max-iterations is '9', which is not of type int"),
+    ],
+)
+def test_what_is_of_another_type_is_refused(cls, setting, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        cls(**setting)
+
+
+@pytest.mark.parametrize("number", [-1.0, float("nan")])
+@pytest.mark.parametrize("make", [float, np.float32, jnp.float32])
+def test_numbers_of_every_kind_are_checked(make, number):
+    with pytest.raises(ValueError, match="selfplay.temperature is (-1.0|nan): use 0 or more"):
+        SelfPlayConfig(temperature=make(number))
+    assert hash(SelfPlayConfig(temperature=make(0.5))) == hash(SelfPlayConfig(temperature=0.5))
+
+
+def test_traced_settings_go_unchecked():
+    def bonus(c_puct):
+        return dataclasses.replace(PUCT(), c_puct=c_puct).c_puct * 2
+
+    np.testing.assert_array_equal(jax.vmap(bonus)(jnp.array([-1.0, 2.0])), [-2, 4])
+
+
+# --- Kinds --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    schedule: typing.Literal["constant"] = "constant"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cosine:
+    schedule: typing.Literal["cosine"] = "cosine"
+    steps: int = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    kind: typing.Literal["adam"] = "adam"
+    epsilon: float = 1e-8
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD:
+    kind: typing.Literal["sgd"] = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = False
+    rate: Cosine | Constant = dataclasses.field(default_factory=Cosine)
+
+
+@dataclasses.dataclass(frozen=True)
+class Learning:
+    optimizer: SGD | Adam = dataclasses.field(default_factory=SGD)
+
+    def __post_init__(self):
+        check_types("learning", self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    learning: Learning = dataclasses.field(default_factory=Learning)
+
+
+def nested(optimizer):
+    return Nested(Learning(optimizer))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, SGD()),
+        ({"momentum": 0.5}, SGD(momentum=0.5)),  # Without a tag: the first kind.
+        ({"kind": "adam"}, Adam()),
+        ({"kind": "adam", "epsilon": 1.0}, Adam(epsilon=1.0)),
+        ({"kind": "sgd", "rate": {"steps": 3}}, SGD(rate=Cosine(steps=3))),
+        ({"rate": {"schedule": "constant"}}, SGD(rate=Constant())),
+        ({"kind": np.str_("adam")}, Adam()),
+    ],
+)
+def test_the_tag_chooses_the_kind_at_any_depth(content, expected):
+    found = from_dict(Nested, {"learning": {"optimizer": content}})
+    assert found == nested(expected)
+    assert from_dict(Nested, json.loads(json.dumps(dataclasses.asdict(found)))) == found
+
+
+def test_a_union_itself_can_be_read():
+    assert from_dict(Adam | SGD, {"kind": "sgd"}) == SGD()
+    assert from_dict(Adam | SGD, {}) == Adam()
+    assert from_dict(typing.Union[SGD, Adam], {}) == SGD()  # noqa: UP007
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"kind": "lion"}, "learning.optimizer.kind is 'lion': use 'sgd' or 'adam'"),
+        ({"kind": 3}, "learning.optimizer.kind is 3: use 'sgd' or 'adam'"),
+        ({"kind": ["sgd"]}, r"learning.optimizer.kind is \['sgd'\]: use 'sgd' or 'adam'"),
+        ({"beta": 3}, "unknown setting 'learning.optimizer.beta': use one of kind, momentum"),
+        (
+            {"epsilon": 3},
+            "learning.optimizer.epsilon is a setting of adam, and learning.optimizer.kind is sgd: "
+            "leave it out, or choose learning.optimizer.kind adam",
+        ),
+        (
+            {"rate": {"schedule": "constant", "steps": 3}},
+            "learning.optimizer.rate.steps is a setting of cosine, and .*.schedule is constant",
+        ),
+        ({"rate": 3}, "learning.optimizer.rate is 3, not an object"),
+        (3, "learning.optimizer is 3, not an object"),
+    ],
+)
+def test_what_is_of_no_kind_or_another_is_refused(content, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        from_dict(Nested, {"learning": {"optimizer": content}})
+
+
+def test_settings_of_kinds_are_listed_and_compared():
+    old, new = nested(SGD(momentum=0.5)), nested(Adam())
+    assert flatten(old) == [
+        ("learning.optimizer.kind", "sgd"),
+        ("learning.optimizer.momentum", 0.5),
+        ("learning.optimizer.nesterov", False),
+        ("learning.optimizer.rate.schedule", "cosine"),
+        ("learning.optimizer.rate.steps", 100),
+    ]
+    assert list_changes(old, old) == []
+    assert list_changes(old, nested(SGD())) == [("learning.optimizer.momentum", 0.5, 0.9)]
+    assert list_changes(old, new)[:2] == [
+        ("learning.optimizer.kind", "sgd", "adam"),
+        ("learning.optimizer.momentum", 0.5, None),
+    ]
+    assert list_changes(new, old)[-1] == ("learning.optimizer.epsilon", 1e-8, None)
+
+
+# Names that are nearly right.
+
+NEARLY = {
+    "connect_four": lambda: games.make("conect_four"),
+    "othello": lambda: games.make("othelo:6"),
+    "hex_swap": lambda: games.make("Hex-Swap"),
+    "chess": lambda: games.make("pgx:ches"),
+    "enumerable": lambda: presets.get("enumerabel"),
+    "learning_rate": lambda: from_dict(Config, {"learner": {"leanring_rate": 1.0}}),
+    "mlp": lambda: from_dict(Config, {"network": {"kind": "mpl"}}),
+    "sgd": lambda: LearnerConfig(optimizer="SGD"),  # pyright: ignore
+    "num_simulations": lambda: changed(PUCT(), simulations=3),
+    "relative": lambda: make_network(MLPConfig(encoding="relatve"), games.make("tic_tac_toe")),
+    "absolute": lambda: observation_planes(jnp.zeros(1), jnp.int8(0), (1, 1), "absolut"),
+    "alphabeta": lambda: specs.parse("alpha-beta:3"),
+    "rollout": lambda: live_data(games.make("tic_tac_toe"), PUCT(), evaluator="rolout"),
+    "--learner.learning-rate": lambda: options.parse(["--learner.leanring-rate", "1"]),
+    "adam": lambda: options.parse(["--learner.optimizer", "adm"]),
+}
+
+
+@pytest.mark.parametrize("meant", NEARLY)
+def test_errors_name_what_was_meant(meant):
+    with pytest.raises(ValueError) as error:
+        NEARLY[meant]()
+    assert f"; did you mean {meant}" in str(error.value) or (
+        f", perhaps you meant {meant}" in str(error.value)
+    )
+
+
+def test_nothing_is_meant_by_what_is_like_nothing():
+    assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
+    assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""

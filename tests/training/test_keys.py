@@ -1,0 +1,156 @@
+"""No random key is used twice: not in training from its first draw on, nor in a match."""
+
+import functools
+
+import jax
+import pytest
+
+from azjax import players, training
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig
+from azjax.players import arena
+from azjax.runs.config import Config, make_parts
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search
+from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.training.learner import LearnerConfig
+from azjax.training.positions import add, make_archive
+from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import SelfPlayConfig, start_games, unroll
+from ledger import Ledger
+
+CONFIG = Config(
+    search=PUCT(num_simulations=3),
+    network=MLPConfig(hidden=(4,), head_hidden=4),
+    selfplay=SelfPlayConfig(games=4, unroll_length=3, opening_plies=4),
+    replay=ReplayConfig(capacity=32, shards=2),
+    learner=LearnerConfig(batch_size=4, steps=2),
+)
+
+
+@pytest.fixture
+def ledger(monkeypatch):
+    return Ledger(monkeypatch)
+
+
+def test_training_uses_every_key_once(ledger):
+    """From the seed on, over two iterations: network, games, searches, restarts, learning."""
+    mesh = training.make_mesh(jax.devices()[:1])
+    state = training.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh)
+    iterate = training.compiled(
+        training.make_iteration(make_parts(CONFIG), mesh), state, often=False
+    )
+    restarts = 0
+    for _ in range(2):
+        state, metrics = iterate(state)
+        restarts += int(metrics.games)
+    assert ledger.misused() == {}
+    counts = ledger.counts()
+    moves, batches = 2 * 4 * 3, 2 * 2 * 2  # Two iterations of games and plies, shards and steps.
+    assert restarts > 0
+    assert counts["uniform"] == 4 + restarts  # Every game's opening, and every restart's.
+    assert counts["loggamma"] == counts["categorical"] == moves
+    assert counts["bits"] == batches  # The symmetries.
+    assert counts["randint"] >= batches  # What is learned from.
+
+
+def test_games_from_an_archive_use_every_key_once(ledger, tic_tac_toe):
+    """And so do the random moves that it is filled with."""
+    config = SelfPlayConfig(games=4, unroll_length=9, opening_plies=2)
+    search = make_search(PUCT(num_simulations=1), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    first, last = jax.random.split(jax.random.key(0))
+    games = start_games(config, tic_tac_toe, jax.random.split(first, 4))
+    archive = add(make_archive(jax.tree.map(lambda leaf: leaf[0], games), 8), games.states, games)
+    play_on = functools.partial(unroll, config, tic_tac_toe, "relative", search, None)
+    _, moves = jax.jit(play_on)(last, games, archive=archive)
+    restarts = int((moves.discount == 0).sum())
+    assert ledger.misused() == {}
+    # Games: their opening, and from where in the archive. And a random move from each position.
+    assert restarts > 0 and ledger.counts()["uniform"] == 4 + 2 * restarts + 9 * 4
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    ["puct", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gumbel", "uct"))],
+)
+def test_a_search_uses_every_key_once(ledger, tic_tac_toe, algorithm):
+    config = ALGORITHMS[algorithm](num_simulations=3)
+    search = make_search(config, tic_tac_toe, rollout_evaluator(tic_tac_toe))
+    keys, states = jax.random.split(jax.random.key(0), 2), init_batch(tic_tac_toe, 2)
+    jax.jit(lambda: search(None, keys, states, temperature=1.0, add_noise=True).action)()
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] >= 2 * 4  # The rollouts from roots and leaves.
+
+
+PLAYERS = {
+    "uct": lambda game: players.search_agent(game, UCT(num_simulations=3), rollout_evaluator(game)),
+    "puct, sampled": lambda game: players.sampled(
+        players.search_agent(game, PUCT(num_simulations=3), rollout_evaluator(game))
+    ),
+    "memory": lambda game: players.persistent_agent(
+        game, players.PersistentConfig(num_simulations=3, capacity=64)
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "player",
+    ["puct, sampled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("uct", "memory"))],
+)
+def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
+    """Over both seats, and over two batches of games from each."""
+    first, second = PLAYERS[player](tic_tac_toe), players.random_agent(tic_tac_toe)
+    key = jax.random.key(0)
+    for seat in (0, 1):
+        arena.play_games(
+            tic_tac_toe, first, second, 4, jax.random.fold_in(key, 2 + seat), seat, batch_size=2
+        )
+    arena.play_match(tic_tac_toe, first, second, 4, key)
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] > 20
+
+
+def test_pairings_of_a_tournament_share_no_key(ledger, tic_tac_toe):
+    players = [players.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
+    matches = arena.round_robin(tic_tac_toe, players, 2, jax.random.key(0))
+    assert len(matches) == 3
+    assert ledger.misused() == {}
+
+
+def test_the_ledger_finds_what_is_used_twice(ledger):
+    """Inside loops, branches and batches of compiled programs, too."""
+
+    def body(key, split_again):
+        key, other = jax.random.split(key)
+        if split_again:
+            key = other
+        return key, jax.random.uniform(other)
+
+    def run(split_again):
+        keys = jax.random.split(jax.random.key(split_again), 3)
+        scan = jax.vmap(lambda key: jax.lax.scan(lambda k, _: body(k, split_again), key, length=2))
+        return jax.block_until_ready(jax.jit(scan)(keys))
+
+    run(False)
+    assert ledger.misused() == {}
+    run(True)
+    assert sorted(map(sorted, ledger.misused().values())) == [["split", "uniform"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("uses", "sound"),
+    [
+        (["fold_in", "fold_in again"], True),
+        (["fold_in", "fold_in"], False),
+        (["fold_in", "split"], False),
+        (["split", "split"], False),
+        (["normal", "normal"], False),
+        (["normal", "split"], False),
+        (["normal"], True),
+    ],
+)
+def test_what_the_ledger_calls_sound(ledger, uses, sound):
+    key = jax.random.key(0)
+    for use in uses:
+        name, *again = use.split()
+        getattr(jax.random, name)(key, *([len(again)] if name == "fold_in" else []))
+    assert (ledger.misused() == {}) == sound

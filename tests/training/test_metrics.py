@@ -1,0 +1,275 @@
+"""Numbers on the host: records, the JSON-lines file, and what is shown on a terminal."""
+
+import dataclasses
+import io
+import itertools
+import json
+import math
+import re
+
+import pytest
+from rich.console import Console
+
+from azjax.training import metrics
+from azjax.training.metrics import Display, JsonLines, Plain, Record
+
+LOSSES = {
+    "loss": 2.0,
+    "value_loss": 0.5,
+    "policy_loss": 1.5,
+    "policy_kl": 0.25,
+    "l2": 0.0,
+    "grad_norm": 1.0,
+}
+
+
+def record(iteration, **changes):
+    plain = Record(
+        iteration=iteration,
+        seconds=1.5 * iteration,
+        games=100,
+        games_per_second=1234.5,
+        losses=LOSSES,
+        blunders=4321,
+        losing_lines_first=87,
+        losing_lines_second=553,
+        value_sign_errors=99,
+        value_error=0.5,
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+NO_PROOF = dict.fromkeys(
+    ["blunders", "losing_lines_first", "losing_lines_second", "value_sign_errors", "value_error"]
+)
+
+
+ERRORS = {"error": 0.1234, "error/few": 0.2, "sign_error": 0.3}
+
+
+def write(path, iterations, after=0):
+    sink = JsonLines(path, after)
+    for iteration in iterations:
+        sink(record(iteration))
+    sink.close()
+
+
+def iterations(path):
+    return [json.loads(line)["iteration"] for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["loss", "grad_norm", "value_error"])
+def test_names_the_metric_that_is_not_finite(name, bad):
+    changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
+    assert record(1, **changes).non_finite() == name
+
+
+def test_finds_nothing_wrong_with_finite_numbers():
+    assert record(1).non_finite() is None
+    assert record(1, **NO_PROOF).non_finite() is None
+
+
+def test_writes_each_record_at_once(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    sink = JsonLines(path)
+    for iteration in (1, 2):
+        sink(record(iteration))
+        lines = path.read_text().splitlines()
+        assert json.loads(lines[-1]) == record(iteration).as_dict()
+        assert len(lines) == iteration
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]
+)
+def test_drops_what_is_beyond_the_checkpoint(after, expected, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2, 3])
+    first = path.read_text().splitlines()[0]
+    write(path, [9], after)
+    assert iterations(path) == expected
+    assert after == 0 or path.read_text().splitlines()[0] == first
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+@pytest.mark.parametrize("rest", ['{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"])
+def test_survives_a_line_that_was_cut_short(rest, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    with path.open("a") as file:
+        file.write(rest)
+    assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
+    write(path, [3], after=2)
+    assert iterations(path) == [1, 2, 3]
+
+
+def test_a_last_line_without_its_end_counts(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    path.write_text(path.read_text().rstrip())
+    assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["", "{", "[3]", "\x00", "[" * 10_000, '{"iteration": "3", "seconds": 1}'],
+        *['{"iteration": 3}', '{"iteration": true, "seconds": 1}'],
+        *['{"iteration": 3, "seconds": null}', '{"iteration": 3, "seconds": "1"}'],
+        *['{"iteration": 3, "seconds": 1, "loss": "low"}'],
+        *['{"iteration": 3, "seconds": 1, "loss": NaN}'],
+        '{"iteration": 3, "seconds": 1, "loss": 1' + "0" * 400 + "}",
+    ],
+    ids=lambda line: line[:45],
+)
+def test_refuses_a_line_that_is_no_record(line, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2, 9])
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="line 3, is no record of an iteration: restore the file"):
+        JsonLines(path, after=2)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("iteration", [-1, 0, 1, 2])
+def test_refuses_a_line_of_an_earlier_iteration(iteration, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, [1, 2])
+    with path.open("a") as file:
+        file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
+    with pytest.raises(ValueError, match="line 3, is of no iteration after 2: restore the file"):
+        metrics.read_records(path)
+
+
+def test_finds_the_seconds_of_an_earlier_sitting(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert metrics.read_records(path) == []
+    write(path, [1, 2])
+    records = metrics.read_records(path)
+    assert metrics.last_seconds(records, 1) == 1.5
+    assert metrics.last_seconds(records, 7) == 0.0
+
+
+def test_one_plain_line_a_record():
+    stream = io.StringIO()
+    sink = Plain(stream)
+    sink(record(7))
+    sink(record(8, **NO_PROOF))
+    sink.close()
+    first, second = stream.getvalue().splitlines()
+    expected = ["iteration    7", "10.5 s", "loss 2.000", "value 0.500", "policy 1.500", "KL 0.250"]
+    for text in [*expected, "blunders 4321", "losing lines  87 + 553"]:
+        assert text in first
+    assert "iteration    8" in second and "blunders" not in second
+    assert "error" not in first + second
+
+
+def test_a_judged_iteration_says_its_error():
+    stream = io.StringIO()
+    Plain(stream)(record(7, errors=ERRORS, **NO_PROOF))
+    assert stream.getvalue().endswith("  error 12.3%\n")
+
+
+def test_errors_are_numbers_of_the_file(tmp_path):
+    sink = JsonLines(tmp_path / "metrics.jsonl")
+    sink(record(1, errors=ERRORS))
+    sink(record(2))
+    sink.close()
+    first, second = metrics.read_records(tmp_path / "metrics.jsonl")
+    assert first.items() >= ERRORS.items() and not second.keys() & ERRORS.keys()
+    assert record(1, errors=ERRORS | {"error/few": math.nan}).non_finite() == "error/few"
+
+
+def show(records, max_iterations=100, width=140):
+    """What is left on a terminal after showing some records."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=width, color_system=None)
+    display = Display(console, max_iterations, "perfect", rows=3)
+    for shown in records:
+        display(shown)
+    display.close()
+    return stream.getvalue()
+
+
+def test_the_display_shows_the_last_records():
+    screen = show([record(i, blunders=5000 + i) for i in range(1, 6)])
+    final = screen[screen.rindex("blunders left") :]
+    for text in ("5,003", "5,004", "5,005", "87 + 553", "99"):
+        assert text in final
+    assert "5,002" not in final
+    assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in final
+    assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is back.
+
+
+def test_words_of_the_display_are_whole_on_80_columns():
+    screen = show([record(1000, seconds=12345.6, blunders=4321)], width=80)
+    words = ["iteration", "seconds", "games/s", "policy", "blunders", "losing", "lines", "wrong"]
+    for word in [*words, "signs", "1000", "12345.6", "4,321", "87 + 553"]:
+        assert word in screen
+    assert (
+        max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split("\n")) <= 80
+    )
+
+
+def test_the_display_without_a_proof_has_no_columns_for_it():
+    screen = show([record(1, **NO_PROOF)])
+    assert "games/s" in screen and "blunders" not in screen and "None" not in screen
+
+
+def test_the_display_shows_the_last_judgement():
+    judged = record(1, errors=ERRORS, **NO_PROOF)
+    screen = show([judged, *(record(i, **NO_PROOF) for i in range(2, 9))], width=80)
+    final = screen[screen.rindex("until") :]
+    assert "iteration 1: 12.3% of moves worsen the outcome" in final
+    assert "worsen" not in show([record(1, **NO_PROOF)])
+
+
+REPLIES = {"loss": 1.0, "reply_loss": 0.625, "grad_norm": 1.0}  # Of a custom head.
+KINDS = [
+    record(1),
+    record(2, **NO_PROOF),
+    record(3, errors=ERRORS, **NO_PROOF),
+    record(4, losses=REPLIES),
+    record(5, losses=REPLIES, **NO_PROOF),
+]
+
+
+def cells(shown):
+    """The texts of each row of the display's last table, by the titles of their columns."""
+    final = show(shown).rpartition("iteration seconds")
+    titles, *lines = "".join(final[1:]).split("\n")[: 1 + len(shown)]
+    found = [*re.finditer(r"\S+( left| lines| signs)?", titles)]
+    starts = [0, *(title.end() for title in found[:-1])]
+    return [
+        {
+            title[0]: line[start : title.end()].strip()
+            for title, start in zip(found, starts, strict=True)
+        }
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("kinds", [*itertools.permutations(range(5), 3)])
+def test_the_display_shows_records_of_every_kind_together(kinds):
+    """Each number stands below its own title, and the cell of a number that is missing is blank."""
+    shown = [KINDS[kind] for kind in kinds]
+    for one, row in zip(shown, cells(shown), strict=True):
+        expected = {"iteration": f"{one.iteration}", "loss": f"{one.losses['loss']:.3f}"}
+        for name, title in {"value_loss": "value", "reply_loss": "reply_loss"}.items():
+            if any(name in other.losses for other in shown):
+                expected[title] = f"{one.losses[name]:.3f}" if name in one.losses else ""
+        if any(other.blunders is not None for other in shown):
+            known = one.blunders is not None
+            titles = ("blunders left", "losing lines", "wrong signs")
+            found = ("4,321", "87 + 553", "99") if known else ("", "", "")
+            expected |= zip(titles, found, strict=True)
+        assert row.items() >= expected.items()
+    assert "None" not in show(shown)
+
+
+def test_a_display_that_showed_nothing_closes():
+    assert "iteration" not in show([])

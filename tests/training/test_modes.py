@@ -1,0 +1,153 @@
+"""JAX's strict promotion and its 64 bits: nothing fails, and no result changes its type."""
+
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players, runs, training
+from azjax.games import check
+from azjax.games.base import describe, init_batch, play
+from azjax.networks import MLPConfig, ResNetConfig
+from azjax.players import arena
+from azjax.proof.verify import verify
+from azjax.runs import checkpoint, presets
+from azjax.runs.config import Config, make_parts
+from azjax.search import ALGORITHMS, PUCT, UCT, make_search
+from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
+from small import conv
+
+GAMES = ["tic_tac_toe", "connect_four:4x4", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
+SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
+TRAININGS = [
+    *SMOKE.values(),
+    *(dataclasses.replace(SMOKE["default"], game=game) for game in GAMES[1:]),
+    dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), symmetric=True)),
+    dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype="bfloat16")),
+    dataclasses.replace(SMOKE["mlp"], network=ResNetConfig(width=8, learning_dtype="bfloat16")),
+    dataclasses.replace(
+        SMOKE["paper"],
+        network=conv(width=4, blocks=1, evaluation_dtype="bfloat16"),
+    ),
+    dataclasses.replace(
+        SMOKE["default"],
+        game="connect_four:4x4",
+        network=conv(width=4, blocks=1),
+        search=UCT(num_simulations=2),
+        targets=dataclasses.replace(Config().targets, outcome_weight=0.5, td_lambda=0.5),
+        learner=dataclasses.replace(
+            SMOKE["default"].learner, optimizer="sgd", l2=0.1, weight_decay=0.1, policy_surprise=0.5
+        ),
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def mode():
+    """64 bits where the process was started so, and strict promotion in all others."""
+    if jax.config.jax_enable_x64:
+        yield
+        return
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        yield
+
+
+@pytest.mark.slow
+def test_all_of_it_in_64_bits():
+    """In a process of its own: JAX keeps index types of the mode that it first saw them in."""
+    if jax.config.jax_enable_x64:
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", __file__]
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environment |= {"JAX_ENABLE_X64": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def trace(function, *args):
+    """Traces a function, and sees that nothing of what it returns is of 64 bits."""
+    shapes = jax.eval_shape(function, *args)
+    assert "64[" not in describe(shapes)
+    return shapes
+
+
+@pytest.mark.parametrize("game", [games.make(name) for name in GAMES], ids=GAMES)
+def test_rules(game):
+    def everything(actions):
+        states = init_batch(game, 2)
+        planes = [jax.vmap(lambda s, e=e: game.observe(s, e))(states) for e in game.encodings]
+        step = jax.vmap(functools.partial(play, game))(states, actions)
+        return (
+            planes,
+            jax.vmap(game.step)(states, actions),
+            jax.vmap(game.legal_actions)(states),
+            step,
+        )
+
+    trace(everything, jnp.zeros(2, jnp.int32))
+
+
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", *(pytest.param(x, marks=pytest.mark.slow) for x in GAMES[1:])]
+)
+def test_the_laws_of_games(name):
+    check.check_game(games.make(name), num_games=2)
+
+
+@pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS.values()])
+@pytest.mark.parametrize("engine", ["azjax", "mctx"])
+def test_searches(engine, algorithm, make, tic_tac_toe):
+    search = make_search(algorithm(num_simulations=3), tic_tac_toe, make(tic_tac_toe), engine)
+    states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
+    for asked in ({}, {"temperature": 1.0, "add_noise": True}):
+        trace(functools.partial(search, None, **asked), key, states)
+
+
+@pytest.mark.parametrize(
+    "config", TRAININGS, ids=lambda config: f"{config.game}-{config.search.algorithm}"
+)
+def test_iterations(config):
+    parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
+    assert "64[" not in describe(training.abstract_state(parts, mesh))
+    trace(functools.partial(training.iteration, parts), training.abstract_state(parts, mesh))
+
+
+def test_players_and_proofs(tic_tac_toe, solution):
+    states = init_batch(tic_tac_toe, 2)
+    agents = [
+        players.random_agent(tic_tac_toe),
+        players.perfect_agent(tic_tac_toe, solution),
+        players.sampled(
+            players.network_agent(tic_tac_toe, exact_evaluator(tic_tac_toe, solution), None)
+        ),
+        players.search_agent(tic_tac_toe, PUCT(num_simulations=2), uniform_evaluator(tic_tac_toe)),
+        players.minimax_agent(tic_tac_toe, 2),
+        players.alpha_beta_agent(tic_tac_toe, 2),
+        players.persistent_agent(tic_tac_toe, players.PersistentConfig(num_simulations=2)),
+    ]
+    for player in agents:
+        act = functools.partial(player.act, player.params)
+        trace(act, jax.random.key(0), states)
+    policy = functools.partial(uniform_evaluator(tic_tac_toe), None, None)
+    trace(lambda: verify(solution, policy))
+    match = arena.play_match(tic_tac_toe, *agents[:2], 4, jax.random.key(0))
+    assert not match.deterministic
+
+
+def test_a_training_is_saved_and_goes_on(tmp_path):
+    config = SMOKE["default"]
+    parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
+    runs.create_run(tmp_path / "run", config)
+    state = training.make_state(parts, jax.random.key(0), mesh)
+    state, _ = training.make_iteration(parts, mesh)(state)
+    checkpoint.save(tmp_path / "run", state, 0.0)
+    restored = checkpoint.restore(tmp_path / "run", parts, mesh).state
+    for ours, theirs in zip(*map(jax.tree.leaves, (restored.learner, state.learner)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

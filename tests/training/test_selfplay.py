@@ -1,0 +1,342 @@
+"""Self-play: openings, restarts, and moves that replay through the game's own rules."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import misere_pile
+from azjax import games
+from azjax.games.base import Game, init_batch, play, random_action, where
+from azjax.search import ALGORITHMS, SearchResult, make_search
+from azjax.search.evaluators import uniform_evaluator
+from azjax.training.selfplay import (
+    Games,
+    SelfPlayConfig,
+    Transition,
+    group_size,
+    start_games,
+    unroll,
+)
+from small import FEW
+from tables import bench
+
+GAMES = {name: games.make(name) for name in FEW} | {"misere_pile": misere_pile.make()}
+BATCH, PLIES = 8, 20
+PARAMS = object()  # Handed through to the search untouched.
+
+
+def keys(count, seed=0):
+    return jax.random.split(jax.random.key(seed), count)
+
+
+@functools.cache
+def compile_start(name, **settings):
+    config = SelfPlayConfig(**settings)
+    return jax.jit(functools.partial(start_games, config, GAMES[name]))
+
+
+# --- Openings ---------------------------------------------------------------------------
+
+
+def openings(name, count=2000, **settings):
+    return jax.device_get(compile_start(name, **settings)(keys(count)))
+
+
+@pytest.mark.parametrize(("name", "longest"), [("tic_tac_toe", 8), ("connect_four", 12)])
+def test_openings_are_positions_in_play_of_every_length(name, longest):
+    states, ply = openings(name, opening_share=1.0, opening_plies=longest)
+    assert set(ply) == set(range(longest + 1))
+    assert not states.over.any()
+    assert (jax.vmap(GAMES[name].legal_actions)(states).any(axis=1)).all()
+    np.testing.assert_array_equal((states.board != 0).sum(axis=1), ply)
+    np.testing.assert_array_equal(states.board.sum(axis=1), ply % 2)
+    np.testing.assert_array_equal(states.player, ply % 2)
+
+
+def test_openings_are_reachable(solution):
+    states, _ = openings("tic_tac_toe", opening_share=1.0, opening_plies=8)
+    reachable = {tuple(board) for board in np.asarray(solution.decision_states.board)}
+    assert {tuple(board) for board in states.board} <= reachable
+
+
+def test_openings_stop_before_a_move_that_ends_the_game():
+    # In the pile of five, two moves may leave a single stone: taking it would end the game.
+    states, ply = openings("misere_pile", opening_share=1.0, opening_plies=5)
+    assert not states.over.any()
+    assert set(ply) == {0, 1, 2, 3, 4}
+
+
+def test_lengths_and_moves_of_openings_are_uniform_over_their_share():
+    states, ply = openings("tic_tac_toe", opening_share=0.5, opening_plies=4)
+    expected = 2000 * np.array([0.6, 0.1, 0.1, 0.1, 0.1])
+    assert (abs(np.bincount(ply, minlength=5) - expected) < 5 * np.sqrt(expected)).all()
+    first = np.bincount(states.board[ply == 1].argmax(axis=1), minlength=9)
+    assert (abs(first - 200 / 9) < 5 * np.sqrt(200 / 9)).all()
+
+
+@pytest.mark.parametrize("settings", [{"opening_share": 0.0}, {"opening_plies": 0}])
+def test_without_openings_games_start_at_the_start(settings):
+    states, ply = openings("tic_tac_toe", count=64, **settings)
+    assert not states.board.any() and not ply.any() and not states.player.any()
+
+
+# --- Moves, with a search that plays at random ------------------------------------------
+
+
+def random_search(game):
+    """Plays at random; its root value is the temperature it was given, NaN if the game is over."""
+
+    def search(params, keys, states, temperature, explore):
+        assert params is PARAMS and explore
+        legal = jax.vmap(game.legal_actions)(states)
+        share = legal / jnp.sum(legal, axis=1, keepdims=True)
+        action = jax.vmap(functools.partial(random_action, game))(keys, states)
+        value = jnp.where(jax.vmap(game.is_over)(states), jnp.nan, temperature)
+        return SearchResult(action, share, jnp.zeros_like(legal, jnp.int32), share, value, None)
+
+    return search
+
+
+@pytest.fixture(scope="module")
+def single_moves():
+    """Twelve times one move in 256 games: `[(games before, moves, games after)]`."""
+    game = GAMES["tic_tac_toe"]
+    config = SelfPlayConfig(
+        unroll_length=1, opening_share=1.0, opening_plies=8, temperature=0.7, temperature_plies=3
+    )
+    search = random_search(game)
+    move = jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
+    before = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=8)(keys(256))
+    found = []
+    for t in range(12):
+        after, moves = move(keys(256, seed=t + 1), before)
+        found.append(jax.device_get((before, moves, after)))
+        before = after
+    return found
+
+
+def test_restarts_are_openings_in_play(single_moves, solution):
+    reachable = {tuple(board) for board in np.asarray(solution.decision_states.board)}
+    lengths = set()
+    for _, moves, after in single_moves:
+        assert not after.states.over.any()
+        assert {tuple(board) for board in after.states.board} <= reachable
+        np.testing.assert_array_equal((after.states.board != 0).sum(axis=1), after.ply)
+        lengths |= set(after.ply[moves.discount[0] == 0].tolist())
+    assert lengths == set(range(9))
+
+
+def test_only_games_that_are_over_start_anew(single_moves):
+    """Several begin together, in batches that they do not fill."""
+    counts = set()
+    for before, moves, after in single_moves:
+        goes_on = moves.discount[0] != 0
+        np.testing.assert_array_equal(after.ply[goes_on], before.ply[goes_on] + 1)
+        kept = (before.states.board == after.states.board)[goes_on].sum(axis=1)
+        np.testing.assert_array_equal(kept, 8)
+        counts.add(int((~goes_on).sum()))
+    assert max(counts) > 64 and any(count % 32 for count in counts)
+
+
+def test_the_search_sees_games_in_play_at_the_temperature_of_their_ply(single_moves):
+    for before, moves, _ in single_moves:
+        expected = np.where(before.ply < 3, np.float32(0.7), 0)
+        np.testing.assert_array_equal(moves.root_value[0], expected)
+
+
+# --- Moves, with real searches ----------------------------------------------------------
+
+
+EITHER = ["puct", pytest.param("gumbel", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("algorithm", EITHER)
+def test_what_is_recorded_is_what_the_search_found(algorithm):
+    """In every field, with noise; a tree's other values differ from the one at its root."""
+    game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
+    search = make_search(
+        ALGORITHMS[algorithm](num_simulations=8), game, bench("tic_tac_toe").evaluate
+    )
+    config = SelfPlayConfig(unroll_length=1, temperature=0.8)
+    games = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=4)(keys(64))
+    move = jax.jit(functools.partial(unroll, config, game, "relative", search))
+    _, moves = move(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
+    first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
+    find = jax.jit(functools.partial(search, temperature=0.8, add_noise=True))
+    found = find(table, first, games.states)
+    np.testing.assert_allclose(moves.root_value[0], found.policy_value, atol=1e-6)
+    np.testing.assert_allclose(moves.action_weights[0], found.action_weights, atol=1e-6)
+    np.testing.assert_array_equal(moves.action[0], found.action)
+    chosen = np.asarray(found.q_values)[np.arange(64), found.action]
+    for other in (found.value, chosen, found.tree.raw_values[:, 0], found.q_values.max(axis=1)):
+        assert (abs(other - found.policy_value) > 1e-3).mean() > 0.7
+
+
+@functools.cache
+def compile_unroll(name, algorithm, at_once=BATCH):
+    """`(keys, games) -> (games, transitions)`: restarts from the start, uniform evaluator."""
+    game = GAMES[name]
+    config = SelfPlayConfig(unroll_length=PLIES, opening_plies=0, games_at_once=at_once)
+    if algorithm == "random":
+        search = random_search(game)
+    else:
+        settings = ALGORITHMS[algorithm](num_simulations=4)
+        search = make_search(settings, game, uniform_evaluator(game))
+    return jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
+
+
+def two_iterations(name, algorithm, count=BATCH, rows=slice(None), at_once=BATCH):
+    """Plays on from openings; returns the games before, and both iterations' results."""
+    unroll = compile_unroll(name, algorithm, at_once)
+    start = compile_start(name, opening_share=1.0, opening_plies=4)(keys(count)[rows])
+    first = unroll(keys(count, seed=1)[rows], start)
+    second = unroll(keys(count, seed=2)[rows], first[0])
+    return jax.device_get((start, first, second))
+
+
+class Record(NamedTuple):
+    """Two iterations of self-play."""
+
+    game: Game
+    start: Games
+    ends: list[Games]
+    moves: list[Transition]
+
+
+CASES = [
+    pytest.param(("tic_tac_toe", "puct"), marks=pytest.mark.slow),
+    pytest.param(("tic_tac_toe", "gumbel"), marks=pytest.mark.slow),
+    pytest.param(("connect_four", "gumbel"), marks=pytest.mark.slow),
+    ("misere_pile", "random"),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def record(request):
+    name, algorithm = request.param
+    start, *results = two_iterations(name, algorithm)
+    ends, moves = zip(*results, strict=True)
+    return Record(GAMES[name], start, ends, moves)
+
+
+def test_moves_replay_through_the_rules(record):
+    game = record.game
+    fresh = init_batch(game, BATCH)
+
+    @jax.jit
+    @jax.vmap
+    def examine(state, action):
+        seen = game.observe(state, "absolute"), game.legal_actions(state)
+        return seen, play(game, state, action)
+
+    games = record.start
+    for moves, end in zip(record.moves, record.ends, strict=True):
+        for t in range(PLIES):
+            now = jax.tree.map(lambda leaf: leaf[t], moves)
+            (planes, legal), step = examine(games.states, now.action)
+            np.testing.assert_array_equal(now.planes, planes)
+            np.testing.assert_array_equal(now.legal, legal)
+            np.testing.assert_array_equal(now.reward, step.reward)
+            np.testing.assert_array_equal(now.discount, step.discount)
+            assert legal[np.arange(BATCH), now.action].all()
+            over = step.discount == 0
+            ply = jnp.where(over, 0, games.ply + 1)
+            games = Games(where(over, fresh, step.state), ply)
+        jax.tree.map(np.testing.assert_array_equal, games, end)
+
+
+def test_games_end_and_restart(record):
+    for moves in record.moves:
+        assert (moves.discount == 0).any()
+        assert (moves.discount != 0).any()
+
+
+def test_every_move_was_searched(record):
+    for moves in record.moves:
+        assert moves.legal.any(axis=-1).all()
+        assert (moves.action_weights[~moves.legal] == 0).all()
+        np.testing.assert_allclose(moves.action_weights.sum(axis=-1), 1, atol=1e-5)
+        assert (abs(moves.root_value) <= 1).all()
+
+
+def test_shapes_and_types(record):
+    game = record.game
+    expected = Transition(
+        planes=((*game.board_shape, 3), bool),
+        legal=((game.num_actions,), bool),
+        action_weights=((game.num_actions,), np.float32),
+        root_value=((), np.float32),
+        action=((), np.int32),
+        reward=((), np.float32),
+        discount=((), np.float32),
+    )
+    assert record.moves[0][-2:] == expected[-2:] == ((), ())  # `extra` and `met`.
+    for leaf, (shape, dtype) in zip(record.moves[0][:-2], expected[:-2], strict=True):
+        assert (leaf.shape, leaf.dtype) == ((PLIES, BATCH, *shape), dtype)
+
+
+@pytest.mark.parametrize("algorithm", EITHER)
+def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
+    whole = two_iterations("tic_tac_toe", algorithm)
+    part = two_iterations("tic_tac_toe", algorithm, rows=slice(2, 5))
+
+    def games_2_to_4(result):
+        games, moves = result
+        return jax.tree.map(lambda leaf: leaf[2:5], games), jax.tree.map(lambda x: x[:, 2:5], moves)
+
+    for ours, theirs in zip(map(games_2_to_4, whole[1:]), part[1:], strict=True):
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [2, 3])
+def test_groups_of_games_play_what_all_play_at_once(at_once):
+    """Three at once of eight are two, the largest number that divides them."""
+    together = two_iterations("tic_tac_toe", "gumbel")
+    in_groups = two_iterations("tic_tac_toe", "gumbel", at_once=at_once)
+    jax.tree.map(np.testing.assert_array_equal, together, in_groups)
+
+
+@pytest.mark.parametrize(
+    ("games", "at_once", "expected"),
+    [
+        (1024, 256, 256),
+        (1024, 2000, 1024),
+        (96, 64, 48),
+        (24, 7, 6),
+        (1031, 256, 1031),  # A prime: groups would be of one.
+        (2 * 1031, 256, 2 * 1031),
+        (100, 0, 100),
+        (65_536, 0, 65_536),
+    ],
+)
+def test_groups_are_as_large_as_the_number_of_games_allows(games, at_once, expected):
+    assert group_size(SelfPlayConfig(games_at_once=at_once), games) == expected
+
+
+def test_games_differ_from_each_other(record):
+    for moves in record.moves:
+        assert len(np.unique(moves.action.T, axis=0)) == BATCH
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"games": 0}, "selfplay.games is 0: use 1 or more"),
+        ({"games_at_once": -1}, "selfplay.games_at_once is -1: use 0 or more"),
+        ({"unroll_length": -1}, "selfplay.unroll_length is -1: use 1 to 1000000"),
+        ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 to 1000000"),
+        ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),
+        ({"temperature_plies": -1}, "selfplay.temperature_plies is -1: use 0 or more"),
+        ({"opening_share": 1.5}, "selfplay.opening_share is 1.5: use 0 to 1"),
+        ({"archive_share": -0.5}, "selfplay.archive_share is -0.5: use 0 to 1"),
+        ({"archive": -1}, "selfplay.archive is -1: use 0 or more"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SelfPlayConfig(**settings)
