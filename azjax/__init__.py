@@ -1,33 +1,79 @@
 """AlphaZero as pure functions in JAX.
 
-`make` returns a game, `load` a trained player, and `search` is the package of searches; everything
-else is imported from its module, in the order of the package's map: `game`, `games`, `oracle`,
-`verify`, `network`, `evaluators`, `search`, `agents`, `arena`, `ratings`, `judge`, `selfplay`,
-`targets`, `replay`, `learner`, `train`, `config`, `checkpoint`, `player`.
+The names listed here are the public API, together with those of the packages `games`, `networks`,
+`search`, `players`, `training`, `runs`, `proof` and `viz`. Each is imported when it is first used,
+so that `import azjax` takes no time.
 """
 
 import importlib
-from typing import TYPE_CHECKING
-
-from azjax import games
-from azjax.games import make
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from azjax import search
-    from azjax.runs.player import Player
+    from azjax import games, networks, players, proof, runs, search, training, viz
+    from azjax.games import make
+    from azjax.games.base import Game
+    from azjax.games.check import check_game
+    from azjax.games.solver import solve
+    from azjax.networks import Network, from_module, from_nnx, make_network
+    from azjax.players import Agent
+    from azjax.players.arena import play_match
+    from azjax.runs import Config, Player, load, make_parts, presets
+    from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
+    from azjax.training import Parts
 
 __version__ = "0.1.0"
-__all__ = ["games", "load", "make", "search"]
+__all__ = [
+    "PUCT",
+    "UCT",
+    "Agent",
+    "Config",
+    "Game",
+    "Gumbel",
+    "Network",
+    "Parts",
+    "Player",
+    "check_game",
+    "from_module",
+    "from_nnx",
+    "games",
+    "load",
+    "make",
+    "make_network",
+    "make_parts",
+    "make_search",
+    "mctx_fns",
+    "networks",
+    "play_match",
+    "players",
+    "presets",
+    "proof",
+    "runs",
+    "search",
+    "solve",
+    "training",
+    "viz",
+]
+_MODULES = {  # Where a name comes from; what is not here is a package or module itself.
+    **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
+    **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
+    **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),
+    "Agent": "players",
+    "Game": "games.base",
+    "Parts": "training",
+    "check_game": "games.check",
+    "make": "games",
+    "play_match": "players.arena",
+    "solve": "games.solver",
+}
 
 
-def load(run_dir: str, iteration: int | None = None, game=None, network=None) -> "Player":
-    """Loads the newest sound checkpoint of a run, or that of one iteration; see `player.load`."""
-    from azjax.runs import player  # What trains takes a while to import.
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        return importlib.import_module(f"azjax.{name}")
+    return getattr(importlib.import_module(f"azjax.{_MODULES[name]}"), name)
 
-    return player.load(run_dir, iteration, game, network)
 
-
-def __getattr__(name: str):
-    if name == "search":  # It imports mctx, which takes a while.
-        return importlib.import_module("azjax.search")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

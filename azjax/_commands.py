@@ -11,7 +11,7 @@ def command(module: str, *arguments: object) -> str:
     It runs from the current folder, whether or not an environment is active there.
 
     Args:
-      module: what follows `-m`, such as `"experiments.play"` or `"pip"`.
+      module: what follows `-m`, such as `"azjax"` or `"pip"`.
       *arguments: of the module; quoted where a shell would read them differently.
     """
     return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])

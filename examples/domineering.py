@@ -72,5 +72,5 @@ def make() -> Game:
 
 if __name__ == "__main__":
     check_game(make())
-    train = command("experiments.train", "--game", f"{__file__}:make")
+    train = command("azjax", "train", "--game", f"{__file__}:make")
     print(f"Domineering obeys the laws; train a player of it: {train}")

@@ -7,10 +7,10 @@ which is under the AGPL: a tool of this program alone, and nothing that azjax in
     python -m experiments.label
 """
 
-from experiments import interrupts
+from azjax.cli import run
 
 if __name__ == "__main__":
-    interrupts.listen()
+    run("experiments.label")
 
 import dataclasses
 import functools
@@ -21,7 +21,6 @@ import itertools
 import multiprocessing
 import os
 import pathlib
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
@@ -31,10 +30,10 @@ import numpy as np
 from azjax._commands import command
 from azjax._files import replacing
 from azjax._settings import check_range
+from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.games import connect_four
 from azjax.games.base import ILLEGAL
-from experiments import console
 
 _GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.
@@ -243,6 +242,3 @@ def _require(same: Any) -> None:
 
 
 main = console.make_main(label, Options, "experiments.label", "nothing was written")
-
-if __name__ == "__main__":
-    sys.exit(main())

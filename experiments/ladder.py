@@ -5,10 +5,10 @@
 Every training is a run directory of its own, so an interrupted ladder goes on where it was.
 """
 
-from experiments import interrupts
+from azjax.cli import run
 
 if __name__ == "__main__":
-    interrupts.listen()
+    run("experiments.ladder")
 
 import dataclasses
 import json
@@ -22,9 +22,9 @@ import numpy as np
 
 from azjax import games, runs
 from azjax._settings import check_range
+from azjax.cli import console
 from azjax.training.metrics import read_records
 from azjax.viz.chart import line_chart, standalone
-from experiments import console
 
 _EXAMINE = "5"  # Iterations between two points of a curve at most.
 _LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
@@ -187,6 +187,3 @@ def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
 
 
 main = console.make_main(run, Options, "experiments.ladder", "call it again to go on")
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,21 +1,20 @@
 """Draws the pictures of the README and the guide, all of one run: `make pictures`."""
 
-from experiments import interrupts
+from azjax.cli import run
 
 if __name__ == "__main__":
-    interrupts.listen()
+    run("experiments.pictures")
 
 import dataclasses
 import pathlib
-import sys
 import tempfile
 from typing import Any
 
+from azjax.cli import console, explain, own
+from azjax.cli.browser import open_browser
 from azjax.drawing import check_folder
 from azjax.viz import atlas, film
 from azjax.viz.live import solve
-from experiments import console, explain, own
-from experiments.browser import open_browser
 
 # What a part of the page shows, by its address; what is clicked there; and the screen's width.
 _SHOTS = {
@@ -74,6 +73,3 @@ def _shoot(
 
 
 main = console.make_main(draw, Options, "experiments.pictures", "the pictures are not all new")
-
-if __name__ == "__main__":
-    sys.exit(main())

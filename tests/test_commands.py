@@ -24,7 +24,7 @@ def test_the_interpreter_is_named_from_here(executable, folder, expected, tmp_pa
     (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(tmp_path / folder)
     monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
-    assert command("experiments.play") == f"{expected} -m experiments.play"
+    assert command("azjax", "play") == f"{expected} -m azjax play"
 
 
 def test_words_are_quoted_as_a_shell_reads_them():

@@ -11,6 +11,8 @@ import pytest
 
 from azjax import games
 from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
+from azjax.cli import arena, options, play, specs, verify
+from azjax.cli.options import Plan
 from azjax.games.base import observation_planes
 from azjax.networks import MLPConfig, make_network
 from azjax.players import PersistentConfig
@@ -23,10 +25,8 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 from azjax.viz.live import live_data
-from experiments import arena, options, play, specs, verify
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
-from experiments.options import Plan
 
 
 def sections(cls, name=""):

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax._files import Path
+from azjax._settings import check_types
 from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
+from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.directory import read_settings
-from azjax._settings import check_types
 from azjax.training.step import Parts
 
 NUM_GAMES = 128

@@ -21,11 +21,10 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from azjax.runs import arrays
-from azjax import runs
 from azjax._files import Path, write_json
-from azjax.networks import Network
 from azjax._processes import in_all, in_first
+from azjax.networks import Network
+from azjax.runs import arrays, directory
 from azjax.runs.directory import CheckpointError
 from azjax.runs.summary import (
     Summary,
@@ -56,14 +55,14 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     """
     described = {name: describe(tree) for name, tree in _divide(state).items()}
     plain = _whole(jax.tree.map(arrays.plain, state))
-    in_first(lambda: _save(runs.checkpoints(run_dir), plain, described, score, keep))
+    in_first(lambda: _save(directory.checkpoints(run_dir), plain, described, score, keep))
 
 
 def _save(
     folder: pathlib.Path, plain: TrainState, described: dict, score: float, keep: int
 ) -> None:
     """Writes one checkpoint, from this process alone, and deletes what is left over."""
-    settings = dataclasses.asdict(runs.read_config(folder.parent))
+    settings = dataclasses.asdict(directory.read_config(folder.parent))
     for pattern in ("*.partial", "*.deleted"):  # Of a run that was killed.
         for leftover in folder.glob(pattern):
             shutil.rmtree(leftover)
@@ -100,7 +99,7 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
         except ValueError:
             return -np.inf
 
-    steps = runs.iterations(folder.parent)[::-1]
+    steps = directory.iterations(folder.parent)[::-1]
     best = max(steps, key=score)
     for step in steps[keep:]:
         if step != best:
@@ -138,7 +137,7 @@ def restore(
       CheckpointError: if there are checkpoints but none is sound.
       ValueError: if the parts contradict each other or the number of devices.
     """
-    if not in_all(lambda: runs.iterations(run_dir)):
+    if not in_all(lambda: directory.iterations(run_dir)):
         return Restored(None, [])
     target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
     found, _, skipped = _newest_sound(run_dir, target, set_aside)
@@ -166,7 +165,7 @@ def restore_player(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here),
         jax.eval_shape(network.init, jax.random.key(0)),
     )
-    if step is None and not runs.iterations(run_dir):
+    if step is None and not directory.iterations(run_dir):
         raise CheckpointError(f"{run_dir} has no checkpoint yet: train on")
     found, step, skipped = _newest_sound(run_dir, {_PLAYER: target}, step=step)
     return found[_PLAYER], step, skipped
@@ -176,7 +175,7 @@ def _newest_sound(
     run_dir: Path, target: dict[str, Any], set_aside: bool = False, step: int | None = None
 ) -> tuple[dict[str, Any], int, list[str]]:
     """Reads the newest sound checkpoint; returns its trees, its iteration and what is damaged."""
-    folder, known, reasons = runs.checkpoints(run_dir), runs.iterations(run_dir), {}
+    folder, known, reasons = directory.checkpoints(run_dir), directory.iterations(run_dir), {}
     for number in reversed(known) if step is None else [step]:
         try:
             found = in_all(lambda: _read(folder / str(number), target))
@@ -231,7 +230,7 @@ def _set_aside(run_dir: pathlib.Path, steps: list[int]) -> None:
         number = 1
         while (target := folder / f"{step}-{number}").exists():
             number += 1
-        os.rename(runs.checkpoints(run_dir) / str(step), target)
+        os.rename(directory.checkpoints(run_dir) / str(step), target)
 
 
 def _divide(plain: TrainState) -> dict[str, Any]:

@@ -6,16 +6,16 @@ from collections.abc import Collection
 from typing import Literal
 
 from azjax import games
+from azjax._settings import check_range, check_types, resolve_platform
 from azjax.games.base import Game
-from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
-from azjax.training.replay import ReplayConfig, make_replay
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.search.gumbel import choose_rows_together
+from azjax.training.learner import LearnerConfig, configured_learner
+from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
-from azjax._settings import check_range, check_types, resolve_platform
-from azjax.training.targets import TargetConfig, make_targets
 from azjax.training.step import Parts
+from azjax.training.targets import TargetConfig, make_targets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +73,8 @@ def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) ->
     Args:
       config: the settings.
       num_devices: how many devices train.
-      keep: names of settings that stay as they are, such as `selfplay.games`; `training.check_parts`
-        refuses those that do not fit.
+      keep: names of settings that stay as they are, such as `selfplay.games`;
+        `training.check_parts` refuses those that do not fit.
     """
     if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
         return config

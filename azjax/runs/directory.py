@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import jax
 
 from azjax._commands import command
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax._files import Path, write_json
 from azjax._processes import in_all, in_first
 from azjax._settings import from_dict, list_changes
+from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.summary import read_summary
 
 FORMAT = 3  # Of run directories; another one cannot be read.
@@ -203,7 +203,7 @@ def newest(game: str) -> pathlib.Path:
                 return path
     raise CheckpointError(
         f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
-        f"{command('experiments.train', '--game', game)}"
+        f"{command('azjax', 'train', '--game', game)}"
     )
 
 

@@ -10,16 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax.runs import behavior, checkpoint
-from azjax import runs
-from azjax.players import Agent, search_agent
-from azjax.runs.config import make_parts
 from azjax._files import Path
-from azjax.training.memory import check_trees
+from azjax._settings import did_you_mean
 from azjax.games.base import Game, State, check_batch
 from azjax.networks import Network
+from azjax.players import Agent, search_agent
+from azjax.runs import behavior, checkpoint, directory
+from azjax.runs.config import make_parts
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
-from azjax._settings import did_you_mean
+from azjax.training.memory import check_trees
 from azjax.training.step import Parts
 
 
@@ -163,7 +162,7 @@ def load(
       checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
         asked for.
     """
-    config = runs.read_config(run_dir)
+    config = directory.read_config(run_dir)
     if game is not None:
         behavior.check_rules(run_dir, game)
     parts = make_parts(config, game, network)

@@ -3,14 +3,14 @@
 import dataclasses
 
 from azjax import games
-from azjax.runs.config import Config, OwnNetworkConfig
-from azjax.games.base import Game
-from azjax.training.learner import LearnerConfig
-from azjax.networks import MLPConfig, ResNetConfig
-from azjax.training.replay import ReplayConfig
-from azjax.search import PUCT, Gumbel
-from azjax.training.selfplay import SelfPlayConfig
 from azjax._settings import did_you_mean
+from azjax.games.base import Game
+from azjax.networks import MLPConfig, ResNetConfig
+from azjax.runs.config import Config, OwnNetworkConfig
+from azjax.search import PUCT, Gumbel
+from azjax.training.learner import LearnerConfig
+from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 
 _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was made for it.

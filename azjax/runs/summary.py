@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 
-from azjax.runs import arrays
 from azjax._settings import check_types, from_dict
+from azjax.runs import arrays
 
 
 @dataclasses.dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
 def certificate_command(path: pathlib.Path, config: Config) -> str:
     """Returns the shell command that writes the certificate of a run again, at its path there."""
     options = runs.name_run(path.parent, config)
-    return f"{command('experiments.verify', *options, '--json')} > {shlex.quote(str(path))}"
+    return f"{command('azjax', 'verify', *options, '--json')} > {shlex.quote(str(path))}"
 
 
 def pictures(run_dir: Path, player: Player) -> Section:

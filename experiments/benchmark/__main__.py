@@ -1,21 +1,20 @@
 """Runs the measurements that were asked for, and prints and writes what they found."""
 
-from experiments import interrupts
+from azjax.cli import run
 
 if __name__ == "__main__":
-    interrupts.listen()
+    run("experiments.benchmark.__main__")
 
 import json
 import math
 import platform
-import sys
 from collections.abc import Callable
 
 import jax
 
+from azjax.cli import console, launch
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
-from experiments import console, launch
 from experiments.benchmark.cost import choose_sizes, count_costs
 from experiments.benchmark.following import time_lines
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
@@ -95,7 +94,3 @@ def _run(arguments: list[str] | None) -> int:
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print(f"results: {options.out}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

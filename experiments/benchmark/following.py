@@ -8,12 +8,12 @@ import time
 
 import jax
 
+from azjax.cli.lines import make_act, make_agent
 from azjax.proof import lines
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from experiments.benchmark.measuring import show
-from experiments.lines import make_act, make_agent
 
 _PLAYERS = {0: 2_000_000, 32: 20_000}  # Simulations, and positions to decide.
 

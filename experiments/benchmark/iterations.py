@@ -9,6 +9,8 @@ from jax.sharding import Mesh
 from rich.progress import track
 
 from azjax import training
+from azjax.cli.proof import make_proof
+from azjax.cli.seeds import compile_seeds
 from azjax.networks import ResNetConfig
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
@@ -19,8 +21,6 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
-from experiments.proof import make_proof
-from experiments.seeds import compile_seeds
 
 _BATCH = 1024  # Of the learner.
 _PLIES = 2  # Of --batch: few, so that the largest take seconds.

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from experiments import console
+from azjax.cli import console
 
 
 def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:

@@ -6,8 +6,8 @@ import jax
 from rich.progress import track
 
 from azjax import games
+from azjax.cli import console
 from azjax.games import solver
-from experiments import console
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
 

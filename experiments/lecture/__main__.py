@@ -1,25 +1,22 @@
 """`python -m experiments.lecture --out DIR`: all experiments, as tables and charts on one page."""
 
-import time
+from azjax.cli import run
 
-from experiments import interrupts
-
-_STARTED = time.time()  # Before the heavy imports: figures count the whole process.
 if __name__ == "__main__":
-    interrupts.listen()
+    run("experiments.lecture.__main__")
 
 import dataclasses
 import functools
 import pathlib
-import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from azjax import runs
 from azjax._files import write_json
 from azjax._settings import check_range
+from azjax.cli import console, interrupts
 from azjax.proof.certificate import device_name, versions
-from experiments import console
 from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page
 from experiments.lecture.setup import Experiment, make_setup
@@ -88,7 +85,7 @@ def run(options: Options) -> int:
     path = _write(options, experiments, computed)
     for experiment in experiments:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
-    print(f"{time.time() - _STARTED:6.1f} s  the whole process\npage: {path}")
+    print(f"{time.time() - interrupts.now.started:6.1f} s  the whole process\npage: {path}")
     return 0
 
 
@@ -124,7 +121,3 @@ def main(arguments: list[str] | None = None) -> int:
         lambda: run(console.parse(Options, arguments, "experiments.lecture")),
         interrupted="nothing was written",
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

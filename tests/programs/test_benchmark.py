@@ -16,12 +16,12 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from azjax._commands import command
+from azjax.cli import launch
+from azjax.cli import options as training_options
 from azjax.networks import make_network
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.training import check_parts, make_mesh
-from experiments import launch
-from experiments import options as training_options
 from experiments.benchmark import __main__ as benchmark
 from experiments.benchmark import (
     iterations,
@@ -177,7 +177,7 @@ def test_the_devices_are_the_cores_that_divide_the_games(cores, given, wanted, m
 @pytest.mark.slow
 def test_the_cpu_is_split_before_jax_starts(tmp_path):
     lines = """
-from experiments import launch
+from azjax.cli import launch
 from experiments.benchmark import __main__ as benchmark
 launch.cores = lambda: 3
 benchmark.measure = lambda options: {}

@@ -16,20 +16,28 @@ import jax
 import pytest
 
 import misere_pile
-from azjax import runs
+from azjax import cli, runs
 from azjax._commands import command
+from azjax.cli import conclude, console, functions, own
+from azjax.cli.players import make_agent
 from azjax.runs import presets
 from azjax.runs.player import load
 from azjax.viz.about import about
 from azjax.viz.report import write_report
-from experiments import conclude, console, functions, own
-from experiments.players import make_agent
 from run_directories import make_run
 from test_imports import ROOT, TREES
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "benchmark.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "experiments" / "notebooks").glob("*.ipynb"))
+
+
+def find_program(name):
+    """The module of a program: of the command `azjax`, or of `experiments/`."""
+    if name in cli.PROGRAMS:
+        return importlib.import_module(f"azjax.cli.{name}")
+    package = (ROOT / "experiments" / name).is_dir()
+    return importlib.import_module(f"experiments.{name}" + ".__main__" * package)
 
 
 class Accepted(Exception):
@@ -49,10 +57,10 @@ def understand(monkeypatch):
 
     def check(words):
         name, *arguments = words
-        # The main module of a package is its program.
-        package = (ROOT / name.replace(".", "/")).is_dir()
-        program = importlib.import_module(f"{name}.__main__" if package else name)
-        if name == "experiments.train":  # The run to go on with is not here.
+        if name == "azjax":
+            name, *arguments = arguments
+        program = find_program(name.removeprefix("experiments."))
+        if name.endswith("train"):  # The run to go on with is not here.
             arguments = [word for word in arguments if word != "--resume"]
         with pytest.raises(SystemExit if "--help" in arguments else Accepted) as stop:
             program.main(arguments)
@@ -66,7 +74,7 @@ def understand(monkeypatch):
 
 def documented():
     """Every command of the pages, the notebooks and the programs' own texts, after `-m`."""
-    sources = [path for path in TREES if path.startswith("experiments")]
+    sources = [path for path in TREES if path.startswith(("experiments", "azjax/cli"))]
     texts = [path.read_text() for path in [*PAGES, *NOTEBOOKS, *map(ROOT.joinpath, sources)]]
     text = re.sub(r"\\\n\s*", "", "\n".join(texts))
     found = re.findall(r"python -m (experiments\.\w+(?:(?! #|[`\"|&;)…\\]).)*)", text)
@@ -109,14 +117,14 @@ def test_every_printed_command_names_the_interpreter():
             (path, node.value)
             for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and node not in documentation
-            if re.search(r"python -m|pip install|experiments\.\w+ --", str(node.value))
+            if re.search(r"python -m|pip install|(experiments\.|azjax )\w+ --", str(node.value))
         ]
     # What a file of labels says of its origin, in every environment the same.
     assert written == [("experiments/label.py", "python -m experiments.label --seed ")]
 
 
 PROGRAMS = ["arena", "explain", "label", "ladder", "pictures", "play", "report", "seeds", "train"]
-PROGRAMS += ["verify", "benchmark.__main__", "lecture.__main__"]
+PROGRAMS += ["verify", "benchmark", "lecture"]
 
 
 @pytest.fixture
@@ -205,7 +213,7 @@ def test_a_long_command_in_an_error_is_whole(columns, tmp_path, monkeypatch, cap
     executable = f"/{'environments/' * 10}bin/python"
     monkeypatch.setattr("sys.executable", executable)
     monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
-    seeds = importlib.import_module("experiments.seeds")
+    seeds = find_program("seeds")
     assert seeds.main(["--plot", str(tmp_path / "x.png")]) == 2
     install = f"{executable} -m pip install 'azjax[plots]'"
     said = f"error: --plot needs matplotlib: add it with {install}\n"
@@ -222,7 +230,7 @@ def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch)
     with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
         make_agent("book:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make"))
     for program in PROGRAMS:
-        assert importlib.import_module(f"experiments.{program}").main(["--frobnicate"]) == 2
+        assert find_program(program).main(["--frobnicate"]) == 2
     text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])
     lines = printed(text + "\n" + capfd.readouterr().err)
     assert len(lines) == 3 + len(PROGRAMS)

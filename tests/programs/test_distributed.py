@@ -19,10 +19,10 @@ import pytest
 
 from azjax import _processes as processes
 from azjax import runs
+from azjax.cli import launch, options, session, train
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.training.step import make_mesh
-from experiments import launch, options, session, train
 from test_imports import ROOT
 
 # Two processes of two devices each, which the four shards of the buffer are spread over.
@@ -94,7 +94,7 @@ def patched(lines):
 import os, resource, signal, sys
 from azjax.runs import checkpoint
 from azjax.training import metrics
-from experiments import train
+from azjax.cli import train
 index = int(os.environ["JAX_PROCESS_ID"])
 {lines}
 sys.exit(train.main(sys.argv[1:]))
@@ -132,7 +132,7 @@ def names(folder):
 TOGETHER = """
 import os
 from azjax import _processes as processes
-from experiments import launch
+from azjax.cli import launch
 launch.join()
 index = int(os.environ["JAX_PROCESS_ID"])
 def fail_in(process, error):
@@ -209,7 +209,7 @@ import jax, numpy as np
 from azjax.runs import checkpoint
 from azjax import runs
 from azjax.runs.config import Config, fit_devices, make_parts
-from experiments import launch
+from azjax.cli import launch
 launch.join()
 launch.spread(2, 4)
 state = checkpoint.restore(sys.argv[1], make_parts(runs.read_config(sys.argv[1]))).state

@@ -11,7 +11,7 @@ import jax
 import pytest
 
 from azjax import runs
-from experiments import console, interrupts
+from azjax.cli import console, interrupts
 from terminal import Terminal
 
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
@@ -29,7 +29,7 @@ runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
 # Computes, without a step of Python, for ever.
 ENDLESS = """
 import jax
-from experiments import interrupts
+from azjax.cli import interrupts
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
 endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
 endless(-1)  # Compiled, and at its end at once.
@@ -94,7 +94,7 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
 
 # What happens in the first iteration of a training that is interrupted once or twice.
 TRAINING = """
-from experiments import interrupts, records
+from azjax.cli import interrupts, records
 make_record = records.make_record
 def interrupted(*arguments):
     interrupt()
@@ -185,9 +185,9 @@ def test_what_cannot_be_printed_is_printed_with_escapes():
 
 NAMED = """
 import sys
-from experiments import interrupts
+from azjax.cli import interrupts
 interrupts.listen()
-from experiments import explain, play, report, train, verify
+from azjax.cli import explain, play, report, train, verify
 folder = sys.argv[1]
 assert train.main(["--smoke", "--run-dir", folder]) == 0
 assert train.main(["--resume", "--run-dir", folder, "--max-iterations", "4"]) == 0

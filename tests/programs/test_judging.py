@@ -12,12 +12,13 @@ import pytest
 import azjax
 from azjax import games, training
 from azjax._commands import command
+from azjax.cli import judging, own, verify
 from azjax.games import connect_four
 from azjax.proof.labelled import judge, random_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
-from experiments import judging, label, own, verify
+from experiments import label
 from run_directories import make_run
 
 CONFIG = dataclasses.replace(

@@ -10,10 +10,10 @@ import dots
 import misere_pile
 from azjax import runs
 from azjax._settings import flatten
+from azjax.cli import console, functions, options, own
 from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
-from experiments import console, functions, options, own
 from test_imports import ROOT
 
 

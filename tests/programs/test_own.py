@@ -13,8 +13,8 @@ import azjax
 import misere_pile
 from azjax import games, runs
 from azjax._commands import command
+from azjax.cli import arena, explain, functions, options, own, play, report, train, verify
 from azjax.proof import certificate
-from experiments import arena, explain, functions, options, own, play, report, train, verify
 
 NETWORK = """
 import flax.linen as nn
@@ -125,8 +125,8 @@ def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
     assert PROGRAMS["train"](*GAME, *NETWORK_OPTION) == 0
     said = capfd.readouterr().out
     words = ["--run-dir", "run", *GAME, *NETWORK_OPTION]
-    for program in ("experiments.play", "experiments.explain"):
-        assert f": {command(program, *words)}\n" in said
+    for program in ("play", "explain"):
+        assert f": {command('azjax', program, *words)}\n" in said
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -15,11 +15,11 @@ import pytest
 import azjax
 import misere_pile
 from azjax import runs
+from azjax.cli import board, play, table
+from azjax.cli.players import make_agent
 from azjax.games import tic_tac_toe
 from azjax.players import Decision, random_agent
 from azjax.runs import presets
-from experiments import board, play, table
-from experiments.players import make_agent
 from run_directories import make_run
 from terminal import Terminal
 
@@ -297,7 +297,7 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
 
         return random_agent(game)._replace(name="cheat", act=act)
 
-    monkeypatch.setattr("experiments.players.random_agent", cheat)
+    monkeypatch.setattr("azjax.cli.players.random_agent", cheat)
     status, _, err = program("--o random", [4])
     assert status == 2
     assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"

@@ -12,6 +12,9 @@ import pytest
 import azjax
 import misere_pile
 from azjax import runs, training
+from azjax.cli import own, players, verify
+from azjax.cli.players import expand, make_agent, make_agents
+from azjax.cli.specs import HELP, KINDS
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import anytime_agent, minimax_agent, search_agent
@@ -21,9 +24,6 @@ from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training import memory
-from experiments import own, players, verify
-from experiments.players import expand, make_agent, make_agents
-from experiments.specs import HELP, KINDS
 
 CONFIG = presets.smoke(presets.get("default"))
 SIMULATIONS = CONFIG.search.num_simulations

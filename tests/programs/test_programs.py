@@ -18,13 +18,7 @@ import pytest
 import azjax
 from azjax import runs
 from azjax._commands import command
-from azjax.proof import certificate as certificates
-from azjax.proof.certificate import Certificate, Examined
-from azjax.proof.repair import book_path, load_book
-from azjax.runs import checkpoint, lock
-from azjax.runs.config import make_parts
-from azjax.training import memory
-from experiments import (
+from azjax.cli import (
     arena,
     conclude,
     console,
@@ -37,7 +31,13 @@ from experiments import (
     train,
     verify,
 )
-from experiments.players import make_agent
+from azjax.cli.players import make_agent
+from azjax.proof import certificate as certificates
+from azjax.proof.certificate import Certificate, Examined
+from azjax.proof.repair import book_path, load_book
+from azjax.runs import checkpoint, lock
+from azjax.runs.config import make_parts
+from azjax.training import memory
 from terminal import Terminal
 
 # Every test that trains compiles, or starts processes; they share one compilation cache.
@@ -168,7 +168,7 @@ SIGNALLED = """
 import os, signal, sys
 from azjax.runs import checkpoint
 from azjax.training import metrics
-from experiments import session, train
+from azjax.cli import session, train
 
 def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
     original = getattr(owner, name)
@@ -271,7 +271,7 @@ def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path,
 # Trains, but waits after the first iteration until it is told to go on.
 WAITING = """
 import sys
-from experiments import train
+from azjax.cli import train
 advance = train._advance
 def waiting(session, state):
     if int(state.iteration) == 1:
@@ -349,11 +349,11 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
 # game, which is examined now and then, are those of a tiny one.
 AT_A_TERMINAL = """
 import sys
-from experiments import interrupts
+from azjax.cli import interrupts
 interrupts.listen()
 import azjax.games.base
 from azjax.proof import certificate
-from experiments import train
+from azjax.cli import train
 certificate.search_policy = lambda parts, config, params: certificate.network_policy(parts, params)
 small = azjax.games.base._SMALL
 def run(name, *arguments):
@@ -408,8 +408,8 @@ def test_plain_lines_when_piped(tmp_path, capfd, raw_only):
     options = f"--run-dir {tmp_path / 'run'}"
     assert lines[-3:] == [
         f"run directory: {tmp_path / 'run'}",
-        f"play against it: {command('experiments.play')} {options}",
-        f"see how it searches: {command('experiments.explain')} {options}",
+        f"play against it: {command('azjax', 'play')} {options}",
+        f"see how it searches: {command('azjax', 'explain')} {options}",
     ]
     assert err == ""
 
@@ -582,7 +582,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
     assert files(finished) == before
     out, err = capfd.readouterr()
     for program in ("play", "explain"):
-        assert f": {command(f'experiments.{program}', '--run-dir', finished)}\n" in out
+        assert f": {command('azjax', program, '--run-dir', finished)}\n" in out
     assert err == (
         f"{finished} was finished already, after 6 iterations: to train on, add --until never "
         "--max-iterations 12\n"
@@ -590,7 +590,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
 
 
 def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only):
-    monkeypatch.setattr(train, "_STARTED", time.time())
+    monkeypatch.setattr(train.interrupts.now, "started", time.time())
     assert resume(finished, "--max-iterations", "8") == 0
     seconds = [record["seconds"] for record in records(finished)]
     assert len(seconds) == 8 and seconds == sorted(seconds)  # Those of both sittings.
@@ -666,7 +666,7 @@ def test_stops_when_the_numbers_explode(tmp_path, capfd):
 def test_says_so_when_the_disk_is_full(tmp_path):
     program = """
 import resource, sys
-from experiments import train
+from azjax.cli import train
 run = train.run
 def limited(session):
     resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # Enough for the answers.
@@ -862,7 +862,7 @@ def test_the_sentence_is_the_same_in_a_narrow_terminal(columns, monkeypatch, cap
     assert train.main(["--learner.batchsize", "3"]) == 2
     assert capfd.readouterr().err == (
         "error: Unrecognized options: --learner.batchsize, 3, perhaps you meant "
-        f"--learner.batch-size: {command('experiments.train', '--help')} lists what is allowed\n"
+        f"--learner.batch-size: {command('azjax', 'train', '--help')} lists what is allowed\n"
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from azjax import training
+from azjax.cli.proof import Proof, examine, make_proof
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from experiments.proof import Proof, examine, make_proof
 
 PARTS = make_parts(presets.smoke(presets.get("default")))
 

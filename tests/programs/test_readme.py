@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from azjax import training
+from azjax.cli import options, own
 from azjax.games import solver
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import Gumbel, make_search
 from azjax.training import memory
-from experiments import options, own
 from test_imports import ORDER, ROOT
 
 TEXT = "\n".join(

@@ -5,9 +5,9 @@ import time
 import jax.numpy as jnp
 import pytest
 
+from azjax.cli.records import make_record, score
 from azjax.proof.verify import Verdict
 from azjax.training.step import Metrics
-from experiments.records import make_record, score
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
 LOSSES = dict(sorted(zip(NAMES, jnp.arange(1.0, 8.0), strict=True)))  # As XLA returns them.

@@ -9,9 +9,9 @@ import pytest
 
 import azjax
 import misere_pile
+from azjax.cli import seeds
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from experiments import seeds
 
 TINY = ["--smoke", "--seeds", "2", "--max-iterations", "2"]
 

@@ -2,7 +2,7 @@
 
 import jax
 
-from experiments import options, session
+from azjax.cli import options, session
 
 
 def test_a_run_draws_from_the_seed_of_its_settings(monkeypatch):

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
+from azjax.cli import arena
 from azjax.players import ratings
 from azjax.players.arena import Match, Tally
 from azjax.runs import presets
-from experiments import arena
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))

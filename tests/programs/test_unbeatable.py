@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from azjax import runs
+from azjax.cli import lines as following
+from azjax.cli import own, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.networks import Network
@@ -18,8 +20,6 @@ from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
 from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.step import Parts
-from experiments import lines as following
-from experiments import own, verify
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules

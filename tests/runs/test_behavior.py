@@ -8,9 +8,9 @@ import pytest
 
 import azjax
 import dots
-from azjax.runs import behavior, presets
 from azjax import runs
 from azjax.games.base import Symmetries
+from azjax.runs import behavior, presets
 from run_directories import make_run
 
 GAME = dots.make()
@@ -68,7 +68,9 @@ def test_names_what_differs(name):
 
 def test_the_same_rules_may_be_written_otherwise():
     assert (
-        behavior.find_difference(DIGESTS, GAME._replace(step=lambda *move: GAME.step(*move)), "edges")
+        behavior.find_difference(
+            DIGESTS, GAME._replace(step=lambda *move: GAME.step(*move)), "edges"
+        )
         is None
     )
     assert behavior.find_difference(DIGESTS, by_rows(), "edges") is None

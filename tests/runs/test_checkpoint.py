@@ -17,12 +17,12 @@ import optax
 import pytest
 
 import azjax
-from azjax.runs import arrays as trees
-from azjax.runs import checkpoint, presets, summary
-from azjax.training import memory
 from azjax import runs, training
+from azjax.runs import arrays as trees
+from azjax.runs import checkpoint, directory, presets, summary
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
+from azjax.training import memory
 from azjax.training.learner import make_learner
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -30,7 +30,9 @@ CONFIG = presets.smoke(presets.get("default"))
 
 @pytest.fixture(scope="module")
 def state():
-    return training.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), training.make_mesh())
+    return training.make_state(
+        make_parts(CONFIG), jax.random.key(CONFIG.seed), training.make_mesh()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -679,7 +681,7 @@ def test_a_directory_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatc
     def fail(old, new):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runs.os, "rename", fail)
+    monkeypatch.setattr(directory.os, "rename", fail)
     with pytest.raises(CheckpointError, match="run cannot be made .No space left on device.: "):
         runs.create_run(tmp_path / "run", CONFIG)
     assert not any(tmp_path.iterdir())

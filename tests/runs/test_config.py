@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from azjax.runs import config as configs
 from azjax import training
-from azjax.runs.config import Config
-from azjax.search.evaluators import uniform_evaluator
-from azjax.games.base import init_batch
-from azjax.training.learner import LearnerConfig
-from azjax.networks import MLPConfig, ResNetConfig
-from azjax.training.replay import ReplayConfig
-from azjax.search import PUCT, UCT, Gumbel, make_search
-from azjax.training.selfplay import SelfPlayConfig, Transition
 from azjax._settings import find_kinds
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig, ResNetConfig
+from azjax.runs import config as configs
+from azjax.runs.config import Config
+from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.search.evaluators import uniform_evaluator
+from azjax.training.learner import LearnerConfig
+from azjax.training.replay import ReplayConfig
+from azjax.training.selfplay import SelfPlayConfig, Transition
 from azjax.training.targets import Sample, TargetConfig
 
 # With what must be on for another setting to matter.

@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from azjax.runs import presets
 from azjax import training
+from azjax._settings import list_changes
+from azjax.runs import presets
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.search import PUCT
-from azjax._settings import list_changes
 
 SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Is made sooner.
 

@@ -9,13 +9,13 @@ import pytest
 
 import azjax
 from azjax import runs
+from azjax.cli import explain, train
 from azjax.games.tic_tac_toe import LINES, board_text, from_board
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.viz import atlas as atlases
 from azjax.viz.positions import true_values
 from azjax.viz.trace import trace
-from experiments import explain, train
 from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 SIMULATIONS = 12

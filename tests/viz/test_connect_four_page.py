@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from azjax.cli import explain
 from azjax.networks import MLPConfig
 from azjax.runs import presets
-from experiments import explain
 from run_directories import make_run
 
 pytestmark = pytest.mark.slow

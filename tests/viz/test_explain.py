@@ -6,10 +6,10 @@ import json
 import pytest
 
 import azjax
+from azjax.cli import explain
 from azjax.runs import presets
 from azjax.viz import networks
 from azjax.viz.live import pack_player
-from experiments import explain
 from javascript import OVERRIDDEN
 from run_directories import make_run
 

@@ -12,6 +12,7 @@ import pytest
 import azjax
 import misere_pile
 from azjax import runs, training
+from azjax.cli import explain
 from azjax.games.tic_tac_toe import from_board
 from azjax.networks import MLPConfig
 from azjax.runs import checkpoint, presets
@@ -19,7 +20,6 @@ from azjax.runs.config import make_parts
 from azjax.search import PUCT
 from azjax.training.targets import Sample, TargetConfig
 from azjax.viz.loop import lesson_data, loop_data
-from experiments import explain
 from run_directories import make_run
 
 

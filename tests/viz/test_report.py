@@ -16,6 +16,7 @@ import pytest
 import azjax
 import misere_pile
 from azjax import runs, training
+from azjax.cli import conclude, report, train
 from azjax.drawing import signed
 from azjax.games import connect_four
 from azjax.games.base import init_batch
@@ -30,7 +31,7 @@ from azjax.viz.chart import line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
 from azjax.viz.report import write_report
-from experiments import conclude, pictures, report, train
+from experiments import pictures
 from javascript import OVERRIDDEN
 from run_directories import make_run
 

@@ -16,15 +16,15 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import runs, training
 from azjax._settings import list_changes
+from azjax.cli import console, interrupts, launch, own
+from azjax.cli.judging import Judge, make_judge
+from azjax.cli.options import Options, Plan
+from azjax.cli.proof import Proof, make_proof
 from azjax.games.base import Game
 from azjax.proof import certificate as certificates
 from azjax.runs import behavior, checkpoint, lock
 from azjax.runs.config import Config, fit_devices, is_own
 from azjax.training import memory, metrics
-from experiments import console, interrupts, launch, own
-from experiments.judging import Judge, make_judge
-from experiments.options import Options, Plan
-from experiments.proof import Proof, make_proof
 
 
 class Session(NamedTuple):

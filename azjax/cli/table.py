@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from azjax.cli import board, console
 from azjax.games.base import Game, State, play
 from azjax.players import Agent, Decision
-from experiments import board, console
 
 _COMMANDS = """\
 a move     makes it; the board shows how they are called: 4, or d3

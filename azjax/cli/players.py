@@ -12,6 +12,8 @@ import numpy as np
 from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
+from azjax.cli import own
+from azjax.cli.specs import KINDS, Spec, parse
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
@@ -31,8 +33,6 @@ from azjax.runs.player import Player
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
-from experiments import own
-from experiments.specs import KINDS, Spec, parse
 
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
 
@@ -167,7 +167,7 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
         options += ["--lines", "first", "--simulations", number, "--mend", 12]
         raise ValueError(
             f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
-            f"one with {command('experiments.verify', *options)}"
+            f"one with {command('azjax', 'verify', *options)}"
         )
     moves = [book[:-1] for book in books]  # Without their rounds.
     book = repair.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))

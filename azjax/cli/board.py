@@ -6,9 +6,9 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from azjax.cli import console
 from azjax.games.base import Game, State
 from azjax.players import Decision
-from experiments import console
 
 MARKS = "XO"  # Of players 0 and 1.
 _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from azjax.cli import console
 from azjax.games.base import State
 from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
@@ -33,7 +34,6 @@ from azjax.runs import lock
 from azjax.runs.player import Player, changed
 from azjax.training import memory
 from azjax.training.step import AXIS, make_mesh
-from experiments import console
 
 SEATS = {"first": 0, "second": 1}
 _FEWEST, _POSITIONS = 2**6, 2**12  # Positions that a device is asked about at once,

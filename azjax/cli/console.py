@@ -23,13 +23,13 @@ from tyro import _strings  # Nothing public joins the lines of a setting's text,
 from azjax import _processes as processes
 from azjax._commands import command
 from azjax._settings import did_you_mean
+from azjax.cli import interrupts
 from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.proof.certificate import Certificate, describe
 from azjax.runs import checkpoint
 from azjax.training.memory import describe_bytes
-from experiments import interrupts
 
 # What programs raise for what is no defect of theirs; the message is the sentence to say.
 _MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
@@ -174,7 +174,7 @@ def _unbox(box: str, prog: str) -> str:
     similar = [re.findall(r"--[\w.-]*\w", part) for part in said if part.startswith("Perhaps")]
     names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
     meant = f", perhaps you meant {' or '.join(names)}" if names else ""
-    return f"{sentence}{meant}: {command(prog, '--help')} lists what is allowed"
+    return f"{sentence}{meant}: {command(*prog.split(), '--help')} lists what is allowed"
 
 
 def busy(what: str):

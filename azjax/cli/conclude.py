@@ -4,12 +4,12 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import training
 from azjax._commands import command
+from azjax.cli import console
+from azjax.cli.session import Session
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import Verdict
 from azjax.runs.player import Player
 from azjax.viz import report
-from experiments import console
-from experiments.session import Session
 
 _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
@@ -66,10 +66,10 @@ def conclude(
         if session.plan.report and (trained or not (session.run_dir / "report.html").exists()):
             _write_report(session, state)
         print(f"run directory: {session.run_dir}")
-        print(f"play against it: {command('experiments.play')} {session.named}")
-        print(f"see how it searches: {command('experiments.explain')} {session.named}")
+        print(f"play against it: {command('azjax', 'play')} {session.named}")
+        print(f"see how it searches: {command('azjax', 'explain')} {session.named}")
         if session.judge:
-            print(f"see how often it errs: {command('experiments.verify')} {session.named}")
+            print(f"see how often it errs: {command('azjax', 'verify')} {session.named}")
         _advise(session, int(state.iteration), trained, reached)
 
     processes.in_first(write)

@@ -14,6 +14,7 @@ import tyro
 
 from azjax import games, runs
 from azjax._commands import command
+from azjax.cli import console, functions
 from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior
@@ -21,7 +22,6 @@ from azjax.runs import config as configs
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.player import Player, load
 from azjax.training.step import Parts
-from experiments import console, functions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +153,7 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
         of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
             f"there is no trained player{of_game} in runs/: train one with "
-            f"{command('experiments.train', *game)}, or say where one is by --run-dir"
+            f"{command('azjax', 'train', *game)}, or say where one is by --run-dir"
         )
     return run_dir, load_player(run_dir, typed)
 

@@ -1,4 +1,4 @@
-"""The command line of `experiments.train`."""
+"""The command line of `azjax train`."""
 
 import argparse
 import dataclasses
@@ -12,10 +12,10 @@ import tyro
 
 from azjax import runs
 from azjax._settings import Kinds, check_kind, check_range, check_types, find_kinds, list_changes
+from azjax.cli import console, functions, launch, own
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
-from experiments import console, functions, launch, own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _parse_resumed(arguments: list[str], typed: own.Typed, run_dir: pathlib.Path
     arguments = _leave_out_own(config, arguments)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
-    options = console.parse(Options, arguments, "experiments.train", default=default)
+    options = console.parse(Options, arguments, "azjax train", default=default)
     if options.resume:
         _refuse_changes(saved, options)
     return options
@@ -147,7 +147,7 @@ def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None)
     if game is not None:
         config = presets.fit(config, game)
     default = Options(config, plan, given=_list_given(arguments))
-    return console.parse(Options, arguments, "experiments.train", default=default)
+    return console.parse(Options, arguments, "azjax train", default=default)
 
 
 def _dashed(argument: str) -> str:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import jax
 
 from azjax import training
+from azjax.cli import console, launch
 from azjax.games.base import Positions, State
 from azjax.players.ratings import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates
 from azjax.runs.player import Player
-from experiments import console, launch
 
 _SHARE = 0.02  # Of an iteration's evaluations, which take less than all of its time.
 

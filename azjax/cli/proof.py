@@ -9,13 +9,13 @@ import jax
 from jax.sharding import Mesh
 
 from azjax import training
+from azjax.cli import console, launch
+from azjax.cli.judging import iterations_between
 from azjax.games import solver
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import in_slices
 from azjax.proof.verify import Verdict, verify
 from azjax.viz import atlas, networks
-from experiments import console, launch
-from experiments.judging import iterations_between
 
 _SLICE = 8192  # Positions that a network is asked about at a time, in games that are not small.
 _SHARE = 0.1  # Of the evaluations of self-play, for verdicts on games that are not small.
@@ -65,7 +65,7 @@ def make_proof(parts: training.Parts, mesh: Mesh, most_between: int = 0) -> Proo
     """
     solution = solver.solve(parts.game)
     places = atlas.make_atlas(parts.game, solution)
-    if not parts.game.is_small:  # Its searches are left to `experiments.verify`.
+    if not parts.game.is_small:  # Its searches are left to `azjax verify`.
         return _make_large(parts, solution, places, most_between)
     examine_anew = certificates.make_certifier(parts, solution)
 

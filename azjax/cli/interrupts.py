@@ -28,11 +28,13 @@ class _Now:
       outcome: what to say if it is interrupted now; None: nothing, or another process says it.
       patient: whether it stops by itself, however long that takes, after the next Ctrl-C.
       listens: whether a thread hears of signals.
+      started: the `time.time()` when the program began, before its heavy imports.
     """
 
     outcome: str | None = "not started"
     patient: bool = False
     listens: bool = False
+    started: float = dataclasses.field(default_factory=time.time)
 
 
 now = _Now()

@@ -17,7 +17,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - learner:50: the same, but it remembers what it found, from game to game
 - network: the network of a training run, without search
 - alphazero: the network, with the search that it was trained with
-- book:32: the same with 32 simulations, and the moves that experiments.verify found with --mend
+- book:32: the same with 32 simulations, and the moves that azjax verify found with --mend
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 

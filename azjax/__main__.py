@@ -1,0 +1,6 @@
+"""`python -m azjax` is the command `azjax`."""
+
+from azjax.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Plays against any player at the terminal, or shows two: `azjax play --help`."""
+
+import dataclasses
+import io
+import sys
+
+import jax
+
+from azjax._settings import check_range
+from azjax.cli import console, own
+from azjax.cli.players import choose_game, make_agent
+from azjax.cli.specs import HELP
+from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
+
+HUMAN = "human"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Play at the terminal against any player, or watch two of them."""
+
+    x: str | None = None
+    """Who plays X and moves first: human, which is the default, or a player."""
+    o: str | None = None
+    """Who plays O: human or a player. Left out: alphazero of the run, or else perfect."""
+    seed: int = 0
+    """Seed of every random draw."""
+    typed: own.Option = own.NOTHING
+
+    def __post_init__(self):
+        check_range("--", self, "seed", 0, 2**31 - 1)
+
+
+def choose_seats(options: Options, opponent: str) -> tuple[str, str]:
+    """Says who plays X and O; the opponent is that of a person who named none."""
+    x = options.x or (opponent if options.o == HUMAN else HUMAN)
+    return x, options.o or (opponent if x == HUMAN else HUMAN)
+
+
+def set_table(options: Options) -> Table:
+    """Makes the players.
+
+    Raises:
+      ValueError: if an option is not possible.
+      CheckpointError: if there is no such run.
+    """
+    named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
+    typed, game = choose_game(named, options.typed)
+    keys = iter(jax.random.split(jax.random.key(options.seed), 3))
+
+    def seat(spec: str) -> Machine:
+        return Machine(game, make_agent(spec, game, typed), next(keys))
+
+    untrained = "perfect" if game.is_small else "uct:100"
+    seats = choose_seats(options, "alphazero" if typed.run_dir else untrained)
+    x, o = (None if spec == HUMAN else seat(spec) for spec in seats)
+    return Table(game, (x, o), o or x or seat(untrained))
+
+
+def run(table: Table) -> None:
+    """Plays games, with the seats exchanged after each, until somebody has had enough."""
+    while True:
+        table.play_game()
+        if None not in table.seats or not at_terminal() or not _wants_another():
+            return
+        x, o = table.seats
+        table.seats = o, x
+
+
+def _wants_another() -> bool:
+    while True:
+        match read_line("Play again, with the seats exchanged? (y/n): ").lower():
+            case "y" | "yes":
+                return True
+            case "n" | "no" | "q" | "quit":
+                return False
+        print("Type y to play again, or n to leave.")
+
+
+def play(options: Options) -> int:
+    """Plays until somebody leaves; returns the exit status."""
+    if isinstance(sys.stdin, io.TextIOWrapper):  # Typing any bytes is allowed.
+        sys.stdin.reconfigure(errors="replace")
+    try:
+        run(set_table(options))
+    except Leave as last:
+        print(last)
+    return 0
+
+
+main = console.make_main(play, Options, "azjax play", "the game was not finished", HELP)

@@ -1,0 +1,39 @@
+"""Runs: their settings, their directories and checkpoints, and the players loaded from them."""
+
+from azjax.runs import presets
+from azjax.runs.config import Config, make_parts
+from azjax.runs.directory import (
+    FORMAT,
+    CheckpointError,
+    check_free,
+    check_settings,
+    checkpoints,
+    create_run,
+    find_runs,
+    iterations,
+    name_run,
+    newest,
+    read_config,
+    read_settings,
+)
+from azjax.runs.player import Player, load
+
+__all__ = [
+    "FORMAT",
+    "CheckpointError",
+    "Config",
+    "Player",
+    "check_free",
+    "check_settings",
+    "checkpoints",
+    "create_run",
+    "find_runs",
+    "iterations",
+    "load",
+    "make_parts",
+    "name_run",
+    "newest",
+    "presets",
+    "read_config",
+    "read_settings",
+]
