@@ -117,7 +117,7 @@ def test_every_printed_command_names_the_interpreter():
             (path, node.value)
             for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and node not in documentation
-            if re.search(r"python -m|pip install|(experiments\.|azjax )\w+ --", str(node.value))
+            if re.search(r"python -m|pip install|(experiments\.|azjax )[a-z]+ --", str(node.value))
         ]
     # What a file of labels says of its origin, in every environment the same.
     assert written == [("experiments/label.py", "python -m experiments.label --seed ")]
