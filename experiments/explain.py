@@ -1,6 +1,6 @@
 """Writes a page that explains a player: `python -m experiments.explain` is `azjax explain`."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("azjax.cli.explain")
+    run_program("azjax.cli.explain")

@@ -7,10 +7,10 @@ which is under the AGPL: a tool of this program alone, and nothing that azjax in
     python -m experiments.label
 """
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("experiments.label")
+    run_program("experiments.label")
 
 import dataclasses
 import functools

@@ -5,10 +5,10 @@
 Every training is a run directory of its own, so an interrupted ladder goes on where it was.
 """
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("experiments.ladder")
+    run_program("experiments.ladder")
 
 import dataclasses
 import json

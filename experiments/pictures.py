@@ -1,9 +1,9 @@
 """Draws the pictures of the README and the guide, all of one run: `make pictures`."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("experiments.pictures")
+    run_program("experiments.pictures")
 
 import dataclasses
 import pathlib

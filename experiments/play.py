@@ -1,6 +1,6 @@
 """Plays at the terminal: `python -m experiments.play` is `azjax play`."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("azjax.cli.play")
+    run_program("azjax.cli.play")

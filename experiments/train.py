@@ -1,6 +1,6 @@
 """Trains a player: `python -m experiments.train` is `azjax train`."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("azjax.cli.train")
+    run_program("azjax.cli.train")

@@ -22,7 +22,7 @@ def main() -> NoReturn:
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in PROGRAMS:
         sys.argv = [f"azjax {name}", *arguments]
-        run(f"azjax.cli.{name}")
+        run_program(f"azjax.cli.{name}")
     listed = [f"  {program:8} {purpose}" for program, purpose in PROGRAMS.items()]
     usage = "\n".join(["usage: azjax PROGRAM [OPTIONS]", "", *listed, "", "azjax PROGRAM --help"])
     if name in ("-h", "--help"):
@@ -32,7 +32,7 @@ def main() -> NoReturn:
     sys.exit(2)
 
 
-def run(module: str) -> NoReturn:
+def run_program(module: str) -> NoReturn:
     """Runs the `main` of a module and exits with its status.
 
     The process listens for Ctrl-C before it imports the module, which may take seconds.

@@ -1,9 +1,9 @@
 """Runs the measurements that were asked for, and prints and writes what they found."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("experiments.benchmark.__main__")
+    run_program("experiments.benchmark.__main__")
 
 import json
 import math

@@ -1,9 +1,9 @@
 """`python -m experiments.lecture --out DIR`: all experiments, as tables and charts on one page."""
 
-from azjax.cli import run
+from azjax.cli import run_program
 
 if __name__ == "__main__":
-    run("experiments.lecture.__main__")
+    run_program("experiments.lecture.__main__")
 
 import dataclasses
 import functools
