@@ -137,7 +137,7 @@ def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, 
 
 def test_a_background_process_goes_on_ignoring_ctrl_c():
     lines = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    lines += "from experiments import interrupts; interrupts.listen()\n"
+    lines += "from azjax.cli import interrupts; interrupts.listen()\n"
     lines += "signal.raise_signal(signal.SIGINT); print('done')"
     assert run("-c", lines) == (0, "done\n", "")
 
@@ -173,7 +173,7 @@ def test_whatever_prints_ends_silently(show, monkeypatch):
 
 
 def test_what_cannot_be_printed_is_printed_with_escapes():
-    lines = "import sys; from experiments import interrupts; interrupts.listen()\n"
+    lines = "import sys; from azjax.cli import interrupts; interrupts.listen()\n"
     lines += "print(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", lines, b"l\xe4ufe l\xc3\xa4ufe"],
