@@ -90,7 +90,7 @@ def read_arrays(folder: pathlib.Path, target: Any) -> Any:
         return jax.tree_util.tree_map_with_path(place, target)
 
 
-def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: tuple[slice, ...]) -> np.ndarray:
+def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarray:
     """Reads rows of an array, and no others into memory.
 
     Args:
