@@ -1,7 +1,7 @@
-"""Several processes as one: they fail together, decide together, and one of them writes.
+"""Several processes as one: they fail together and decide together.
 
-All processes of a run must call these functions alike. Where there is one process they do what
-an ordinary call would.
+All processes of a run must call these functions alike. In a single process they do what an
+ordinary call does.
 """
 
 import collections
@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 
 Result = TypeVar("Result")
 
-_ERROR_BYTES = 1024  # Of an error's message that other processes hear.
+_MOST_BYTES = 1024  # Of a text that processes send to each other.
 
 
 class OtherProcessError(Exception):
@@ -48,11 +48,16 @@ def in_first(action: Callable[[], Any]) -> None:
 
 def _tell(error: str) -> str:
     """Tells all processes of an error here; returns the first that any of them told of."""
-    said = error.encode()[:_ERROR_BYTES]
-    message = np.frombuffer(said.ljust(_ERROR_BYTES, b"\0"), np.uint8)
-    heard = multihost_utils.process_allgather(message)
-    texts = (bytes(row).rstrip(b"\0").decode(errors="ignore") for row in heard)
-    return next((text for text in texts if text), "")
+    return next((text for text in gather(error) if text), "")
+
+
+def gather(text: str) -> list[str]:
+    """Returns the text of every process, the same in all; each is cut to `_MOST_BYTES`."""
+    if jax.process_count() == 1:
+        return [text]
+    sent = np.frombuffer(text.encode()[:_MOST_BYTES].ljust(_MOST_BYTES, b"\0"), np.uint8)
+    rows = multihost_utils.process_allgather(sent)
+    return [bytes(row).rstrip(b"\0").decode(errors="ignore") for row in rows]
 
 
 def any_of(*flags: bool) -> tuple[bool, ...]:

@@ -1,7 +1,7 @@
-"""Run directories: what a run is, in `config.json`, beside its checkpoints.
+"""Run directories: the settings of a run, in `config.json`, next to its checkpoints.
 
-Nothing that it says is ever imported or run, so a directory from a stranger cannot name code: a
-game that is not the package's is handed to who reads it (see `config.make_parts`).
+Nothing that a directory names is imported or run, so a stranger's directory cannot run code. The
+caller passes a custom game or network to `config.make_parts`.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ from azjax._files import Path, write_json
 from azjax._processes import in_all, in_first
 from azjax._settings import from_dict, list_changes
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
-from azjax.runs.summary import read_summary
+from azjax.runs.storage import read_summary
 
-FORMAT = 3  # Of run directories; another one cannot be read.
-_ROOM = 128  # Characters that the paths of files in a run directory may have, at most.
+FORMAT = 3  # Of run directories; others cannot be read.
+_ROOM = 128  # Characters that a path within a run directory has at most.
 Settings = TypeVar("Settings")  # A dataclass of settings.
 
 
@@ -43,12 +43,12 @@ def create_run(
     Args:
       run_dir: the directory.
       config: everything that determines the run.
-      plan: what else the program that trains wants to remember, as JSON.
-      records: further files, by name, as JSON; those of `rules.make_records`.
+      plan: what else the training program stores, as JSON.
+      records: further files, by name, as JSON; see `behavior.make_records`.
 
     Raises:
-      CheckpointError: if the directory exists (it is never erased), cannot be made, or is
-        not seen by all processes.
+      CheckpointError: if the directory exists (it is never erased), cannot be made, or is not
+        visible to all processes.
     """
     path = pathlib.Path(run_dir)
     in_first(lambda: _create_run(path, config, plan or {}, records or {}))
@@ -59,16 +59,16 @@ def _find(path: pathlib.Path) -> None:
     if not (path / "config.json").exists():
         raise CheckpointError(
             f"process {jax.process_index()} does not see {path}, which process 0 made: use a "
-            "--run-dir on a disk that all processes share"
+            "folder on a disk that all processes share"
         )
 
 
 def check_free(run_dir: Path) -> None:
-    """Refuses a path where no run directory can be made, and leaves nothing behind.
+    """Refuses a path where no run directory can be made; leaves nothing behind.
 
     Raises:
-      CheckpointError: if something is there already (nothing is ever erased), or if the folder
-        or files in it cannot be made.
+      CheckpointError: if the path exists (nothing is ever erased), or if the folder or files in
+        it cannot be made.
     """
     path = pathlib.Path(run_dir)
     _check_unused(path)
@@ -76,18 +76,18 @@ def check_free(run_dir: Path) -> None:
     absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Too long is an error.
+            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Fails if too long.
         beside.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
     finally:
         for folder in absent:
-            with contextlib.suppress(OSError):  # It was not made, or another program uses it.
+            with contextlib.suppress(OSError):  # Not made, or in use by another program.
                 folder.rmdir()
 
 
 def _check_unused(path: pathlib.Path) -> None:
-    """Refuses a path that is a run directory or anything else."""
+    """Refuses a path that exists."""
     if os.path.isfile(path / "config.json"):
         raise CheckpointError(
             f"{path} exists already: add --resume to go on with that run, or choose another "
@@ -132,8 +132,8 @@ def read_config(run_dir: Path) -> Config:
     """Reads the configuration of a run.
 
     Raises:
-      CheckpointError: if there is no run, or its configuration cannot be understood, or is
-        not the one that its checkpoints were written with.
+      CheckpointError: if there is no run, or its configuration is invalid or not the one that
+        its checkpoints were written with.
     """
     path = pathlib.Path(run_dir) / "config.json"
     if not path.exists():
@@ -145,7 +145,7 @@ def read_config(run_dir: Path) -> Config:
     if isinstance(content, dict) and content.pop("format", None) != FORMAT:
         raise CheckpointError(
             f"{run_dir} is a run of another version of azjax, which this one cannot read: use "
-            "that version, or train anew"
+            "that version, or train a new run"
         )
     config = _from_json(path, content, Config)
     check_settings(run_dir, config)
@@ -159,7 +159,7 @@ def check_settings(run_dir: Path, config: Config) -> None:
         try:
             content = read_summary(folder / str(step)).settings
         except ValueError:
-            continue  # Who restores it hears of the damage.
+            continue  # Restoring it reports the damage.
         written = _from_json(folder / str(step) / "summary.json", content, Config)
         for name, here, there in list_changes(config, written)[:1]:
             raise CheckpointError(
@@ -169,10 +169,10 @@ def check_settings(run_dir: Path, config: Config) -> None:
 
 
 def read_settings(path: Path, cls: type[Settings]) -> Settings:
-    """Reads a (nested) dataclass from a JSON file; entries left out have their defaults.
+    """Reads a (nested) dataclass from a JSON file; missing entries have their defaults.
 
     Raises:
-      CheckpointError: if the file is no JSON, or an entry is unknown or of a wrong type.
+      CheckpointError: if the file is not JSON, or an entry is unknown or of a wrong type.
     """
     return _from_json(path, _read_json(path), cls)
 
@@ -192,13 +192,13 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
 
 
 def newest(game: str) -> pathlib.Path:
-    """Finds the run of a game that was made last and has a checkpoint; see `find_runs`.
+    """Finds the newest run of a game that has a checkpoint; see `find_runs`.
 
     Raises:
       CheckpointError: if there is none.
     """
     for path in find_runs():
-        with contextlib.suppress(CheckpointError):  # Not a run that could be used.
+        with contextlib.suppress(CheckpointError):  # Not a usable run.
             if read_config(path).game == game:
                 return path
     raise CheckpointError(
@@ -215,8 +215,8 @@ def name_run(
     Args:
       run_dir: the run.
       config: its settings.
-      game: where its game is, if that is custom; by default where the run found it.
-      network: where its network is, likewise.
+      game: the place of a custom game; by default the place that the run recorded.
+      network: the same of a custom network.
     """
     words = ["--run-dir", str(run_dir)]
     if is_own(config.game):
@@ -229,8 +229,8 @@ def name_run(
 def find_runs() -> Iterator[pathlib.Path]:
     """Yields the folders in `runs/` with a checkpoint, the newest first.
 
-    It looks in the current folder, then in those above it, so that a notebook finds what was
-    trained from the root of the repository.
+    It searches the current folder, then those above it, so that a notebook finds what was trained
+    from the root of the repository.
     """
     here = pathlib.Path.cwd()
     for folder in (pathlib.Path(), *here.parents):
@@ -246,6 +246,6 @@ def checkpoints(run_dir: Path) -> pathlib.Path:
 
 
 def iterations(run_dir: Path) -> list[int]:
-    """Returns the iterations that a run has a checkpoint of, oldest first."""
+    """Returns the iterations that a run has checkpoints of, oldest first."""
     names = (path.name for path in checkpoints(run_dir).glob("*"))
     return sorted(int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n))

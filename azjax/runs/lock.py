@@ -1,6 +1,6 @@
-"""Locks of a run directory: one program at a time trains there, or follows a player.
+"""Locks of a run directory: one program at a time trains there, or explores a player's games.
 
-The operating system holds them, and lets go of them however the program ends.
+The operating system holds a lock, and releases it however the program ends.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
 
     Args:
       folder: a run directory, or a folder in one.
-      name: of the lock's file there.
-      does: what others are told that its holder does there.
+      name: the name of the lock file.
+      does: what its holder does there, for the error that other programs raise.
 
     Raises:
-      CheckpointError: if another program holds it, naming its process and host, or if the
-        disk has no locks.
+      CheckpointError: if another program holds it, naming its process and host, or if the disk
+        has no locks.
     """
     path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
@@ -52,7 +52,7 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
         try:
             yield
         finally:
-            if _leads_to(path, file):  # Else the lock there, if any, is that of another program.
+            if _leads_to(path, file):  # Else the lock there, if any, is another program's.
                 path.unlink(missing_ok=True)
 
 

@@ -116,12 +116,19 @@ def iterations(run_dir):
     return [json.loads(line)["iteration"] for line in lines]
 
 
-def arrays(run_dir):
+def restore(run_dir):
     mesh = make_mesh(jax.devices()[:2])
-    state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)), mesh)
+    return checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)), mesh)
+
+
+def with_key_data(state):
+    return dataclasses.replace(state, key=jax.random.key_data(state.key))
+
+
+def arrays(run_dir):
+    state, skipped = restore(run_dir)
     assert not skipped
-    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    leaves = jax.tree_util.tree_leaves_with_path(state)
+    leaves = jax.tree_util.tree_leaves_with_path(with_key_data(state))
     return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
 
 
@@ -253,6 +260,73 @@ os.rename = watched
 
 
 @pytest.mark.slow
+def test_each_process_writes_its_own_shards(whole):
+    """And NumPy alone reads them."""
+    folder = whole[0] / "checkpoints" / "5"
+    assert names(folder / "player") == ["arrays.npz"]
+    assert names(folder / "state") == ["arrays-1.npz", "arrays.npz"]
+    state = restore(whole[0]).state
+    rest = state.replace(learner=state.learner._replace(ema_params=()))
+    expected = [{}, {}]
+    for path, leaf in jax.tree_util.tree_leaves_with_path(with_key_data(rest)):
+        name, quarter = jax.tree_util.keystr(path), len(leaf) // 4 if leaf.ndim else 0
+        if not name.startswith((".replay", ".games")):
+            expected[0][name] = np.asarray(leaf)
+            continue
+        for device in range(4):
+            first, last = device * quarter, (device + 1) * quarter
+            expected[device // 2][f"{name}[{first}:{last}]"] = np.asarray(leaf[first:last])
+    for name, parts in zip(("arrays.npz", "arrays-1.npz"), expected, strict=True):
+        with np.load(folder / "state" / name, allow_pickle=False) as file:
+            assert {*file.files} == parts.keys()
+            for part in parts:
+                np.testing.assert_array_equal(file[part], parts[part], strict=True)
+
+
+# Reads checkpoints and writes them into new runs; says what it read of which file.
+COPY = """
+import os, pathlib, sys, zipfile
+import jax
+index = int(os.environ["JAX_PROCESS_ID"])
+jax.config.update("jax_num_cpu_devices", 2)
+jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], 2, index)
+from azjax import runs
+from azjax._processes import in_first
+from azjax.runs import checkpoint
+from azjax.runs.config import make_parts
+opened, original = [], zipfile.ZipFile.open
+def watched(file, name, *args, **kwargs):
+    opened.append(f"{pathlib.Path(file.filename).name} {name}")
+    return original(file, name, *args, **kwargs)
+zipfile.ZipFile.open = watched
+config = runs.read_config(sys.argv[1])
+parts = make_parts(config)
+for source, target in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+    del opened[:]
+    state = checkpoint.restore(source, parts).state
+    pathlib.Path(f"{target}-{index}").write_text("\\n".join(opened))
+    runs.create_run(target, config)
+    checkpoint.save(target, state, 0.0)
+in_first(lambda: checkpoint.restore_player(sys.argv[1], parts.network))
+jax.distributed.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_one_process_reads_what_two_wrote_and_the_other_way_round(whole, tmp_path):
+    one, two, again = tmp_path / "one", tmp_path / "two", tmp_path / "again"
+    runs.create_run(one, runs.read_config(whole[0]))
+    checkpoint.save(one, restore(whole[0]).state, 0.0)
+    assert names(one / "checkpoints" / "5" / "state") == ["arrays.npz"]
+    statuses, _, errs = finish(start_two(["-c", COPY, whole[0], two, one, again]))
+    assert statuses == [0, 0], errs
+    assert arrays(one) == arrays(two) == arrays(again) == arrays(whole[0])
+    for index, own in enumerate(["arrays.npz", "arrays-1.npz"]):
+        opened = [line.split() for line in (tmp_path / f"two-{index}").read_text().split("\n")]
+        assert {file for file, name in opened if name.startswith((".replay", ".games"))} == {own}
+
+
+@pytest.mark.slow
 def test_an_interrupt_of_one_process_stops_both(tmp_path):
     run_dir = tmp_path / "run"
     moment = """
@@ -282,12 +356,13 @@ def assert_error(err, *fragments):
 
 
 @pytest.mark.slow
-def test_a_full_disk_of_process_0_stops_both(tmp_path):
+@pytest.mark.parametrize("process", [0, 1])
+def test_a_full_disk_of_one_process_stops_both(process, tmp_path):
     run_dir = tmp_path / "run"
-    limit = """
+    limit = f"""
 run = train.run
 def limited(session):
-    if index == 0:
+    if index == {process}:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
     return run(session)
 train.run = limited
@@ -296,19 +371,37 @@ train.run = limited
     assert statuses == [2, 2], errs
     for err in errs:
         assert re.search("^error: checkpoint 1 could not be written .*: make room", err, re.M)
+    assert runs.iterations(run_dir) == []
+
+
+def flip_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
 
 
 @pytest.mark.slow
-def test_a_damaged_checkpoint_is_passed_over_by_both(whole, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("arrays.npz", pathlib.Path.unlink, "its file state/arrays.npz is missing"),
+        ("arrays-1.npz", pathlib.Path.unlink, "its file state/arrays-1.npz is missing"),
+        ("arrays-1.npz", flip_a_byte, "its file state/arrays-1.npz was changed"),
+    ],
+)
+def test_a_damaged_checkpoint_is_passed_over_by_both(name, damage, said, whole, tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     for path in whole[0].rglob("*"):
         target = run_dir / path.relative_to(whole[0])
         target.mkdir(exist_ok=True) if path.is_dir() else target.write_bytes(path.read_bytes())
-    (run_dir / "checkpoints" / "5" / "state" / "arrays.npz").unlink()
+    damage(run_dir / "checkpoints" / "5" / "state" / name)
+    state, [skipped] = restore(run_dir)
+    assert int(state.iteration) == 4 and said in skipped
     statuses, _, errs = finish(train_two(run_dir, "--resume"))
     assert statuses == [0, 0], errs
     assert "checkpoint 5" in errs[0] and f"moved to {run_dir}/damaged" in errs[0]
+    assert said in errs[0]
     assert errs[1] == ""
     assert names(run_dir / "damaged") == ["5-1"]
     assert arrays(run_dir) == arrays(whole[0])

@@ -18,8 +18,7 @@ import pytest
 
 import azjax
 from azjax import runs, training
-from azjax.runs import arrays as trees
-from azjax.runs import checkpoint, directory, presets, summary
+from azjax.runs import checkpoint, directory, presets, storage
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
 from azjax.training import memory
@@ -68,7 +67,7 @@ def steps(run_dir):
 
 def arrays(state):
     leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): np.asarray(trees.plain(leaf)) for path, leaf in leaves}
+    return {jax.tree_util.keystr(path): np.asarray(storage.plain(leaf)) for path, leaf in leaves}
 
 
 def assert_same(left, right):
@@ -117,11 +116,33 @@ def test_types_that_numpy_does_not_know_come_back(tmp_path):
     place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     half = jnp.asarray([1.5, -2.0], jnp.bfloat16)
     tree = {"a/b": half, "rest": (half[0], jnp.int32(3), jnp.zeros((0, 2), bool))}
-    trees.write(tmp_path / "tree", tree)
+    storage.write_arrays(tmp_path / "tree", tree)
     target = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), tree)
-    found = trees.read(tmp_path / "tree", target)
+    found = storage.read_arrays(tmp_path / "tree", target)
     assert jax.tree.map(lambda x: x.dtype, found) == jax.tree.map(lambda x: x.dtype, tree)
     jax.tree.map(np.testing.assert_array_equal, found, tree)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_rows_in_several_files_are_one_array(devices, tmp_path):
+    """Also rows of two processes whose devices take turns."""
+    keys = jax.random.split(jax.random.key(1), 8)
+    tree = {"a": jnp.asarray(np.random.default_rng(0).normal(size=(8, 3)), "float32"), "k": keys}
+    for file, first in (("arrays.npz", 0), ("arrays-1.npz", 2)):
+        stored = {}
+        for name, array in arrays(tree).items():
+            for start in (first, first + 4):
+                stored[f"{name}[{start}:{start + 2}]"] = array[start : start + 2]
+        np.savez(tmp_path / file, **stored)
+    mesh = training.make_mesh(jax.devices()[:devices])
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(training.AXIS))
+    target = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows), tree)
+    found = storage.read_arrays(tmp_path, target)
+    assert_same(found, tree)
+    assert found["a"].sharding == rows
+    (tmp_path / "arrays-1.npz").unlink()
+    with pytest.raises(ValueError):
+        storage.read_arrays(tmp_path, target)
 
 
 def test_a_name_that_is_not_utf_8_is_as_good(state, tmp_path):
@@ -194,7 +215,7 @@ def test_a_checkpoint_that_names_no_implementation_is_read(
     size = len(jax.random.key_data(saved.key))
     assert content["arrays"]["state"][".key"] == f"{impl}[]"
     content["arrays"]["state"][".key"] = f"uint32[{size}]"  # As all were written once.
-    write_summary(folder, content | {"sha256": summary._digest(without_digest(content))})
+    write_summary(folder, content | {"sha256": storage._digest(without_digest(content))})
     with jax.default_prng_impl(default):
         restored = restore(tmp_path / "run").state
     assert jax.random.key_impl(restored.key) == expected
@@ -213,7 +234,9 @@ def test_an_optimizer_may_hold_keys(impl, state, tmp_path):
     checkpoint.save(tmp_path / "run", saved, 0.0)
     with jax.default_prng_impl("unsafe_rbg"):
         restored = checkpoint.restore(tmp_path / "run", parts).state
-    assert impl in {trees.key_impl(x) for x in jax.tree.leaves(restored.learner) if trees.is_key(x)}
+    assert impl in {
+        storage.key_impl(x) for x in jax.tree.leaves(restored.learner) if storage.is_key(x)
+    }
     assert_same(restored, saved)
     needs = memory.footprint(parts, training.make_mesh())
     assert needs.optimizer > 0
@@ -330,7 +353,7 @@ def edit_the_score(folder):
 def seal_nonsense(folder):
     """What somebody writes who knows how the digest is made."""
     content = read_summary(folder) | {"files": 3}
-    write_summary(folder, content | {"sha256": summary._digest(without_digest(content))})
+    write_summary(folder, content | {"sha256": storage._digest(without_digest(content))})
 
 
 def nest_the_summary_deeply(folder):
@@ -505,7 +528,7 @@ def test_a_setting_left_out_of_both_has_its_default(run):
         content = json.loads(path.read_text())
         del content.get("settings", content)["seed"]
         if "settings" in content:
-            content["sha256"] = summary._digest(without_digest(content))
+            content["sha256"] = storage._digest(without_digest(content))
         path.write_text(json.dumps(content))
     assert runs.read_config(run) == CONFIG and azjax.load(run).iteration == 3
 
@@ -513,14 +536,14 @@ def test_a_setting_left_out_of_both_has_its_default(run):
 def test_refuses_a_checkpoint_with_settings_that_there_are_not(run):
     content = read_summary(run / "checkpoints" / "2")
     content["settings"]["colour"] = "red"
-    content["sha256"] = summary._digest(without_digest(content))
+    content["sha256"] = storage._digest(without_digest(content))
     write_summary(run / "checkpoints" / "2", content)
     with pytest.raises(CheckpointError, match="2/summary.json cannot be used .* 'colour'"):
         azjax.load(run)
 
 
 def test_refuses_arrays_that_its_settings_do_not_make(run, monkeypatch):
-    monkeypatch.setattr(checkpoint, "describe", lambda state: {})
+    monkeypatch.setattr(storage, "describe", lambda tree: {})
     before = files(run)
     with pytest.raises(CheckpointError, match="its arrays are not those that this version makes"):
         restore(run, set_aside=True)
