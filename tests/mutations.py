@@ -78,8 +78,9 @@ MUTATIONS = [
     Mutation(
         "search: all positions of a batch share the key of the first below the root",
         "azjax/search/make.py",
-        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)",
-        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree[:1].repeat(len(keys_tree)), i)",
+        "jax.vmap(jax.random.fold_in, (0, None))(simulator.keys, i)",
+        "jax.vmap(jax.random.fold_in, (0, None))("
+        "simulator.keys[:1].repeat(len(simulator.keys)), i)",
         "tests/games/test_legality.py",
     ),
     Mutation(
@@ -899,8 +900,8 @@ MUTATIONS = [
     Mutation(
         "gumbel: first visits made together share a key",
         "azjax/search/first.py",
-        "(None, 0))(keys, numbers)",
-        "(None, 0))(keys, 0 * numbers)",
+        "(None, 0))(simulator.keys, numbers)",
+        "(None, 0))(simulator.keys, 0 * numbers)",
         "tests/search/test_first.py",
     ),
     Mutation(

@@ -78,10 +78,10 @@ class Terms(NamedTuple):
       score: `q + bonus`; -inf where illegal.
     """
 
-    q: jax.Array
-    prior: jax.Array
-    bonus: jax.Array
-    score: jax.Array
+    q: jax.Array  # float32 [A]
+    prior: jax.Array  # float32 [A]
+    bonus: jax.Array  # float32 [A]
+    score: jax.Array  # float32 [A]
 
 
 def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
@@ -106,7 +106,9 @@ def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
-def _with_dirichlet(settings: PUCT, keys, logits, legal):
+def _with_dirichlet(
+    settings: PUCT, keys: jax.Array, logits: jax.Array, legal: jax.Array
+) -> jax.Array:
     """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
     A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalised.

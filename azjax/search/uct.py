@@ -91,7 +91,7 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
     return jnp.where(jnp.any(untried), first, tried).astype(jnp.int32)
 
 
-def _earliest(score, index):
+def _earliest(score: jax.Array, index: jax.Array) -> jax.Array:
     """Returns the action of highest score, and of several the one expanded first."""
     tied = score == jnp.max(score, axis=-1, keepdims=True)
     never = jnp.iinfo(index.dtype).max
