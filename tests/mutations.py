@@ -1008,7 +1008,7 @@ MUTATIONS = [
     ),
     Mutation(
         "self-play: nothing but what was played is met",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "moved = where(game.is_over(state), one, Games(state, one.ply + 1))",
         "moved = one",
         "tests/training/test_positions.py",
@@ -1029,7 +1029,7 @@ MUTATIONS = [
     ),
     Mutation(
         "self-play: one game too many starts anew",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "jnp.arange(together) < total",
         "jnp.arange(together) <= total",
         "tests/training/test_selfplay.py",
@@ -1052,8 +1052,8 @@ MUTATIONS = [
     Mutation(
         "keys: restarts reuse the search's",
         "azjax/training/selfplay.py",
-        "_restart(config, game, archive, key[:, 1], over, moved)",
-        "_restart(config, game, archive, key[:, 0], over, moved)",
+        "restart(start, keys[:, 1], over, moved)",
+        "restart(start, keys[:, 0], over, moved)",
         "tests/training/test_keys.py",
     ),
     Mutation(
@@ -1873,14 +1873,14 @@ MUTATIONS = [
     ),
     Mutation(
         "archive: short openings are those that it replaces",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "found &= uniform[1] < config.opening_share * config.archive_share",
         "found &= uniform[0] < config.opening_share * config.archive_share",
         "tests/training/test_positions.py::test_the_archive_is_chosen_whatever_the_length_of_an_opening",
     ),
     Mutation(
         "keys: an opening shares its key with the archive",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "        key, key_archive = jax.random.split(key)\n",
         "        key_archive = key\n",
         "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
@@ -1888,8 +1888,8 @@ MUTATIONS = [
     Mutation(
         "keys: what goes into the archive shares its key with restarts",
         "azjax/training/selfplay.py",
-        "_meet(game, key[:, 2], games)",
-        "_meet(game, key[:, 1], games)",
+        "new_starts(game, keys[:, 2], games)",
+        "new_starts(game, keys[:, 1], games)",
         "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
     ),
     Mutation(

@@ -2,7 +2,7 @@
 
 from azjax.training.learner import LearnerConfig, make_learner
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.starts import SelfPlayConfig
 from azjax.training.step import (
     AXIS,
     Losses,

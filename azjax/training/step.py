@@ -31,7 +31,7 @@ from azjax.training.selfplay import (
     Games,
     SelfPlayConfig,
     Transition,
-    note_nothing,
+    no_extra,
     start_games,
     unroll,
 )
@@ -209,7 +209,7 @@ def example(parts: Parts) -> Sample:
 
 def _example_note(parts: Parts) -> Any:
     """What self-play keeps of the search of one position; zeros."""
-    if parts.targets.note is note_nothing:  # So that no search is traced in vain.
+    if parts.targets.note is no_extra:  # So that no search is traced in vain.
         return ()
 
     def search():
@@ -248,7 +248,7 @@ def iteration(
         games=finished if axis_name is None else jax.lax.psum(finished, axis_name),
         moves=jnp.float32(parts.selfplay.games * parts.selfplay.unroll_length),
     )
-    archive = _remember(state.archive, transitions.met, axis_name)
+    archive = _remember(state.archive, transitions.new_starts, axis_name)
     return TrainState(learner, replay, games, archive, state.key, state.iteration + 1), metrics
 
 

@@ -22,7 +22,8 @@ from azjax.training.learner import (
     alphazero_loss,
     learning_rate,
 )
-from azjax.training.selfplay import Transition, start_games, unroll
+from azjax.training.selfplay import Transition, unroll
+from azjax.training.starts import start_games
 from azjax.training.step import Parts
 from azjax.training.targets import Sample, outcomes
 from azjax.viz.live import knows
