@@ -32,7 +32,7 @@ from azjax.proof.repair import (
 from azjax.runs import lock
 from azjax.runs.player import Player, changed
 from azjax.training import memory
-from azjax.training.step import AXIS, make_mesh
+from azjax.training.sharding import AXIS, make_mesh
 from experiments import console
 
 SEATS = {"first": 0, "second": 1}

@@ -1388,7 +1388,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mistakes: parts are not looked at",
-        "azjax/training/step.py",
+        "azjax/training/parts.py",
         "    _check_members(parts)\n",
         "",
         "tests/proof/test_mistakes.py",

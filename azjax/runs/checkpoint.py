@@ -36,7 +36,9 @@ from azjax.runs.summary import (
     seal,
     with_impls,
 )
-from azjax.training.step import Parts, TrainState, abstract_state, make_mesh
+from azjax.training.parts import Parts
+from azjax.training.sharding import abstract_state, make_mesh
+from azjax.training.step import TrainState
 
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 

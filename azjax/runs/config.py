@@ -15,7 +15,7 @@ from azjax.search.gumbel import choose_rows_together
 from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
 from azjax._settings import check_range, check_types, resolve_platform
 from azjax.training.targets import TargetConfig, make_targets
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from azjax.games.base import Game, State, check_batch
 from azjax.networks import Network
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax._settings import did_you_mean
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,9 +22,9 @@ from azjax.training.learner import (
     alphazero_loss,
     learning_rate,
 )
+from azjax.training.parts import Parts
 from azjax.training.selfplay import Transition, unroll
 from azjax.training.starts import start_games
-from azjax.training.step import Parts
 from azjax.training.targets import Sample, outcomes
 from azjax.viz.live import knows
 

@@ -21,7 +21,7 @@ from azjax import _processes as processes
 from azjax import runs
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, fit_devices, make_parts
-from azjax.training.step import make_mesh
+from azjax.training.sharding import make_mesh
 from experiments import launch, options, session, train
 from test_imports import ROOT
 

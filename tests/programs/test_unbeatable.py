@@ -16,8 +16,8 @@ from azjax.proof import lines, repair
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
+from azjax.training.parts import Parts
 from azjax.training.selfplay import SelfPlayConfig
-from azjax.training.step import Parts
 from experiments import lines as following
 from experiments import own, verify
 from reference import Position

@@ -18,6 +18,7 @@ from azjax.training.learner import LearnerConfig
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.training.replay import ReplayConfig
 from azjax.search import PUCT, UCT, Gumbel, make_search
+from azjax.training import step as steps
 from azjax.training.selfplay import SelfPlayConfig, Transition
 from azjax._settings import find_kinds
 from azjax.training.targets import Sample, TargetConfig
@@ -75,14 +76,14 @@ def explore(name, parts, key):
         return search(None, key, init_batch(game, 2), 1.0, True)
     if name == "selfplay":
         state = training.init(parts, key)
-        return state.games, training._play(parts, key, state, None)
+        return state.games, steps.self_play(parts, key, state, None)
     variables = network.init(key)
     if name == "network":
         planes = game.observe(game.init(), network.encoding)[None]
         inferred = network.infer(network.fold(variables), planes)
         return network.train(variables, planes, None), inferred
     replay = parts.replay.init(BLANK, parts.replay.shards)
-    return training._learn(parts, key, parts.learner.init(variables), replay, None)
+    return steps._learn(parts, key, parts.learner.init(variables), replay, None)
 
 
 @functools.cache
