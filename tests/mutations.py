@@ -1206,7 +1206,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: evaluation_dtype without effect",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         "evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)",
         'evaluated = jnp.dtype("float32")',
         "tests/networks/test_network.py",
@@ -1227,7 +1227,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: the proof plays with other statistics than training",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'weights["bias"] -= statistics[norm]["mean"] * scale',
         "pass",
         "tests/networks/test_network.py",
@@ -2041,7 +2041,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: kernels are given back with rows for columns",
-        "azjax/networks/convolution.py",
+        "azjax/networks/winograd.py",
         '"ar,bc,rcio->abio"',
         '"br,ac,rcio->abio"',
         "tests/networks/test_network.py::test_tiles_of_every_size_convolve_and_give_their_kernel_back",
@@ -2055,14 +2055,14 @@ MUTATIONS = [
     ),
     Mutation(
         "viz: the page gets kernels as they were arranged",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'restore(layer["kernel"], board_shape)',
         'layer["kernel"]',
         "tests/viz/test_networks.py",
     ),
     Mutation(
         "viz: the page knows of no LayerNorm",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'functools.partial(Plain, "resnet", config.blocks, has_norm)',
         'functools.partial(Plain, "resnet", config.blocks, False)',
         "tests/viz/test_networks.py",
@@ -2076,7 +2076,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: shared residual blocks begin with random outputs",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'zeros=tuple(name for name in names if name.endswith("_b")),',
         "zeros=(),",
         "tests/networks/test_network.py",
