@@ -1143,21 +1143,21 @@ MUTATIONS = [
     ),
     Mutation(
         "learner: value_weight without effect",
-        "azjax/training/learner.py",
+        "azjax/training/loss.py",
         "return minimised + value_weight * squared + penalty,",
         "return minimised + squared + penalty,",
         "tests/training/test_learner.py",
     ),
     Mutation(
         "learner: what is known already teaches as much",
-        "azjax/training/learner.py",
+        "azjax/training/loss.py",
         "1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)",
         "1 - policy_surprise + policy_surprise",
         "tests/training/test_learner.py",
     ),
     Mutation(
         "learner: what surprises is weighed on each device by itself",
-        "azjax/training/learner.py",
+        "azjax/training/loss.py",
         "mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)",
         "mean = jnp.mean(kl)",
         "tests/training/test_learner.py",
@@ -1220,7 +1220,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: symmetries are taken the wrong way round",
-        "azjax/networks/equivariant.py",
+        "azjax/networks/group.py",
         "actions=np.argsort(symmetries.actions[order], axis=1)",
         "actions=symmetries.actions[order]",
         "tests/networks/test_network.py",
@@ -1375,7 +1375,7 @@ MUTATIONS = [
     Mutation(
         "mistakes: a loss may return anything",
         "azjax/training/learner.py",
-        "_check_losses(loss(outputs, params, samples, axis_name))",
+        "check_losses(loss(outputs, params, samples, axis_name))",
         "loss(outputs, params, samples, axis_name)",
         "tests/proof/test_mistakes.py",
     ),

@@ -14,6 +14,7 @@ from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import Folded, Plain, Variables, choose_dtype
 from azjax.networks.convolution import Form, choose_form
+from azjax.networks.group import group_for
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for
 from azjax.networks.resnet import EPSILON, ResNet, ResNetConfig, forward, trunk
@@ -125,6 +126,6 @@ def _shared(config: ResNetConfig, game: Game) -> equivariant.Equivariant:
         trunk=functools.partial(trunk, config.blocks, config.norm == "layer"),
         head_hidden=config.head_hidden,
         num_actions=game.num_actions,
-        group=equivariant.group_for(game, widths),
+        group=group_for(game, widths),
         zeros=tuple(name for name in names if name.endswith("_b")),
     )

@@ -1,6 +1,7 @@
 """Self-play, learning, and one training iteration as a pure function."""
 
 from azjax.training.learner import LearnerConfig, make_learner
+from azjax.training.loss import Losses
 from azjax.training.parts import Parts, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.sharding import (
@@ -16,7 +17,7 @@ from azjax.training.sharding import (
     state_specs,
 )
 from azjax.training.starts import SelfPlayConfig
-from azjax.training.step import Losses, Metrics, TrainState, example, init, iteration
+from azjax.training.step import Metrics, TrainState, example, init, iteration
 from azjax.training.targets import TargetConfig, make_targets
 
 __all__ = [

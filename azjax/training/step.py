@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from azjax.games.base import init_batch
 from azjax.search import make_search
 from azjax.training import positions as archives
-from azjax.training.learner import LearnerState, Losses
+from azjax.training.learner import LearnerState
+from azjax.training.loss import Losses
 from azjax.training.parts import Parts, check_parts
 from azjax.training.positions import Archive
 from azjax.training.replay import ReplayState

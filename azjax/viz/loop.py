@@ -15,13 +15,8 @@ from azjax.games.base import Game, State
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
 from azjax.search import ROOT, make_search
-from azjax.training.learner import (
-    LearnerConfig,
-    LearnerState,
-    Losses,
-    alphazero_loss,
-    learning_rate,
-)
+from azjax.training.learner import LearnerConfig, LearnerState, learning_rate
+from azjax.training.loss import Losses, alphazero_loss
 from azjax.training.parts import Parts
 from azjax.training.selfplay import Transition, unroll
 from azjax.training.starts import start_games

@@ -27,6 +27,7 @@ from azjax.networks import (
     make_network,
     resnet_inference,
 )
+from azjax.networks.group import make_group
 from azjax.runs import presets
 from azjax.search.evaluators import network_evaluator
 from azjax.training.learner import LearnerConfig, configured_learner
@@ -209,7 +210,7 @@ def test_symmetries_save_products_and_the_whole_perceptron_computes_the_same(nam
     folded = network.fold(variables)
     assert folded["Dense_1"]["kernel"].shape == (blocks, 16 // blocks, 8 // blocks)
     whole = make_network(dataclasses.replace(config, symmetric=False), game)
-    group = equivariant.make_group(game.symmetries)
+    group = make_group(game.symmetries)
     found = whole.apply({"params": equivariant.as_dense(group, folded)}, planes)
     for mine, other in zip(found, network.apply(variables, planes), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
