@@ -1144,8 +1144,8 @@ MUTATIONS = [
     Mutation(
         "learner: value_weight without effect",
         "azjax/training/loss.py",
-        "return minimised + value_weight * squared + penalty,",
-        "return minimised + squared + penalty,",
+        "return minimized + value_weight * squared + penalty,",
+        "return minimized + squared + penalty,",
         "tests/training/test_learner.py",
     ),
     Mutation(

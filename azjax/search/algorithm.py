@@ -23,7 +23,7 @@ class Algorithm(Protocol):
 
     Attributes:
       algorithm: its name.
-      num_simulations: positions evaluated per move, beside the root.
+      num_simulations: positions evaluated per move, without the root.
       is_deterministic: whether the position alone determines the action, without noise, at
         temperature 0 and with a deterministic evaluator.
 
@@ -73,7 +73,7 @@ def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
     """Returns the engine given, or else the algorithm's, or else `azjax`.
 
     Raises:
-      ValueError: if there is no such engine, or the algorithm lacks a member.
+      ValueError: if the engine is unknown, or the algorithm lacks a member.
     """
     check_algorithm(algorithm)
     chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
@@ -116,7 +116,7 @@ class Selection(NamedTuple):
       below: the same for the other nodes. The tree has no axis `B`; the action must be one of
         `tree.legal_actions(tree, node)`, also where values or logits are NaN.
       finish: `tree [B, ...] -> SearchResult`.
-      extra: what the selection needs beside the tree; leaves `[B, ...]`, in the tree's
+      extra: what the selection needs in addition to the tree; leaves `[B, ...]`, in the tree's
         `extra_data`.
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.

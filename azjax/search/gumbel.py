@@ -26,7 +26,7 @@ class Gumbel:
     algorithm: Literal["gumbel"] = "gumbel"
     """Gumbel AlphaZero's search."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root. Paper: 2 to 200 in Go."""
+    """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
     gumbel_scale: float = 1.0
     """Scale of the noise that chooses among the root's actions. Paper: 1."""
     max_considered_actions: int = 16

@@ -93,7 +93,7 @@ class Resumable(NamedTuple):
     Attributes:
       start: `(params, keys, states [B, ...], budget) -> tree`, with nothing but its root.
       grow: `(params, keys, states, budget, tree, done, count) -> tree`; after `done`
-        simulations it makes `count` more, both `int32 []`, so that no number compiles anew.
+        simulations it makes `count` more, both `int32 []`, so that no number compiles again.
         `done + count` is at most `num_simulations`. The budget may change while sequential
         halving still considers all its actions.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.

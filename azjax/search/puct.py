@@ -27,7 +27,7 @@ class PUCT:
     algorithm: Literal["puct"] = "puct"
     """AlphaZero's search."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root. AlphaZero: 800."""
+    """Positions evaluated per move, without the root. AlphaZero: 800."""
     c_puct: float = 1.25
     """Weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with Q in
     [-1, 1], as here, that is 2.5."""
@@ -111,7 +111,7 @@ def _with_dirichlet(
 ) -> jax.Array:
     """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
-    A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalised.
+    A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalized.
     """
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]

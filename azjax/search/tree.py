@@ -27,7 +27,7 @@ class Tree(Protocol):
       raw_values: `float32 [B, N]`, the evaluator's.
       node_values: `float32 [B, N]`, means over the visits, for the player to move there.
       parents: `int32 [B, N]`; `NO_PARENT` at the root, and for a node that does not exist yet.
-      action_from_parent: `int32 [B, N]`; -1 there, too.
+      action_from_parent: `int32 [B, N]`; -1 there as well.
       children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
       children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
       children_visits: `int32 [B, N, A]`.

@@ -31,7 +31,7 @@ class UCT:
     algorithm: Literal["uct"] = "uct"
     """Classic search, without priors."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root."""
+    """Positions evaluated per move, without the root."""
     exploration: float = math.sqrt(2)
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""

@@ -1,4 +1,4 @@
-"""The optimiser step."""
+"""The optimizer step."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ class LearnerConfig:
     """How the network learns."""
 
     batch_size: int = 512
-    """Samples per optimiser step, over all devices. AlphaZero: 4,096."""
+    """Samples per optimizer step, over all devices. AlphaZero: 4,096."""
     steps: int = 128
     """Optimiser steps per iteration."""
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -71,8 +71,8 @@ class LearnerState(NamedTuple):
     Attributes:
       variables: the network's Flax variables.
       ema_params: their running average, which plays and is verified; statistics included.
-      opt_state: the optimiser's.
-      step: `int32 []`, optimiser steps made.
+      opt_state: the optimizer's.
+      step: `int32 []`, optimizer steps made.
     """
 
     variables: Variables
@@ -93,7 +93,7 @@ class Learner(NamedTuple):
       init: `variables -> LearnerState`.
       update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
         gradients and losses are averaged over a mesh axis of that name, if it is not None.
-      steps: optimiser steps in each iteration.
+      steps: optimizer steps in each iteration.
     """
 
     init: Callable[[Variables], LearnerState]
@@ -114,7 +114,7 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
+    """Builds the optimizer: clipping, then AdamW or SGD on the schedule.
 
     It sees all parameters as one vector, so that no operation is compiled for each of them. Weight
     decay leaves out parameters whose name, the last in their path, is `bias` or `scale`.
@@ -160,7 +160,7 @@ def make_learner(
       optimizer: any, over the tree of the network's parameters.
       loss: `(outputs, params, samples, axis_name) -> (total, terms)`; the terms are reported by
         their names, and totals and terms averaged over a mesh axis of that name, if not None.
-      steps: optimiser steps in each iteration.
+      steps: optimizer steps in each iteration.
       ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
 
     Raises:

@@ -17,7 +17,7 @@ Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 
 
 def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
-    """Cross-entropy `-sum pi log p` of each row, with `p` normalised over its legal actions.
+    """Cross-entropy `-sum pi log p` of each row, with `p` normalized over its legal actions.
 
     Args:
       logits: `float32 [B, A]`.
@@ -54,7 +54,7 @@ def alphazero_loss(
       policy_surprise: s, in [0, 1].
 
     Returns:
-      What is minimised, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
+      What is minimized, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
       `policy_loss`, over legal actions; `policy_kl`, the same less the target's own entropy, 0
       when the policy is the target; `l2`.
     """
@@ -63,18 +63,18 @@ def alphazero_loss(
     chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
     cross_entropy = policy_loss(logits, samples.policy, samples.legal)
     entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
-    policy = minimised = jnp.mean(cross_entropy)
+    policy = minimized = jnp.mean(cross_entropy)
     if policy_surprise:
         kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
         mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
         weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
-        minimised = jnp.mean(weights * cross_entropy)
+        minimized = jnp.mean(weights * cross_entropy)
     squared = jnp.mean(jnp.square(samples.value - value))
     penalty = (
         l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
     )
     losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
-    return minimised + value_weight * squared + penalty, losses | {"l2": penalty}
+    return minimized + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
 def check_losses(returned: Any) -> tuple[jax.Array, Losses]:

@@ -27,7 +27,7 @@ class Parts(NamedTuple):
       selfplay: how games are generated.
       targets: what is learned of them, see `targets.make_targets`.
       replay: the buffer, see `replay.make_replay`.
-      learner: loss and optimiser, see `learner.make_learner`.
+      learner: loss and optimizer, see `learner.make_learner`.
     """
 
     game: Game

@@ -136,7 +136,7 @@ def compiled(function: Any, *args: Any, often: bool = True) -> Any:
 def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
     """Options for `lower(...).compile(...)` that make programs start soonest.
 
-    On CPUs most time goes to matrix products, which are compiled already: optimising the rest
+    On CPUs most time goes to matrix products, which are compiled already: optimizing the rest
     makes no iteration measurably shorter. A program that does not run `often` needs even less.
     """
     on_cpu = resolve_platform(platform) == "cpu"

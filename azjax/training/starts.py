@@ -27,8 +27,8 @@ class SelfPlayConfig:
     unroll_length: int = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
-    """Whether games that are not over go on in the next iteration, or all games begin anew in each.
-    Then the search's value stands for the rest of the games that are cut off."""
+    """Whether games that are not over go on in the next iteration. If not, all games start again in
+    each, and the search's value stands for the rest of the games that are cut off."""
     opening_share: float = 0.9
     """Share of games that start with random moves. AlphaZero: 0."""
     opening_plies: int = 8

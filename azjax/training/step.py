@@ -29,7 +29,7 @@ class TrainState:
     """All that a run carries from one iteration to the next.
 
     Attributes:
-      learner: parameters, their average, the optimiser's state.
+      learner: parameters, their average, the optimizer's state.
       replay: the buffer; leaves `[shards, ...]`.
       games: the games in flight; leaves `[B, ...]`.
       archive: of positions that games begin from, or None.
@@ -52,7 +52,7 @@ class Metrics(NamedTuple):
     """What one iteration reports; each `float32 []`.
 
     Attributes:
-      losses: by name, means over the iteration's optimiser steps.
+      losses: by name, means over the iteration's optimizer steps.
       games: games finished.
       moves: moves made.
     """
@@ -199,7 +199,7 @@ def _learn(
     replay: ReplayState,
     axis_name: str | None,
 ) -> tuple[LearnerState, Losses]:
-    """Draws batches from the buffer and makes the iteration's optimiser steps."""
+    """Draws batches from the buffer and makes the iteration's optimizer steps."""
     shards, steps = jax.tree.leaves(replay)[0].shape[0], parts.learner.steps
     keys = _local_keys(key, shards, axis_name)
     keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(keys)
