@@ -155,9 +155,17 @@ def _begin(
     keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
     legal = jax.vmap(game.legal_actions)(states)
     logits, value = evaluate_states(model, keys_root, states)
-    selection = algorithm.select(
-        Roots(states, legal, logits, value, keys_select, temperature, add_noise, budget)
+    roots = Roots(
+        states=states,
+        legal=legal,
+        logits=logits,
+        value=value,
+        keys=keys_select,
+        temperature=temperature,
+        add_noise=add_noise,
+        budget=budget,
     )
+    selection = algorithm.select(roots)
     tree = new_tree(
         logits=mask_logits(legal, selection.logits),
         value=value,
