@@ -111,8 +111,8 @@ def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
 
 
 def test_pairings_of_a_tournament_share_no_key(ledger, tic_tac_toe):
-    players = [players.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
-    matches = arena.round_robin(tic_tac_toe, players, 2, jax.random.key(0))
+    entrants = [players.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
+    matches = arena.round_robin(tic_tac_toe, entrants, 2, jax.random.key(0))
     assert len(matches) == 3
     assert ledger.misused() == {}
 
