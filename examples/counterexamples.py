@@ -23,7 +23,7 @@ from azjax.proof.labelled import in_slices
 from azjax.proof.verify import examine
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from azjax.training.selfplay import Games, start_games
+from azjax.training.starts import Games, start_games
 from azjax.training.step import init, iteration
 
 parts = make_parts(presets.get("default"))

@@ -78,8 +78,9 @@ MUTATIONS = [
     Mutation(
         "search: all positions of a batch share the key of the first below the root",
         "azjax/search/make.py",
-        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)",
-        "jax.vmap(jax.random.fold_in, (0, None))(keys_tree[:1].repeat(len(keys_tree)), i)",
+        "jax.vmap(jax.random.fold_in, (0, None))(simulator.keys, i)",
+        "jax.vmap(jax.random.fold_in, (0, None))("
+        "simulator.keys[:1].repeat(len(simulator.keys)), i)",
         "tests/games/test_legality.py",
     ),
     Mutation(
@@ -899,8 +900,8 @@ MUTATIONS = [
     Mutation(
         "gumbel: first visits made together share a key",
         "azjax/search/first.py",
-        "(None, 0))(keys, numbers)",
-        "(None, 0))(keys, 0 * numbers)",
+        "(None, 0))(simulator.keys, numbers)",
+        "(None, 0))(simulator.keys, 0 * numbers)",
         "tests/search/test_first.py",
     ),
     Mutation(
@@ -1007,7 +1008,7 @@ MUTATIONS = [
     ),
     Mutation(
         "self-play: nothing but what was played is met",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "moved = where(game.is_over(state), one, Games(state, one.ply + 1))",
         "moved = one",
         "tests/training/test_positions.py",
@@ -1028,7 +1029,7 @@ MUTATIONS = [
     ),
     Mutation(
         "self-play: one game too many starts anew",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "jnp.arange(together) < total",
         "jnp.arange(together) <= total",
         "tests/training/test_selfplay.py",
@@ -1051,8 +1052,8 @@ MUTATIONS = [
     Mutation(
         "keys: restarts reuse the search's",
         "azjax/training/selfplay.py",
-        "_restart(config, game, archive, key[:, 1], over, moved)",
-        "_restart(config, game, archive, key[:, 0], over, moved)",
+        "restart(start, keys[:, 1], over, moved)",
+        "restart(start, keys[:, 0], over, moved)",
         "tests/training/test_keys.py",
     ),
     Mutation(
@@ -1142,21 +1143,21 @@ MUTATIONS = [
     ),
     Mutation(
         "learner: value_weight without effect",
-        "azjax/training/learner.py",
-        "return minimised + value_weight * squared + penalty,",
-        "return minimised + squared + penalty,",
+        "azjax/training/loss.py",
+        "return minimized + value_weight * squared + penalty,",
+        "return minimized + squared + penalty,",
         "tests/training/test_learner.py",
     ),
     Mutation(
         "learner: what is known already teaches as much",
-        "azjax/training/learner.py",
+        "azjax/training/loss.py",
         "1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)",
         "1 - policy_surprise + policy_surprise",
         "tests/training/test_learner.py",
     ),
     Mutation(
         "learner: what surprises is weighed on each device by itself",
-        "azjax/training/learner.py",
+        "azjax/training/loss.py",
         "mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)",
         "mean = jnp.mean(kl)",
         "tests/training/test_learner.py",
@@ -1205,7 +1206,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: evaluation_dtype without effect",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         "evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)",
         'evaluated = jnp.dtype("float32")',
         "tests/networks/test_network.py",
@@ -1219,14 +1220,14 @@ MUTATIONS = [
     ),
     Mutation(
         "network: symmetries are taken the wrong way round",
-        "azjax/networks/equivariant.py",
+        "azjax/networks/group.py",
         "actions=np.argsort(symmetries.actions[order], axis=1)",
         "actions=symmetries.actions[order]",
         "tests/networks/test_network.py",
     ),
     Mutation(
         "network: the proof plays with other statistics than training",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'weights["bias"] -= statistics[norm]["mean"] * scale',
         "pass",
         "tests/networks/test_network.py",
@@ -1374,7 +1375,7 @@ MUTATIONS = [
     Mutation(
         "mistakes: a loss may return anything",
         "azjax/training/learner.py",
-        "_check_losses(loss(outputs, params, samples, axis_name))",
+        "check_losses(loss(outputs, params, samples, axis_name))",
         "loss(outputs, params, samples, axis_name)",
         "tests/proof/test_mistakes.py",
     ),
@@ -1387,7 +1388,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mistakes: parts are not looked at",
-        "azjax/training/step.py",
+        "azjax/training/parts.py",
         "    _check_members(parts)\n",
         "",
         "tests/proof/test_mistakes.py",
@@ -1872,14 +1873,14 @@ MUTATIONS = [
     ),
     Mutation(
         "archive: short openings are those that it replaces",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "found &= uniform[1] < config.opening_share * config.archive_share",
         "found &= uniform[0] < config.opening_share * config.archive_share",
         "tests/training/test_positions.py::test_the_archive_is_chosen_whatever_the_length_of_an_opening",
     ),
     Mutation(
         "keys: an opening shares its key with the archive",
-        "azjax/training/selfplay.py",
+        "azjax/training/starts.py",
         "        key, key_archive = jax.random.split(key)\n",
         "        key_archive = key\n",
         "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
@@ -1887,8 +1888,8 @@ MUTATIONS = [
     Mutation(
         "keys: what goes into the archive shares its key with restarts",
         "azjax/training/selfplay.py",
-        "_meet(game, key[:, 2], games)",
-        "_meet(game, key[:, 1], games)",
+        "new_starts(game, keys[:, 2], games)",
+        "new_starts(game, keys[:, 1], games)",
         "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
     ),
     Mutation(
@@ -2040,7 +2041,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: kernels are given back with rows for columns",
-        "azjax/networks/convolution.py",
+        "azjax/networks/winograd.py",
         '"ar,bc,rcio->abio"',
         '"br,ac,rcio->abio"',
         "tests/networks/test_network.py::test_tiles_of_every_size_convolve_and_give_their_kernel_back",
@@ -2054,14 +2055,14 @@ MUTATIONS = [
     ),
     Mutation(
         "viz: the page gets kernels as they were arranged",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'restore(layer["kernel"], board_shape)',
         'layer["kernel"]',
         "tests/viz/test_networks.py",
     ),
     Mutation(
         "viz: the page knows of no LayerNorm",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'functools.partial(Plain, "resnet", config.blocks, has_norm)',
         'functools.partial(Plain, "resnet", config.blocks, False)',
         "tests/viz/test_networks.py",
@@ -2075,7 +2076,7 @@ MUTATIONS = [
     ),
     Mutation(
         "network: shared residual blocks begin with random outputs",
-        "azjax/networks/resnet.py",
+        "azjax/networks/resnet_inference.py",
         'zeros=tuple(name for name in names if name.endswith("_b")),',
         "zeros=(),",
         "tests/networks/test_network.py",

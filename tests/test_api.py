@@ -18,7 +18,8 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, Gumbel, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import Games, SelfPlayConfig, start_games, unroll
+from azjax.training.selfplay import unroll
+from azjax.training.starts import Games, SelfPlayConfig, start_games
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))

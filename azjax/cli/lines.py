@@ -33,7 +33,7 @@ from azjax.proof.repair import (
 from azjax.runs import lock
 from azjax.runs.player import Player, changed
 from azjax.training import memory
-from azjax.training.step import AXIS, make_mesh
+from azjax.training.sharding import AXIS, make_mesh
 
 SEATS = {"first": 0, "second": 1}
 _FEWEST, _POSITIONS = 2**6, 2**12  # Positions that a device is asked about at once,

@@ -21,7 +21,7 @@ from azjax.runs import behavior
 from azjax.runs import config as configs
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.player import Player, load
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)

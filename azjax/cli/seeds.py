@@ -18,7 +18,7 @@ from azjax.proof.labelled import in_slices
 from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import is_own, make_parts
-from azjax.training.step import Parts, TrainState, compiled, init, iteration
+from azjax.training import Parts, TrainState, compiled, init, iteration
 
 
 @dataclasses.dataclass(frozen=True)

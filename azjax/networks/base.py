@@ -49,7 +49,7 @@ class Network(NamedTuple):
       init: `key -> variables`.
       apply: `(variables, planes [B, H, W, C]) -> outputs`, in evaluation mode.
       train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode:
-        normalisation uses the batch, and `updated` has the variables' collections other than
+        normalization uses the batch, and `updated` has the variables' collections other than
         `params` as they are after it, averaged over the mesh axis of that name if there is one.
       fold: `variables -> folded`, the inference form.
       infer: `(folded, planes) -> outputs`, equal to `apply`.

@@ -13,90 +13,21 @@ combination for each of their `K` characters, and a product of `n x n` becomes `
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import Game, Symmetries
 from azjax.networks.base import Plain, Variables
+from azjax.networks.group import Group
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
 Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
 FIRST = ("Dense_0", "stem")  # Names of the layers that read the planes.
-
-
-class Group(NamedTuple):
-    """A game's symmetries as they act on what a network computes.
-
-    They are in such an order that the `K` that commute and undo themselves exchange `K` blocks of
-    a layer's copies.
-
-    Attributes:
-      cells: `int [G, H * W]`, as in `Symmetries`.
-      copies: `int [G, G]`, the same for the copies of a layer.
-      actions: `int [G, A]`, the inverses of those in `Symmetries`.
-      characters: `int [K, K]`, +1 or -1; symmetric.
-    """
-
-    cells: np.ndarray
-    copies: np.ndarray
-    actions: np.ndarray
-    characters: np.ndarray
-
-
-def make_group(symmetries: Symmetries) -> Group:
-    """Finds how symmetries compose, and the most that commute and undo themselves."""
-    cells = symmetries.cells
-    composed = cells[np.arange(len(cells))[:, None, None], cells]  # [G, G, H * W]
-    table = np.argmax((composed[:, :, None] == cells).all(axis=-1), axis=-1)
-    commuting = _commuting(table)
-    heads = [copy for copy in range(len(table)) if copy == min(table[commuting, copy])]
-    order = table[np.ix_(commuting, heads)].ravel()
-    bits = np.arange(len(commuting))
-    common = (bits[:, None] & bits)[..., None] >> np.arange(len(commuting)) & 1
-    return Group(
-        cells=cells[order],
-        copies=np.argsort(order)[table[np.ix_(order, order)]],
-        actions=np.argsort(symmetries.actions[order], axis=1),
-        characters=(-1) ** common.sum(axis=-1),
-    )
-
-
-def group_for(game: Game, widths: dict[str, Any]) -> Group:
-    """Returns the symmetries of a game that has some, if they divide widths, by their settings.
-
-    Raises:
-      ValueError: if they do not.
-    """
-    assert game.symmetries is not None
-    given = jax.tree.leaves(list(widths.values()))
-    if any(width % game.num_symmetries for width in given):
-        names, values = " and ".join(widths), " and ".join(map(str, widths.values()))
-        raise ValueError(
-            f"the {game.num_symmetries} symmetries of {game.name} share layers evenly: make "
-            f"{names}, now {values}, multiples of {game.num_symmetries}"
-        )
-    return make_group(game.symmetries)
-
-
-def _commuting(table: np.ndarray) -> list[int]:
-    """Returns the largest group of such symmetries; that at `i` has the factors in `i`'s bits."""
-    found = [0]
-    involutions = [g for g in range(1, len(table)) if table[g, g] == 0]
-    for size in range(1, 4):
-        for factors in itertools.combinations(involutions, size):
-            group = [0]
-            for factor in factors:
-                group += [int(table[factor, g]) for g in group]
-            commute = all(table[a, b] == table[b, a] for a, b in itertools.combinations(factors, 2))
-            if commute and len(set(group)) > len(found):
-                found = group
-    return found
 
 
 class Equivariant(nn.Module):

@@ -4,7 +4,7 @@ import jax
 
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
-from azjax.networks import mlp, resnet
+from azjax.networks import mlp, resnet_inference
 from azjax.networks.base import Network
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.modules import wrap
@@ -30,7 +30,7 @@ def make_network(
     if isinstance(config, MLPConfig):
         forms = mlp.make_forms(config, game, platform)
     else:
-        forms = resnet.make_forms(config, game, platform)
+        forms = resnet_inference.make_forms(config, game, platform)
 
     @jax.jit
     def fold(variables):

@@ -12,6 +12,7 @@ from azjax._settings import check_range, check_types
 from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Plain, choose_dtype
+from azjax.networks.group import group_for
 from azjax.networks.modules import Forms
 from azjax.networks.products import Product, product_for
 
@@ -96,7 +97,7 @@ def make_forms(config: MLPConfig, game: Game, platform: str) -> Forms:
             trunk=functools.partial(_trunk, len(config.hidden)),
             head_hidden=config.head_hidden,
             num_actions=game.num_actions,
-            group=equivariant.group_for(game, widths),
+            group=group_for(game, widths),
         )
         return equivariant.make_forms(shared, evaluated, learned, platform, plain)
 

@@ -49,7 +49,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
     """Makes a network of any Flax module. Its variables are their own inference form.
 
     The statistics that it updates in training are averaged over the devices afterwards. To
-    normalise by the batches of all devices, give it a field `axis_name` and hand that to its
+    normalize by the batches of all devices, give it a field `axis_name` and hand that to its
     `nn.BatchNorm`: in training it is the name of the mesh's axis.
 
     Args:

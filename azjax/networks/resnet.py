@@ -1,13 +1,13 @@
 """A residual network in Flax, of dense layers or of convolutions.
 
 A stem, blocks of two layers with a shortcut around them, and one head each for policy and value
-(Silver et al. 2017, Methods, "Neural network architecture"). For inference, BatchNorm disappears
-into the layers before it, and convolutions become the products that are fastest for the board (see
-`convolution.py`).
+(Silver et al. 2017, Methods, "Neural network architecture"). `resnet_inference.py` has its
+inference form.
 """
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import flax.linen as nn
@@ -15,24 +15,12 @@ import jax
 import jax.numpy as jnp
 
 from azjax._settings import check_range, check_types
-from azjax.games.base import Game
-from azjax.networks import equivariant
-from azjax.networks.base import (
-    DEEPEST,
-    WIDEST,
-    DType,
-    Folded,
-    Plain,
-    Variables,
-    choose_dtype,
-)
-from azjax.networks.convolution import Form, choose_form
-from azjax.networks.modules import Forms
-from azjax.networks.products import Product, product_for
+from azjax.networks.base import DEEPEST, WIDEST, DType
+from azjax.networks.convolution import Form
 
 Norm = Literal["none", "layer", "batch"]
-_DENSE = ("policy", "value_hidden", "value")  # Layers of the heads that never convolve.
-_EPSILON = 1e-5  # Added to variances.
+Layer = Callable[[str, Any], Any]
+EPSILON = 1e-5  # Added to variances.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +120,7 @@ class ResNet(nn.Module):
                 not train,
                 axis,
                 momentum=0.9,
-                epsilon=_EPSILON,
+                epsilon=EPSILON,
                 dtype=self.dtype,
                 axis_name=self.axis_name if train else None,
                 name=f"{name}_norm",
@@ -142,7 +130,7 @@ class ResNet(nn.Module):
             return nn.Dense(outputs[name], dtype=self.dtype, name=name)(x)
 
         planes = planes.astype(self.dtype)
-        return _forward(self.form, self.blocks, self.norm == "layer", planes, layer, dense)
+        return forward(self.form, self.blocks, self.norm == "layer", planes, layer, dense)
 
 
 class Linear(nn.Module):
@@ -171,23 +159,11 @@ class Linear(nn.Module):
         return x + self.form.per_channel(bias.astype(self.dtype))
 
 
-def units(product: Product) -> Form:
-    """Dense layers as a form: the layout is `[B, C]`, a board in one row, and kernels `[I, O]`."""
-    return Form(
-        arrange=lambda kernel, _: kernel,
-        apply=product,
-        to_layout=lambda x: x.reshape(len(x), -1),
-        position_axes=(-1,),
-        per_channel=lambda x: x[None],
-        restore=lambda kernel, _: kernel,
-    )
-
-
 def _convolves(form: Form) -> bool:
     return len(form.position_axes) > 1
 
 
-def trunk(blocks: int, has_norm: bool, layer: Any, x: Any, axis: int = -1) -> Any:
+def trunk(blocks: int, has_norm: bool, layer: Layer, x: Any, axis: int = -1) -> Any:
     """Stem and residual blocks.
 
     Args:
@@ -223,7 +199,7 @@ def standardize(x: Any, axis: int) -> Any:
     count = sum(part.shape[axis] for part in parts)
     mean = sum(jnp.sum(part, axis, keepdims=True) for part in parts) / count
     squares = [jnp.sum(jnp.square(part - mean), axis, keepdims=True) for part in parts]
-    scale = jax.lax.rsqrt(sum(squares) / count + _EPSILON)
+    scale = jax.lax.rsqrt(sum(squares) / count + EPSILON)
 
     def normalize(part):
         return ((part.astype(jnp.float32) - mean) * scale).astype(part.dtype)
@@ -231,10 +207,22 @@ def standardize(x: Any, axis: int) -> Any:
     return jax.tree.map(normalize, x)
 
 
-def _forward(
-    form: Form, blocks: int, has_norm: bool, planes, layer, dense
+def forward(
+    form: Form, blocks: int, has_norm: bool, planes: jax.Array, layer: Layer, dense: Layer
 ) -> tuple[jax.Array, jax.Array]:
-    """The whole network; `layer` and `dense` are functions of a name and an input."""
+    """The whole network.
+
+    Args:
+      form: of the layers.
+      blocks: how many.
+      has_norm: whether there is LayerNorm.
+      planes: `[B, H, W, C]`.
+      layer: `(name, x) -> x`, one of the layers without its ReLU.
+      dense: the same for the last layers of the heads.
+
+    Returns:
+      `(logits [B, A], value [B])`.
+    """
     x = trunk(blocks, has_norm, layer, form.to_layout(planes), form.position_axes[-1])
 
     def head(name):
@@ -248,97 +236,3 @@ def _forward(
         policy, value = head("policy_hidden"), head("value_hidden")
     logits = dense("policy", policy).astype(jnp.float32)
     return logits, jnp.tanh(dense("value", value)[:, 0].astype(jnp.float32))
-
-
-def fold(form: Form, board_shape: tuple[int, int], variables: Variables) -> Folded:
-    """Arranges the kernels, and folds BatchNorm into the layers before it, once per search."""
-    params, statistics = variables["params"], variables.get("batch_stats", {})
-
-    def fold_layer(name):
-        norm = f"{name}_norm"
-        weights: dict[str, Any] = {**params[name], **params.get(norm, {})}
-        if norm in statistics:
-            scale = weights.pop("scale") * jax.lax.rsqrt(statistics[norm]["var"] + _EPSILON)
-            weights["bias"] -= statistics[norm]["mean"] * scale
-            outputs_last = tuple(range(weights["kernel"].ndim - 1))
-            weights["kernel"] = weights["kernel"] * jnp.expand_dims(scale, outputs_last)
-        if name not in _DENSE:
-            weights["kernel"] = form.arrange(weights["kernel"], board_shape)
-        return weights
-
-    return {name: fold_layer(name) for name in params if not name.endswith("_norm")}
-
-
-def _unfold(form: Form, board_shape: tuple[int, int], folded: Folded) -> dict[str, Any]:
-    """The layers with their kernels as they were before they were arranged."""
-    restore: Any = form.restore
-    return {
-        name: layer if name in _DENSE else layer | {"kernel": restore(layer["kernel"], board_shape)}
-        for name, layer in folded.items()
-    }
-
-
-def infer(
-    form: Form, blocks: int, has_norm: bool, folded: Folded, planes: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The forward pass on folded parameters, with the same results."""
-
-    def layer(name, x):
-        weights = folded[name]
-        return form.apply(x, weights["kernel"]) + form.per_channel(weights["bias"])
-
-    def dense(name, x):
-        return x @ folded[name]["kernel"] + folded[name]["bias"][None]
-
-    planes = planes.astype(folded["stem"]["bias"].dtype)
-    return _forward(form, blocks, has_norm, planes, layer, dense)
-
-
-def make_forms(config: ResNetConfig, game: Game, platform: str) -> Forms:
-    """Builds the residual network for a game, in all its forms.
-
-    Raises:
-      ValueError: if the game's symmetries do not divide the widths.
-    """
-    convolves = config.layers == "conv"
-    has_norm = config.norm == "layer"
-    plain = functools.partial(Plain, "resnet", config.blocks, has_norm)
-    evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
-    learned = choose_dtype(config.learning_dtype, platform, convolves)
-    if config.symmetric and game.num_symmetries > 1:
-        widths = {"network.width": config.width, "network.head_hidden": config.head_hidden}
-        names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
-        shared = equivariant.Equivariant(
-            layers=tuple((name, config.width) for name in names),
-            trunk=functools.partial(trunk, config.blocks, has_norm),
-            head_hidden=config.head_hidden,
-            num_actions=game.num_actions,
-            group=equivariant.group_for(game, widths),
-            zeros=tuple(name for name in names if name.endswith("_b")),
-        )
-        return equivariant.make_forms(shared, evaluated, learned, platform, plain)
-
-    def form_for(dtype):
-        if convolves:
-            return choose_form(game.board_shape, dtype, platform)
-        return units(product_for(dtype, platform))
-
-    form = form_for(evaluated)
-    module = ResNet(
-        config.width,
-        config.blocks,
-        config.head_hidden,
-        game.num_actions,
-        config.norm,
-        form_for(jnp.float32),
-    )
-    return Forms(
-        module=module,
-        learned=module.clone(dtype=learned, form=form_for(learned)),
-        arrange=functools.partial(fold, form, game.board_shape),
-        infer=functools.partial(infer, form, config.blocks, has_norm),
-        dtype=evaluated,
-        plain=(lambda folded: plain(_unfold(form, game.board_shape, folded)))
-        if form.restore
-        else None,
-    )

@@ -19,7 +19,7 @@ from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, examine
 from azjax.search import PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 Goal = Literal["perfect", "unbeatable", "never"]
 

@@ -21,7 +21,7 @@ from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.directory import read_settings
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 NUM_GAMES = 128
 _MOST_PLIES = 512

@@ -29,7 +29,9 @@ from azjax._processes import OtherProcessError, any_of, gather, in_all, in_first
 from azjax.networks import Network
 from azjax.runs import storage
 from azjax.runs.directory import CheckpointError, checkpoints, iterations, read_config
-from azjax.training.step import Parts, TrainState, abstract_state, make_mesh, one_copy
+from azjax.training.parts import Parts
+from azjax.training.sharding import abstract_state, make_mesh, one_copy
+from azjax.training.step import TrainState
 
 _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 

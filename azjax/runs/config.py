@@ -12,9 +12,9 @@ from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
 from azjax.search.gumbel import choose_rows_together
 from azjax.training.learner import LearnerConfig, configured_learner
+from azjax.training.parts import Parts
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
-from azjax.training.step import Parts
 from azjax.training.targets import TargetConfig, make_targets
 
 

@@ -19,7 +19,7 @@ from azjax.runs import behavior, checkpoint, directory
 from azjax.runs.config import make_parts
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.training.memory import check_trees
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Algorithm(Protocol):
 
     Attributes:
       algorithm: its name.
-      num_simulations: positions evaluated per move, beside the root.
+      num_simulations: positions evaluated per move, without the root.
       is_deterministic: whether the position alone determines the action, without noise, at
         temperature 0 and with a deterministic evaluator.
 
@@ -73,7 +73,7 @@ def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
     """Returns the engine given, or else the algorithm's, or else `azjax`.
 
     Raises:
-      ValueError: if there is no such engine, or the algorithm lacks a member.
+      ValueError: if the engine is unknown, or the algorithm lacks a member.
     """
     check_algorithm(algorithm)
     chosen: Any = getattr(algorithm, "engine", "azjax") if engine is None else engine
@@ -97,14 +97,14 @@ class Roots(NamedTuple):
       budget: simulations expected; a number, or `int32 []` while tracing.
     """
 
-    states: State
-    legal: jax.Array
-    logits: jax.Array
-    value: jax.Array
-    keys: jax.Array
-    temperature: jax.Array
-    add_noise: Literal[False] | jax.Array
-    budget: int | jax.Array
+    states: State  # [B, ...]
+    legal: jax.Array  # bool [B, A]
+    logits: jax.Array  # float32 [B, A]
+    value: jax.Array  # float32 [B]
+    keys: jax.Array  # [B]
+    temperature: jax.Array  # float32 [B]
+    add_noise: Literal[False] | jax.Array  # bool [B]
+    budget: int | jax.Array  # int32 []
 
 
 class Selection(NamedTuple):
@@ -116,7 +116,7 @@ class Selection(NamedTuple):
       below: the same for the other nodes. The tree has no axis `B`; the action must be one of
         `tree.legal_actions(tree, node)`, also where values or logits are NaN.
       finish: `tree [B, ...] -> SearchResult`.
-      extra: what the selection needs beside the tree; leaves `[B, ...]`, in the tree's
+      extra: what the selection needs in addition to the tree; leaves `[B, ...]`, in the tree's
         `extra_data`.
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.
@@ -125,13 +125,13 @@ class Selection(NamedTuple):
         evaluate them together.
     """
 
-    logits: jax.Array
+    logits: jax.Array  # float32 [B, A]
     at_root: Callable[[Tree, jax.Array], jax.Array]
     below: Callable[[Tree, jax.Array], jax.Array]
     finish: Callable[[Tree], Any]
-    extra: Any = None
+    extra: Any = None  # [B, ...]
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-    first: jax.Array | None = None
+    first: jax.Array | None = None  # int32 [B, K]
 
 
 class SearchResult(NamedTuple):
@@ -149,13 +149,13 @@ class SearchResult(NamedTuple):
       prior: `float32 [B, A]`, the policy that the search started from; None for UCT.
     """
 
-    action: jax.Array
-    action_weights: jax.Array
-    visit_counts: jax.Array
-    q_values: jax.Array
-    value: jax.Array
+    action: jax.Array  # int32 [B]
+    action_weights: jax.Array  # float32 [B, A]
+    visit_counts: jax.Array  # int32 [B, A]
+    q_values: jax.Array  # float32 [B, A]
+    value: jax.Array  # float32 [B]
     tree: Tree
-    prior: jax.Array | None = None
+    prior: jax.Array | None = None  # float32 [B, A]
 
     def __repr__(self):
         action, visits = describe(self.action), describe(self.visit_counts)

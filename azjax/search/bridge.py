@@ -13,10 +13,9 @@ import mctx
 
 from azjax._promotion import mixing
 from azjax.games.base import Game, State, batch_keys, check_batch, where
-from azjax.search.algorithm import Selection
 from azjax.search.evaluators import Evaluator, checked
-from azjax.search.expand import evaluate_states, expand
-from azjax.search.simulate import Expansion
+from azjax.search.expand import Model, evaluate_states, expand
+from azjax.search.simulate import Expansion, Simulator
 from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
 
 # Fields of a tree that mctx fills below a finished game, and what stands there before: those of the
@@ -87,13 +86,13 @@ def mctx_fns(game: Game, evaluate: Evaluator) -> MctxFns:
 
     def root(params, keys, states):
         keys = batch_keys(keys, check_batch(game, states))
-        logits, value = evaluate_states(game, evaluate, params, keys, states)
+        logits, value = evaluate_states(Model(game, evaluate, params), keys, states)
         return _root_output(logits, value, states)
 
     def recurrent_fn(params, key, actions, states):
         keys = batch_keys(key, check_batch(game, states))
-        found = expand(game, evaluate, None, params, keys, actions, states)
-        return _recurrent_output(found), found.states
+        expansion = expand(Model(game, evaluate, params), keys, actions, states)
+        return _recurrent_output(expansion), expansion.states
 
     def invalid_actions(states):
         check_batch(game, states)
@@ -113,12 +112,7 @@ class _Embedding(NamedTuple):
 
 
 def grow_by_mctx(
-    selection: Selection,
-    expand: Callable[[jax.Array, jax.Array, State], Expansion],
-    keys: jax.Array,
-    tree: Tree,
-    first: int | jax.Array,
-    last: int | jax.Array,
+    simulator: Simulator, tree: Tree, first: int | jax.Array, last: int | jax.Array
 ) -> Tree:
     """Adds simulations `first` to `last - 1` to every tree `[B, ...]` by the loop of `mctx.search`.
 
@@ -126,20 +120,19 @@ def grow_by_mctx(
     change nothing; each such node is removed at once.
 
     Args:
-      selection: how to choose actions.
-      expand: `(keys [B], actions [B], states [B, ...]) -> Expansion`.
-      keys: `[B]`, to be folded with the number of each simulation for `expand`.
+      simulator: of the search.
       tree: the trees, with `first` simulations in them.
       first: the number of the first simulation.
       last: the number after the last one, at most `N - 1`.
     """
+    selection, keys = simulator.selection, simulator.keys
     most = tree.node_visits.shape[1] - 1
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
         numbered = jax.vmap(jax.random.fold_in)(keys, embedding.simulation)
-        found = expand(numbered, actions, embedding.states)
-        return _recurrent_output(found), embedding._replace(states=found.states)
+        expansion = simulator.expand(numbered, actions, embedding.states)
+        return _recurrent_output(expansion), embedding._replace(states=expansion.states)
 
     def loop(_first, _last, simulate, carry):
         key, planted = carry
@@ -204,11 +197,11 @@ def _root_output(logits: jax.Array, value: jax.Array, embedding: Any) -> mctx.Ro
     return output(prior_logits=logits, value=value, embedding=embedding)
 
 
-def _recurrent_output(found: Expansion) -> mctx.RecurrentFnOutput:
+def _recurrent_output(expansion: Expansion) -> mctx.RecurrentFnOutput:
     output: Any = mctx.RecurrentFnOutput
     return output(
-        reward=found.reward,
-        discount=found.discount,
-        prior_logits=found.logits,
-        value=found.value,
+        reward=expansion.reward,
+        discount=expansion.discount,
+        prior_logits=expansion.logits,
+        value=expansion.value,
     )

@@ -21,7 +21,7 @@ class Evaluator:
     """An opinion about positions, which is called like its function.
 
     Attributes:
-      function: `(params, keys, states [B, ...]) -> (logits [B, A], value [B])`: unnormalised
+      function: `(params, keys, states [B, ...]) -> (logits [B, A], value [B])`: unnormalized
         move preferences, and the expected outcome in [-1, 1] for the player to move. A search
         ignores logits of illegal actions and values of finished games. It passes keys `[B]`, one
         per position; `game.batch_keys` makes as many of a single one.

@@ -26,7 +26,7 @@ class Gumbel:
     algorithm: Literal["gumbel"] = "gumbel"
     """Gumbel AlphaZero's search."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root. Paper: 2 to 200 in Go."""
+    """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
     gumbel_scale: float = 1.0
     """Scale of the noise that chooses among the root's actions. Paper: 1."""
     max_considered_actions: int = 16
@@ -53,17 +53,18 @@ class Gumbel:
 
     def select(self, roots: Roots) -> Selection:
         """Halves the roots' actions in turns; draws with the Gumbel noise alone."""
-        num_actions = roots.legal.shape[-1]
-        gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
-        if roots.add_noise is not False:
-            draw = functools.partial(jax.random.gumbel, shape=(num_actions,), dtype=jnp.float32)
-            scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
-            gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
+        gumbel = self._draw_noise(roots)
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
-        most = min(self.max_considered_actions, num_actions)
+        most = min(self.max_considered_actions, roots.legal.shape[-1])
         visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
+        # The first visits, one each: the mixed value of all unvisited actions is the same.
+        unvisited = visits_wanted[:, :most] == 0
+        prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
+        _, order = jax.lax.top_k(prior, unvisited.shape[-1])
+        first = jnp.where(unvisited, order, UNVISITED)
+        is_together = first.shape[-1] >= 2 and first.size <= self.rows_together
         # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
@@ -71,13 +72,6 @@ class Gumbel:
             maxvisit_init=self.maxvisit_init,
             rescale_values=False,
         )
-
-        select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
-
-        def below(tree: Tree, node: jax.Array) -> jax.Array:
-            action = select(None, tree, node, None, qtransform=qtransform)
-            legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.
-            return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)
 
         def finish(tree):
             completed = jax.vmap(qtransform, in_axes=(0, None))(tree, ROOT)
@@ -88,17 +82,24 @@ class Gumbel:
             weights = jnp.where(roots.legal, jax.nn.softmax(improved), 0.0)
             return make_result(tree, action, weights)
 
-        at_root = functools.partial(_halving_action, qtransform)
-        # The first visits, one each: the mixed value of all unvisited actions is the same.
-        unvisited = visits_wanted[:, :most] == 0
-        prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
-        _, order = jax.lax.top_k(prior, unvisited.shape[-1])
-        first = jnp.where(unvisited, order, UNVISITED)
-        selection = Selection(
-            roots.logits, at_root, below, finish, extra=(gumbel, visits_wanted, first)
+        return Selection(
+            logits=roots.logits,
+            at_root=functools.partial(_halving_action, qtransform),
+            below=functools.partial(_improved_action, qtransform),
+            finish=finish,
+            extra=(gumbel, visits_wanted, first),
+            first=first if is_together else None,
         )
-        is_together = first.shape[-1] >= 2 and first.size <= self.rows_together
-        return selection._replace(first=first) if is_together else selection
+
+    def _draw_noise(self, roots: Roots) -> jax.Array:
+        """Returns `float32 [B, A]`, Gumbel noise where it is asked for; 0 elsewhere."""
+        gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
+        if roots.add_noise is not False:
+            num_actions = roots.legal.shape[-1]
+            draw = functools.partial(jax.random.gumbel, shape=(num_actions,), dtype=jnp.float32)
+            scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
+            gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
+        return gumbel
 
 
 def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
@@ -141,7 +142,7 @@ def considered_visits(
     return wanted
 
 
-def _halving_action(qtransform, tree: Tree, node: jax.Array) -> jax.Array:
+def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
     """Chooses at the root: the best of those that sequential halving has come to."""
     gumbel, visits_wanted, first = tree.extra_data
     visits = tree.children_visits[node]
@@ -152,3 +153,11 @@ def _halving_action(qtransform, tree: Tree, node: jax.Array) -> jax.Array:
     eligible = (visits == wanted) & ~tree.root_invalid_actions
     best = jnp.argmax(jnp.where(eligible, score, -jnp.inf)).astype(jnp.int32)
     return jnp.where(wanted > 0, best, first[number])
+
+
+def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
+    """Chooses below the root: the visits follow the improved policy."""
+    select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
+    action = select(None, tree, node, None, qtransform=qtransform)
+    legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.
+    return jnp.where(legal[action], action, jnp.argmax(legal)).astype(jnp.int32)

@@ -1,4 +1,16 @@
-"""Searches, built from an algorithm, a game and an evaluator."""
+"""Searches, built from an algorithm, a game and an evaluator.
+
+A search of `B` positions; every line works on all trees of the batch together:
+
+    logits, value = evaluate(roots)                  # expand.py: one call of the network
+    selection = algorithm.select(roots)              # puct.py, gumbel.py, uct.py
+    tree = new_tree(selection.logits, value, roots)  # tree.py: roots alone
+    for i in range(num_simulations):                 # simulate.py:
+        node, action = select(selection, tree)       #   down to an action without a node
+        child = expand(node, action)                 #   play it, evaluate the position
+        tree = backup(tree, child)                   #   add its value to all nodes above
+    return selection.finish(tree)                    # the action to play, the policy to learn
+"""
 
 import functools
 from collections.abc import Callable
@@ -9,20 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from azjax.games.base import Game, batch_keys, check_batch
-from azjax.search.algorithm import (
-    Algorithm,
-    Engine,
-    Roots,
-    SearchResult,
-    Selection,
-    choose_engine,
-)
+from azjax.games.base import Game, State, batch_keys, check_batch
+from azjax.search.algorithm import Algorithm, Engine, Roots, SearchResult, choose_engine
 from azjax.search.bridge import grow_by_mctx
 from azjax.search.evaluators import Evaluator, checked
-from azjax.search.expand import evaluate_states, expand, split_each
+from azjax.search.expand import Model, evaluate_states, expand, split_each
 from azjax.search.first import grow_first
-from azjax.search.simulate import simulate
+from azjax.search.simulate import Simulator, simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
@@ -60,14 +65,21 @@ def make_search(
         unknown.
     """
     engine = choose_engine(algorithm, engine)
-    evaluate = checked(game, evaluate)
+    evaluate, count = checked(game, evaluate), algorithm.num_simulations
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
-        asked = keys, states, temperature, add_noise, algorithm.num_simulations
-        begun = _begin(engine, algorithm, game, evaluate, params, *asked)
-        done, tree = begun.grow_first(begun.tree)
-        return begun.selection.finish(begun.grow(done, algorithm.num_simulations, tree))
+        simulator, tree = _begin(
+            algorithm,
+            Model(game, evaluate, params),
+            keys,
+            states,
+            budget=count,
+            temperature=temperature,
+            add_noise=add_noise,
+        )
+        done, tree = grow_first(simulator, tree) if engine == "azjax" else (0, tree)
+        return simulator.selection.finish(_grow(engine, simulator, tree, done, count))
 
     return search
 
@@ -81,7 +93,7 @@ class Resumable(NamedTuple):
     Attributes:
       start: `(params, keys, states [B, ...], budget) -> tree`, with nothing but its root.
       grow: `(params, keys, states, budget, tree, done, count) -> tree`; after `done`
-        simulations it makes `count` more, both `int32 []`, so that no number compiles anew.
+        simulations it makes `count` more, both `int32 []`, so that no number compiles again.
         `done + count` is at most `num_simulations`. The budget may change while sequential
         halving still considers all its actions.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.
@@ -108,72 +120,74 @@ def make_resumable(
     evaluate = checked(game, evaluate)
 
     def begin(params, keys, states, budget):
-        return _begin(engine, algorithm, game, evaluate, params, keys, states, 0.0, False, budget)
+        return _begin(algorithm, Model(game, evaluate, params), keys, states, budget=budget)
 
     def start(params, keys, states, budget):
-        return begin(params, keys, states, budget).tree
+        return begin(params, keys, states, budget)[1]
 
     def grow(params, keys, states, budget, tree, done, count):
-        begun = begin(params, keys, states, budget)
-        return begun.grow(done, done + count, tree.replace(extra_data=begun.selection.extra))
+        simulator, _ = begin(params, keys, states, budget)
+        tree = tree.replace(extra_data=simulator.selection.extra)
+        return _grow(engine, simulator, tree, done, done + count)
 
     def finish(params, keys, states, budget, tree):
-        return begin(params, keys, states, budget).selection.finish(tree)
+        return begin(params, keys, states, budget)[0].selection.finish(tree)
 
     return Resumable(start, grow, finish)
 
 
-class _Begun(NamedTuple):
-    """A search whose roots are evaluated.
-
-    Attributes:
-      selection: how to choose actions.
-      tree: the trees, of roots alone.
-      grow_first: `tree -> (done, tree)`, makes the first simulations together, see `first.py`.
-      grow: `(first, last, tree) -> tree`, makes the simulations `first` to `last - 1`.
-    """
-
-    selection: Selection
-    tree: Tree
-    grow_first: Callable[[Tree], tuple[Any, Tree]]
-    grow: Callable[..., Tree]
-
-
 def _begin(
-    engine, algorithm, game, evaluate, params, keys, states, temperature, add_noise, budget
-) -> _Begun:
-    """Evaluates the roots."""
-    size = check_batch(game, states)
+    algorithm: Algorithm,
+    model: Model,
+    keys: jax.Array,
+    states: State,
+    *,
+    budget: int | jax.Array,
+    temperature: Any = 0.0,
+    add_noise: Any = False,
+) -> tuple[Simulator, Tree]:
+    """Evaluates the roots; returns what simulations need, and trees of roots alone."""
+    game, size = model.game, check_batch(model.game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
     if add_noise is not False:  # Without noise, what makes it is not even traced.
         add_noise = _per_position("add_noise", add_noise, bool, size)
     keys_evaluate, keys_select = split_each(batch_keys(keys, size))
     keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
     legal = jax.vmap(game.legal_actions)(states)
-    logits, value = evaluate_states(game, evaluate, params, keys_root, states)
-    selection = algorithm.select(
-        Roots(states, legal, logits, value, keys_select, temperature, add_noise, budget)
+    logits, value = evaluate_states(model, keys_root, states)
+    roots = Roots(
+        states=states,
+        legal=legal,
+        logits=logits,
+        value=value,
+        keys=keys_select,
+        temperature=temperature,
+        add_noise=add_noise,
+        budget=budget,
     )
-    room = algorithm.num_simulations + 1
-    prior = mask_logits(legal, selection.logits)
-    tree = new_tree(prior, value, states, legal, room, selection.extra)
-    expand_batch = functools.partial(expand, game, evaluate, selection.prior, params)
+    selection = algorithm.select(roots)
+    tree = new_tree(
+        logits=mask_logits(legal, selection.logits),
+        value=value,
+        states=states,
+        legal=legal,
+        num_nodes=algorithm.num_simulations + 1,
+        extra=selection.extra,
+    )
+    model = model._replace(prior=selection.prior)
+    return Simulator(selection, functools.partial(expand, model), keys_tree), tree
+
+
+def _grow(engine: Engine, simulator: Simulator, tree: Tree, first: Any, last: Any) -> Tree:
+    """Makes the simulations `first` to `last - 1`, by the loop of an engine."""
+    if engine == "mctx":
+        return grow_by_mctx(simulator, tree, first, last)
 
     def grow_one(i, tree):
-        keys = jax.vmap(jax.random.fold_in, (0, None))(keys_tree, i)
-        return simulate(selection, expand_batch, keys, tree, i)
+        keys = jax.vmap(jax.random.fold_in, (0, None))(simulator.keys, i)
+        return simulate(simulator.selection, functools.partial(simulator.expand, keys), tree, i)
 
-    def grow(first, last, tree):
-        if engine == "mctx":
-            return grow_by_mctx(selection, expand_batch, keys_tree, tree, first, last)
-        return jax.lax.fori_loop(first, last, grow_one, tree)
-
-    def grow_at_once(tree):
-        return (
-            (0, tree) if engine == "mctx" else grow_first(selection, expand_batch, keys_tree, tree)
-        )
-
-    return _Begun(selection, tree, grow_at_once, grow)
+    return jax.lax.fori_loop(first, last, grow_one, tree)
 
 
 def _check_temperature(temperature: Any) -> None:

@@ -27,7 +27,7 @@ class PUCT:
     algorithm: Literal["puct"] = "puct"
     """AlphaZero's search."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root. AlphaZero: 800."""
+    """Positions evaluated per move, without the root. AlphaZero: 800."""
     c_puct: float = 1.25
     """Weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with Q in
     [-1, 1], as here, that is 2.5."""
@@ -78,10 +78,10 @@ class Terms(NamedTuple):
       score: `q + bonus`; -inf where illegal.
     """
 
-    q: jax.Array
-    prior: jax.Array
-    bonus: jax.Array
-    score: jax.Array
+    q: jax.Array  # float32 [A]
+    prior: jax.Array  # float32 [A]
+    bonus: jax.Array  # float32 [A]
+    score: jax.Array  # float32 [A]
 
 
 def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
@@ -106,10 +106,12 @@ def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
-def _with_dirichlet(settings: PUCT, keys, logits, legal):
+def _with_dirichlet(
+    settings: PUCT, keys: jax.Array, logits: jax.Array, legal: jax.Array
+) -> jax.Array:
     """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
-    A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalised.
+    A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalized.
     """
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]

@@ -1,12 +1,12 @@
-"""One simulation in a batch of trees: walk down, expand, back up.
+"""One simulation in a batch of trees: select, expand, back up.
 
-It does what `mctx.search` does, on the same tree, but for all trees of a batch in one loop, which
-updates them in place. (`mctx` carries the tree through a vmapped loop, which copies it at every
-step.) And a walk ends where a game ends, so that no tree is deeper than the game.
+The trees and the results are those of `mctx.search`. Its vmapped loop copies a tree at every step;
+here one loop updates all trees of a batch in place. Selection ends at finished games, so no tree is
+deeper than its game.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions
 
 
 class Expansion(NamedTuple):
-    """The positions that a simulation has come to, one in each tree.
+    """The positions that a simulation has reached, one in each tree.
 
     Attributes:
       states: `[B, ...]`.
@@ -27,31 +27,44 @@ class Expansion(NamedTuple):
       value: `float32 [B]`, for the player to move; 0 where the game is over.
     """
 
-    states: State
-    reward: jax.Array
-    discount: jax.Array
-    logits: jax.Array
-    value: jax.Array
+    states: State  # [B, ...]
+    reward: jax.Array  # float32 [B]
+    discount: jax.Array  # float32 [B]
+    logits: jax.Array  # float32 [B, A]
+    value: jax.Array  # float32 [B]
 
 
-class _Walk(NamedTuple):
-    """Walks on their way down, one in each tree.
+class Simulator(NamedTuple):
+    """What all simulations of a search have in common.
 
     Attributes:
-      depth: `int32 []`, moves made below the root.
-      node: `int32 [B]`, where each walk is, or ended.
+      selection: how to choose actions.
+      expand: `(keys [B], actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
+      keys: `[B]`; simulation `i` expands with `fold_in(key, i)`.
+    """
+
+    selection: Selection
+    expand: Callable[[jax.Array, jax.Array, State], Expansion]
+    keys: jax.Array  # [B]
+
+
+class _Edge(NamedTuple):
+    """An action in a node, in each tree.
+
+    Attributes:
+      depth: `int32 []`, moves between the roots and the deepest of the nodes.
+      node: `int32 [B]`.
       action: `int32 [B]`, the action chosen there.
     """
 
-    depth: jax.Array
-    node: jax.Array
-    action: jax.Array
+    depth: jax.Array  # int32 []
+    node: jax.Array  # int32 [B]
+    action: jax.Array  # int32 [B]
 
 
 def simulate(
     selection: Selection,
-    expand: Callable[[Any, jax.Array, State], Expansion],
-    keys: Any,
+    expand: Callable[[jax.Array, State], Expansion],
     tree: Tree,
     simulation: jax.Array,
 ) -> Tree:
@@ -59,80 +72,97 @@ def simulate(
 
     Args:
       selection: how to choose actions.
-      expand: `(keys [B], actions [B], states [B, ...]) -> Expansion`.
-      keys: `[B]`, for `expand`; None if it draws nothing.
+      expand: `(actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
       tree: the trees.
-      simulation: `int32 []`, how many there were before; new nodes get the next number.
+      simulation: `int32 []`, the simulations made before; a new node gets the next number.
     """
-    batch = jnp.arange(tree.node_values.shape[0])
-    walk = _descend(selection, tree)
-    child = tree.children_index[batch, walk.node, walk.action]
-    child = jnp.where(child == UNVISITED, simulation + 1, child)
-    states = jax.tree.map(lambda leaf: leaf[batch, walk.node], tree.embeddings)
-    found = expand(keys, walk.action, states)
-    edge = (batch, walk.node, walk.action)
-    tree = tree.replace(
-        children_index=tree.children_index.at[edge].set(child),
-        children_rewards=tree.children_rewards.at[edge].set(found.reward),
-        children_discounts=tree.children_discounts.at[edge].set(found.discount),
-        parents=tree.parents.at[batch, child].set(walk.node),
-        action_from_parent=tree.action_from_parent.at[batch, child].set(walk.action),
-        children_prior_logits=tree.children_prior_logits.at[batch, child].set(found.logits),
-        raw_values=tree.raw_values.at[batch, child].set(found.value),
-        node_values=tree.node_values.at[batch, child].set(found.value),
-        node_visits=tree.node_visits.at[batch, child].add(1),
-        embeddings=jax.tree.map(
-            lambda leaf, new: leaf.at[batch, child].set(new), tree.embeddings, found.states
-        ),
+    edge = _select(selection, tree)
+    batch = jnp.arange(len(edge.node))
+    expansion = expand(
+        edge.action, jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     )
-    return _back_up(tree, child, walk.depth + 1, found.value)
+    tree, child = _insert(tree, edge, expansion, simulation + 1)
+    return _backup(tree, child, expansion.value, edge.depth + 1)
 
 
-def _descend(selection: Selection, tree: Tree) -> _Walk:
-    """Follows the selection from every root until an unvisited action or a finished game."""
+def _select(selection: Selection, tree: Tree) -> _Edge:
+    """Chooses actions from every root down to an unvisited action or a finished game."""
     size = len(tree.node_values)
     batch = jnp.arange(size)
     root = jnp.full(size, ROOT, jnp.int32)
 
-    def below(walk):
-        """The next node of each walk, and whether it goes on there."""
-        child = tree.children_index[batch, walk.node, walk.action]
-        goes_on = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
-        return child, (child != UNVISITED) & goes_on
+    def follow(edge):
+        """The nodes `[B]` that the edges lead to, and in which trees selection goes on there."""
+        child = tree.children_index[batch, edge.node, edge.action]
+        has_moves = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
+        return child, (child != UNVISITED) & has_moves
 
-    def step(walk):
-        child, moves = below(walk)
-        node = jnp.where(moves, child, walk.node)
-        chosen = jax.vmap(selection.below)(tree, node)
-        return _Walk(walk.depth + 1, node, jnp.where(moves, chosen, walk.action))
+    def descend(edge):
+        child, goes_on = follow(edge)
+        node = jnp.where(goes_on, child, edge.node)
+        action = jax.vmap(selection.below)(tree, node)
+        return _Edge(edge.depth + 1, node, jnp.where(goes_on, action, edge.action))
 
-    start = _Walk(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
-    return jax.lax.while_loop(lambda walk: jnp.any(below(walk)[1]), step, start)
+    first = _Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
+    return jax.lax.while_loop(lambda edge: jnp.any(follow(edge)[1]), descend, first)
 
 
-def _back_up(tree: Tree, leaf: jax.Array, depth: jax.Array, value: jax.Array) -> Tree:
-    """Adds the leaves' values to all nodes up to the roots; no leaf is deeper than `depth`."""
+def _insert(
+    tree: Tree, edge: _Edge, expansion: Expansion, new: jax.Array
+) -> tuple[Tree, jax.Array]:
+    """Writes what expansion found into the trees.
+
+    Returns:
+      The trees, and the nodes `[B]` that the edges lead to: number `new`, or that of the finished
+      game that a simulation has reached before.
+    """
+    batch = jnp.arange(len(edge.node))
+    at_edge = batch, edge.node, edge.action
+    child = tree.children_index[at_edge]
+    child = jnp.where(child == UNVISITED, new, child)
+    at_child = batch, child
+    tree = tree.replace(
+        children_index=tree.children_index.at[at_edge].set(child),
+        children_rewards=tree.children_rewards.at[at_edge].set(expansion.reward),
+        children_discounts=tree.children_discounts.at[at_edge].set(expansion.discount),
+        parents=tree.parents.at[at_child].set(edge.node),
+        action_from_parent=tree.action_from_parent.at[at_child].set(edge.action),
+        children_prior_logits=tree.children_prior_logits.at[at_child].set(expansion.logits),
+        raw_values=tree.raw_values.at[at_child].set(expansion.value),
+        node_values=tree.node_values.at[at_child].set(expansion.value),
+        node_visits=tree.node_visits.at[at_child].add(1),
+        embeddings=jax.tree.map(
+            lambda leaf, state: leaf.at[at_child].set(state), tree.embeddings, expansion.states
+        ),
+    )
+    return tree, child
+
+
+def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
+    """Adds the leaves' values `[B]` to all nodes up to the roots; no leaf is below `depth`."""
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)
 
     def step(_, carry):
-        tree, child, below, value = carry
+        tree, child, child_value, value = carry
         parent, action = tree.parents[batch, child], tree.action_from_parent[batch, child]
-        passed = parent != NO_PARENT
-        node = jnp.where(passed, parent, num_nodes)  # Writes to a node that does not exist drop.
+        has_parent = parent != NO_PARENT
+        node = jnp.where(has_parent, parent, num_nodes)  # Writes out of bounds are dropped.
         reward = tree.children_rewards[batch, node, action]
-        back = reward + tree.children_discounts[batch, node, action] * value
-        value = jnp.where(passed, back, value)
+        returned = reward + tree.children_discounts[batch, node, action] * value
+        value = jnp.where(has_parent, returned, value)
         # Every write depends on the read of the same array, so that XLA needs no copy.
         count = tree.node_visits[batch, node]
         visits = count.astype(value.dtype)
         mean = (tree.node_values[batch, node] * visits + value) / (visits + 1.0)
+        edge = batch, node, action
         tree = tree.replace(
             node_values=tree.node_values.at[batch, node].set(mean, mode="drop"),
             node_visits=tree.node_visits.at[batch, node].set(count + 1, mode="drop"),
-            children_values=tree.children_values.at[batch, node, action].set(below, mode="drop"),
-            children_visits=tree.children_visits.at[batch, node, action].add(1, mode="drop"),
+            children_values=tree.children_values.at[edge].set(child_value, mode="drop"),
+            children_visits=tree.children_visits.at[edge].add(1, mode="drop"),
         )
-        return tree, jnp.where(passed, parent, child), jnp.where(passed, mean, below), value
+        child_value = jnp.where(has_parent, mean, child_value)
+        return tree, jnp.where(has_parent, parent, child), child_value, value
 
     return jax.lax.fori_loop(0, depth, step, (tree, leaf, value, value))[0]

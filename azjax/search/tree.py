@@ -27,7 +27,7 @@ class Tree(Protocol):
       raw_values: `float32 [B, N]`, the evaluator's.
       node_values: `float32 [B, N]`, means over the visits, for the player to move there.
       parents: `int32 [B, N]`; `NO_PARENT` at the root, and for a node that does not exist yet.
-      action_from_parent: `int32 [B, N]`; -1 there, too.
+      action_from_parent: `int32 [B, N]`; -1 there as well.
       children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
       children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
       children_visits: `int32 [B, N, A]`.
@@ -40,20 +40,20 @@ class Tree(Protocol):
       extra_data: what the algorithm noted, leaves `[B, ...]`.
     """
 
-    node_visits: jax.Array
-    raw_values: jax.Array
-    node_values: jax.Array
-    parents: jax.Array
-    action_from_parent: jax.Array
-    children_index: jax.Array
-    children_prior_logits: jax.Array
-    children_visits: jax.Array
-    children_rewards: jax.Array
-    children_discounts: jax.Array
-    children_values: jax.Array
-    embeddings: Any
-    root_invalid_actions: jax.Array
-    extra_data: Any
+    node_visits: jax.Array  # int32 [B, N]
+    raw_values: jax.Array  # float32 [B, N]
+    node_values: jax.Array  # float32 [B, N]
+    parents: jax.Array  # int32 [B, N]
+    action_from_parent: jax.Array  # int32 [B, N]
+    children_index: jax.Array  # int32 [B, N, A]
+    children_prior_logits: jax.Array  # float32 [B, N, A]
+    children_visits: jax.Array  # int32 [B, N, A]
+    children_rewards: jax.Array  # float32 [B, N, A]
+    children_discounts: jax.Array  # float32 [B, N, A]
+    children_values: jax.Array  # float32 [B, N, A]
+    embeddings: Any  # [B, N, ...]
+    root_invalid_actions: jax.Array  # bool [B, A]
+    extra_data: Any  # [B, ...]
 
     def replace(self, **changes: Any) -> "Tree":
         """Returns the tree with other fields."""

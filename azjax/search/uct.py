@@ -31,7 +31,7 @@ class UCT:
     algorithm: Literal["uct"] = "uct"
     """Classic search, without priors."""
     num_simulations: int = 32
-    """Positions evaluated per move, beside the root."""
+    """Positions evaluated per move, without the root."""
     exploration: float = math.sqrt(2)
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""
@@ -91,7 +91,7 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
     return jnp.where(jnp.any(untried), first, tried).astype(jnp.int32)
 
 
-def _earliest(score, index):
+def _earliest(score: jax.Array, index: jax.Array) -> jax.Array:
     """Returns the action of highest score, and of several the one expanded first."""
     tied = score == jnp.max(score, axis=-1, keepdims=True)
     never = jnp.iinfo(index.dtype).max

@@ -1,21 +1,14 @@
 """Self-play, learning, and one training iteration as a pure function."""
 
 from azjax.training.learner import LearnerConfig, make_learner
+from azjax.training.loss import Losses
+from azjax.training.parts import Parts, check_parts
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig
-from azjax.training.step import (
+from azjax.training.sharding import (
     AXIS,
-    Losses,
-    Metrics,
-    Parts,
-    TrainState,
     abstract_state,
-    check_parts,
     compiled,
     compiler_options,
-    example,
-    init,
-    iteration,
     make_iteration,
     make_mesh,
     make_play,
@@ -23,6 +16,8 @@ from azjax.training.step import (
     one_copy,
     state_specs,
 )
+from azjax.training.starts import SelfPlayConfig
+from azjax.training.step import Metrics, TrainState, example, init, iteration
 from azjax.training.targets import TargetConfig, make_targets
 
 __all__ = [

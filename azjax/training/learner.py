@@ -1,11 +1,10 @@
-"""The loss and the optimiser step (Silver et al. 2017, Eq. 1)."""
+"""The optimizer step."""
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +14,8 @@ from jax.flatten_util import ravel_pytree
 
 from azjax._promotion import mixing
 from azjax._settings import check_range, check_types
-from azjax.games.base import describe
 from azjax.networks.base import Network, Variables
+from azjax.training.loss import Loss, Losses, alphazero_loss, check_losses
 from azjax.training.targets import Sample
 
 
@@ -25,7 +24,7 @@ class LearnerConfig:
     """How the network learns."""
 
     batch_size: int = 512
-    """Samples per optimiser step, over all devices. AlphaZero: 4,096."""
+    """Samples per optimizer step, over all devices. AlphaZero: 4,096."""
     steps: int = 128
     """Optimiser steps per iteration."""
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -72,8 +71,8 @@ class LearnerState(NamedTuple):
     Attributes:
       variables: the network's Flax variables.
       ema_params: their running average, which plays and is verified; statistics included.
-      opt_state: the optimiser's.
-      step: `int32 []`, optimiser steps made.
+      opt_state: the optimizer's.
+      step: `int32 []`, optimizer steps made.
     """
 
     variables: Variables
@@ -87,10 +86,6 @@ class LearnerState(NamedTuple):
         return f"LearnerState(variables={numbers} numbers, step={self.step!r})"
 
 
-Losses = dict[str, jax.Array]  # By name; each `float32 []`.
-Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
-
-
 class Learner(NamedTuple):
     """Learning as pure functions.
 
@@ -98,73 +93,12 @@ class Learner(NamedTuple):
       init: `variables -> LearnerState`.
       update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
         gradients and losses are averaged over a mesh axis of that name, if it is not None.
-      steps: optimiser steps in each iteration.
+      steps: optimizer steps in each iteration.
     """
 
     init: Callable[[Variables], LearnerState]
     update: Callable[[LearnerState, Sample, str | None], tuple[LearnerState, Losses]]
     steps: int
-
-
-def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
-    """Cross-entropy `-sum pi log p` of each row, with `p` normalised over its legal actions.
-
-    Args:
-      logits: `float32 [B, A]`.
-      policy: `float32 [B, A]`, the target.
-      legal: `bool [B, A]`.
-    """
-    log_p = jax.nn.log_softmax(jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
-    return -jnp.sum(jnp.where(legal, policy * log_p, 0.0), axis=-1)
-
-
-def alphazero_loss(
-    outputs: Any,
-    params: Any,
-    samples: Sample,
-    axis_name: str | None = None,
-    value_weight: float = 1.0,
-    l2: float = 0.0,
-    policy_surprise: float = 0.0,
-) -> tuple[jax.Array, Losses]:
-    """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
-
-    With a `policy_surprise` of s, the cross-entropy of a sample counts `1 - s + s * KL / mean KL`
-    times, where KL is the divergence of the network's policy from its target: what is known
-    already teaches less. KataGo has samples in its buffer as often (Wu 2020, policy surprise
-    weighting).
-
-    Args:
-      outputs: the network's; logits `[B, A]` and value `[B]` come first.
-      params: the network's.
-      samples: `[B, ...]`.
-      axis_name: the mesh axis over which the batch is spread; None if it is here as a whole.
-      value_weight: of the value loss.
-      l2: c of the term `c * ||theta||^2`.
-      policy_surprise: s, in [0, 1].
-
-    Returns:
-      What is minimised, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
-      `policy_loss`, over legal actions; `policy_kl`, the same less the target's own entropy, 0
-      when the policy is the target; `l2`.
-    """
-    logits, value, *_ = outputs
-    chex.assert_equal_shape([logits, samples.policy, samples.legal])
-    chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
-    cross_entropy = policy_loss(logits, samples.policy, samples.legal)
-    entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
-    policy = minimised = jnp.mean(cross_entropy)
-    if policy_surprise:
-        kl = jax.lax.stop_gradient(jnp.maximum(cross_entropy - entropy, 0.0))
-        mean = jnp.mean(kl) if axis_name is None else jax.lax.pmean(jnp.mean(kl), axis_name)
-        weights = 1 - policy_surprise + policy_surprise * kl / jnp.maximum(mean, 1e-9)
-        minimised = jnp.mean(weights * cross_entropy)
-    squared = jnp.mean(jnp.square(samples.value - value))
-    penalty = (
-        l2 * jnp.sum(jnp.square(ravel_pytree(params)[0])) if l2 else jnp.zeros((), jnp.float32)
-    )
-    losses = {"value_loss": squared, "policy_loss": policy, "policy_kl": policy - jnp.mean(entropy)}
-    return minimised + value_weight * squared + penalty, losses | {"l2": penalty}
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
@@ -180,7 +114,7 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimiser: clipping, then AdamW or SGD on the schedule.
+    """Builds the optimizer: clipping, then AdamW or SGD on the schedule.
 
     It sees all parameters as one vector, so that no operation is compiled for each of them. Weight
     decay leaves out parameters whose name, the last in their path, is `bias` or `scale`.
@@ -226,7 +160,7 @@ def make_learner(
       optimizer: any, over the tree of the network's parameters.
       loss: `(outputs, params, samples, axis_name) -> (total, terms)`; the terms are reported by
         their names, and totals and terms averaged over a mesh axis of that name, if not None.
-      steps: optimiser steps in each iteration.
+      steps: optimizer steps in each iteration.
       ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
 
     Raises:
@@ -238,7 +172,7 @@ def make_learner(
     def objective(params, statistics, samples: Sample, axis_name):
         variables = {"params": params, **statistics}
         outputs, statistics = network.train(variables, samples.planes, axis_name)
-        total, terms = _check_losses(loss(outputs, params, samples, axis_name))
+        total, terms = check_losses(loss(outputs, params, samples, axis_name))
         return total, ({"loss": total, **terms}, statistics)
 
     def init(variables):
@@ -294,29 +228,6 @@ def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_de
     is_number = isinstance(ema_decay, float | int | np.floating)
     if not isinstance(ema_decay, jax.Array) and not (is_number and 0 <= ema_decay < 1):
         raise ValueError(f"ema_decay is {ema_decay!r}: use 0 up to, not including, 1")
-
-
-def _check_losses(returned: Any) -> tuple[jax.Array, Losses]:
-    """Refuses what a loss may not return."""
-    total, terms = returned, None
-    if isinstance(returned, tuple | list) and len(returned) == 2:
-        total, terms = cast(Any, returned)
-    if not (isinstance(terms, dict) and all(isinstance(name, str) for name in terms)):
-        raise ValueError(
-            f"the loss returns {describe(returned)}: return a pair, the total, float32 [], and a "
-            "dictionary of its terms by name, which may be empty"
-        )
-    for name, value in {"total": total, **terms}.items():
-        is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
-        fits = is_number and not jnp.shape(value)
-        if name == "total":  # The gradient of a whole number is not defined.
-            fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
-        if not fits:
-            raise ValueError(
-                f"the {name} of the loss is {describe(value)}: make it float32 [], such as a mean "
-                "over the batch"
-            )
-    return total, terms
 
 
 def configured_learner(config: LearnerConfig, network: Network) -> Learner:

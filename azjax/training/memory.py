@@ -16,8 +16,9 @@ from jax.sharding import Mesh
 from azjax.games.base import Game, init_batch
 from azjax.search import Algorithm, make_resumable
 from azjax.search.evaluators import uniform_evaluator
+from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
-from azjax.training.step import Parts, abstract_state
+from azjax.training.sharding import abstract_state
 
 _LESS = {  # What makes each part smaller.
     "network": "a smaller network",

@@ -23,7 +23,7 @@ class Record:
       seconds: since the run began, earlier sittings of a resumed run included.
       games: games finished in this iteration.
       games_per_second: over this iteration.
-      losses: by name, see `learner.alphazero_loss`; `loss` is what was minimised.
+      losses: by name, see `loss.alphazero_loss`; `loss` is what was minimised.
       blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
         the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
       errors: of the raw network in labelled positions, by name: `error`, the mean share of moves

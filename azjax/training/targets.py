@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from azjax._settings import check_range, check_types
 from azjax.games.base import Game
 from azjax.search import SearchResult
-from azjax.training.selfplay import Transition, note_nothing
+from azjax.training.selfplay import Transition, no_extra
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Targets(NamedTuple):
 
     make: Callable[[Transition], Sample]
     augment: Callable[[jax.Array, Sample], Sample]
-    note: Callable[[SearchResult], Any] = note_nothing
+    note: Callable[[SearchResult], Any] = no_extra
 
 
 def make_targets(config: TargetConfig, game: Game) -> Targets:

@@ -8,7 +8,7 @@ import numpy as np
 
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 
 _MOST = 8  # Layers, or arrays of one layer, that are shown one by one.
 _COLUMNS = 44

@@ -11,7 +11,7 @@ import numpy as np
 from azjax.drawing import Drawing, canvas, node
 from azjax.games.base import ENCODINGS, Game, State
 from azjax.runs.config import Config
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 from azjax.viz.architecture import Layer, layers
 from azjax.viz.pictures import draw_state
 

@@ -15,7 +15,7 @@ from azjax.drawing import as_image, node, signed
 from azjax.games.base import Game, State, Step, init_batch, play
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
 from azjax.viz.pictures import draw_state
 
 Element = ElementTree.Element

@@ -15,15 +15,11 @@ from azjax.games.base import Game, State
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
 from azjax.search import ROOT, make_search
-from azjax.training.learner import (
-    LearnerConfig,
-    LearnerState,
-    Losses,
-    alphazero_loss,
-    learning_rate,
-)
-from azjax.training.selfplay import Transition, start_games, unroll
-from azjax.training.step import Parts
+from azjax.training.learner import LearnerConfig, LearnerState, learning_rate
+from azjax.training.loss import Losses, alphazero_loss
+from azjax.training.parts import Parts
+from azjax.training.selfplay import Transition, unroll
+from azjax.training.starts import start_games
 from azjax.training.targets import Sample, outcomes
 from azjax.viz.live import knows
 

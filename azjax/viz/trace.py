@@ -172,7 +172,7 @@ def _retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
     num_nodes = len(tree.node_visits)
 
     def grow(grown, k):
-        grown = simulate(selection, remember, None, grown, k)
+        grown = simulate(selection, remember, grown, k)
         return grown, _snapshot(settings, grown)
 
     number, legal = jnp.full(1, ROOT), ~tree.root_invalid_actions[None]
@@ -184,9 +184,8 @@ def _retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
     return jax.tree.map(lambda leaf: leaf[0], grown), history
 
 
-def _remember(tree: Tree, keys, actions, nodes) -> Expansion:
+def _remember(tree: Tree, actions, nodes) -> Expansion:
     """Answers what game and evaluator answered, from what they left in the finished tree."""
-    del keys
     children = tree.children_index[nodes, actions]
     return Expansion(
         states=children,

@@ -21,8 +21,8 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel, make_search, mctx_fns
 from azjax.search.evaluators import Evaluator
 from azjax.training import memory
-from azjax.training.selfplay import start_games
-from azjax.training.step import Parts
+from azjax.training.parts import Parts
+from azjax.training.starts import start_games
 from experiments.benchmark.loops import Loop, find_loops
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options

@@ -33,7 +33,8 @@ from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
 from azjax.search import UCT, Gumbel, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import SelfPlayConfig, start_games, unroll
+from azjax.training.selfplay import unroll
+from azjax.training.starts import SelfPlayConfig, start_games
 from azjax.training.targets import TargetConfig, augment, make_samples
 from nim import NIM
 from reference import Position, minimax

@@ -22,10 +22,12 @@ from azjax.networks import (
     base,
     convolution,
     equivariant,
+    fourier,
     from_module,
     make_network,
-    resnet,
+    resnet_inference,
 )
+from azjax.networks.group import make_group
 from azjax.runs import presets
 from azjax.search.evaluators import network_evaluator
 from azjax.training.learner import LearnerConfig, configured_learner
@@ -73,7 +75,7 @@ def random_variables(network, seed=0):
 def make_in_form(form, config, game):
     """A network whose convolutions have a form that is not chosen for the board."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resnet, "choose_form", lambda *about: convolution.FORMS[form])
+        patch.setattr(resnet_inference, "choose_form", lambda *about: convolution.FORMS[form])
         return make_network(config, game)
 
 
@@ -208,7 +210,7 @@ def test_symmetries_save_products_and_the_whole_perceptron_computes_the_same(nam
     folded = network.fold(variables)
     assert folded["Dense_1"]["kernel"].shape == (blocks, 16 // blocks, 8 // blocks)
     whole = make_network(dataclasses.replace(config, symmetric=False), game)
-    group = equivariant.make_group(game.symmetries)
+    group = make_group(game.symmetries)
     found = whole.apply({"params": equivariant.as_dense(group, folded)}, planes)
     for mine, other in zip(found, network.apply(variables, planes), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
@@ -486,18 +488,18 @@ def test_spectra_are_those_of_the_discrete_fourier_transform():
     """Against NumPy's, of which four frequencies are real and six stand for their conjugates."""
     board = np.arange(1.0, 10.0).reshape(3, 3)
     expected = np.fft.fft2(np.pad(board, (0, 1)))
-    found = convolution._TO_SPECTRUM @ board.ravel()
-    np.testing.assert_allclose(found[:4], [expected[f].real for f in convolution._REAL], atol=1e-5)
-    pairs = [expected[f] for f in convolution._PAIRS]
+    found = fourier._TO_SPECTRUM @ board.ravel()
+    np.testing.assert_allclose(found[:4], [expected[f].real for f in fourier._REAL], atol=1e-5)
+    pairs = [expected[f] for f in fourier._PAIRS]
     np.testing.assert_allclose(found[4:], np.ravel([[z.real, z.imag] for z in pairs]), atol=1e-5)
-    kept = {*convolution._REAL, *convolution._PAIRS}
+    kept = {*fourier._REAL, *fourier._PAIRS}
     mirrored = {(-row % 4, -column % 4) for row, column in kept}
     assert len(kept) == 10 and len(kept | mirrored) == 16
 
 
 def test_spectra_are_exact_where_the_numbers_are():
     """Every factor is 0, 1 or -1, so that whole numbers stay whole."""
-    assert set(np.unique(convolution._TO_SPECTRUM)) == {-1, 0, 1}
+    assert set(np.unique(fourier._TO_SPECTRUM)) == {-1, 0, 1}
     rng = np.random.default_rng(0)
     kernel = rng.integers(-9, 10, (3, 3, 2, 2)).astype(np.float32)
     planes = rng.integers(-9, 10, (5, 3, 3, 2)).astype(np.float32)

@@ -22,7 +22,7 @@ from azjax import runs
 from azjax.cli import launch, options, session, train
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, fit_devices, make_parts
-from azjax.training.step import make_mesh
+from azjax.training.sharding import make_mesh
 from test_imports import ROOT
 
 # Two processes of two devices each, which the four shards of the buffer are spread over.

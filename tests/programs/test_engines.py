@@ -8,8 +8,8 @@ import pytest
 
 import azjax
 from azjax import runs
+from azjax.cli import train
 from azjax.runs.storage import read_summary
-from experiments import train
 from test_programs import leave_searches_out
 
 

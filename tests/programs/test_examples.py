@@ -21,7 +21,8 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import OwnNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.step import init, iteration, make_iteration, make_mesh, make_state
+from azjax.training.sharding import make_iteration, make_mesh, make_state
+from azjax.training.step import init, iteration
 from azjax.viz.architecture import layers
 from reference import Position
 from reference import tic_tac_toe as rules

@@ -197,7 +197,9 @@ MOMENTS = {
     "before the first checkpoint": "metrics.JsonLines, '__call__', iteration(1), True",
     "between two checkpoints": "metrics.JsonLines, '__call__', iteration(3), True",
     "right after a save": "os, 'rename', goes_to('checkpoints/4'), True",
-    "while arrays are written": "checkpoint.storage, 'write_arrays', lambda f, _: f.match('4.*/state')",
+    "while arrays are written": (
+        "checkpoint.storage, 'write_arrays', lambda f, _: f.match('4.*/state')"
+    ),
     "while an old checkpoint is deleted": "os, 'rename', goes_to('.deleted'), True",
     "while metrics are rewritten": "os, 'replace', goes_to('metrics.jsonl')",
     "before the certificate": "os, 'replace', goes_to('certificate.json')",

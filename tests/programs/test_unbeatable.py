@@ -18,8 +18,8 @@ from azjax.proof import lines, repair
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
+from azjax.training.parts import Parts
 from azjax.training.selfplay import SelfPlayConfig
-from azjax.training.step import Parts
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules

@@ -20,7 +20,8 @@ from azjax.runs.player import changed
 from azjax.search import PUCT, make_resumable, make_search
 from azjax.search.evaluators import network_evaluator, uniform_evaluator
 from azjax.training.learner import make_learner
-from azjax.training.step import check_parts, example
+from azjax.training.parts import check_parts
+from azjax.training.step import example
 from azjax.training.targets import TargetConfig, make_targets
 
 GAME, OTHER = azjax.make("tic_tac_toe"), azjax.make("connect_four")

@@ -76,7 +76,7 @@ def explore(name, parts, key):
         return search(None, key, init_batch(game, 2), 1.0, True)
     if name == "selfplay":
         state = training.init(parts, key)
-        return state.games, steps._play(parts, key, state, None)
+        return state.games, steps.self_play(parts, key, state, None)
     variables = network.init(key)
     if name == "network":
         planes = game.observe(game.init(), network.encoding)[None]

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from azjax import training
 from azjax.networks import MLPConfig
 from azjax.runs.config import Config, make_parts
+from azjax.training import sharding
 from azjax.training import step as steps
 from azjax.training.learner import Learner, LearnerConfig
 from azjax.training.replay import ReplayConfig
@@ -67,8 +68,8 @@ def found(moves):
         learner=(jnp.int32(0), blank)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "_play", lambda parts, key, state, axis_name: (state.games, moves))
-        iterate = jax.jit(steps._on_mesh(mesh, iterate, (training.state_specs(), P())))
+        patch.setattr(steps, "self_play", lambda parts, key, state, axis_name: (state.games, moves))
+        iterate = jax.jit(sharding._on_mesh(mesh, iterate, (training.state_specs(), P())))
         state, metrics = jax.device_get(iterate(state))
     return state.replay.experience, state.learner[1], metrics
 

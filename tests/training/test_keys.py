@@ -15,7 +15,8 @@ from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.positions import add, make_archive
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig, start_games, unroll
+from azjax.training.selfplay import unroll
+from azjax.training.starts import SelfPlayConfig, start_games
 from ledger import Ledger
 
 CONFIG = Config(

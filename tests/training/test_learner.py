@@ -10,13 +10,8 @@ import optax
 import pytest
 
 from azjax.networks import MLPConfig, Network, make_network
-from azjax.training.learner import (
-    LearnerConfig,
-    alphazero_loss,
-    configured_learner,
-    make_optimizer,
-    policy_loss,
-)
+from azjax.training.learner import LearnerConfig, configured_learner, make_optimizer
+from azjax.training.loss import alphazero_loss, policy_loss
 from azjax.training.targets import Sample
 from small import conv
 from tables import AS_IN_TRAINING

@@ -19,7 +19,8 @@ from azjax.search.evaluators import uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.positions import add, draw, make_archive
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import Games, SelfPlayConfig, start_games, unroll
+from azjax.training.selfplay import unroll
+from azjax.training.starts import Games, SelfPlayConfig, start_games
 
 PLACES = 20_000
 
@@ -149,7 +150,7 @@ def played(tic_tac_toe, several):
 
 def test_what_is_met_is_each_game_and_a_random_move_more(tic_tac_toe, played):
     begun, moves = played
-    met, wandered = (take_second(moves.met, which) for which in (0, 1))
+    met, wandered = (take_second(moves.new_starts, which) for which in (0, 1))
     np.testing.assert_array_equal(met.states.board[0], begun.states.board)
     step = jax.jit(jax.vmap(jax.vmap(functools.partial(play, tic_tac_toe))))(
         met.states, moves.action
@@ -174,7 +175,7 @@ def take_second(met, which):
 
 def test_new_games_begin_from_the_archive(several, played):
     _, moves = played
-    met = take_second(moves.met, 0)
+    met = take_second(moves.new_starts, 0)
     began = np.asarray(moves.discount[:-1] == 0)
     assert began.sum() > 10
     starts = boards(jax.tree.map(lambda leaf: leaf[1:][began], met.states))
@@ -237,7 +238,9 @@ def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
         play_on(dataclasses.replace(state, games=first[0])),
     )
     later = play_on(dataclasses.replace(state, iteration=state.iteration + 1))
-    assert (np.asarray(later[1].met.ply[0]) != np.asarray(first[1].met.ply[0])).mean() > 0.5
+    assert (
+        np.asarray(later[1].new_starts.ply[0]) != np.asarray(first[1].new_starts.ply[0])
+    ).mean() > 0.5
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.step import AXIS, make_mesh
+from azjax.training.sharding import AXIS, make_mesh
 from azjax.training.targets import Sample
 
 SHARDS, RING, DRAWS = 2, 6, 3  # Shards, positions in each, and samples drawn from each.

@@ -13,14 +13,8 @@ from azjax import games
 from azjax.games.base import Game, init_batch, play, random_action, where
 from azjax.search import ALGORITHMS, SearchResult, make_search
 from azjax.search.evaluators import uniform_evaluator
-from azjax.training.selfplay import (
-    Games,
-    SelfPlayConfig,
-    Transition,
-    group_size,
-    start_games,
-    unroll,
-)
+from azjax.training.selfplay import Transition, group_size, unroll
+from azjax.training.starts import Games, SelfPlayConfig, start_games
 from small import FEW
 from tables import bench
 
@@ -90,8 +84,8 @@ def test_without_openings_games_start_at_the_start(settings):
 def random_search(game):
     """Plays at random; its root value is the temperature it was given, NaN if the game is over."""
 
-    def search(params, keys, states, temperature, explore):
-        assert params is PARAMS and explore
+    def search(params, keys, states, temperature, add_noise):
+        assert params is PARAMS and add_noise
         legal = jax.vmap(game.legal_actions)(states)
         share = legal / jnp.sum(legal, axis=1, keepdims=True)
         action = jax.vmap(functools.partial(random_action, game))(keys, states)

@@ -17,7 +17,7 @@ from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
-from azjax.training import step as steps
+from azjax.training import sharding
 from azjax.training.learner import LearnerConfig
 from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
@@ -269,7 +269,7 @@ def test_contradictory_settings_are_refused_with_one_that_works(name, value, num
 def test_contradictions_are_refused_without_a_program(name, value, said):
     parts, mesh = make_parts(with_setting(TOWER, name, value)), training.make_mesh()
     state, key = training.abstract_state(make_parts(TOWER), mesh), jax.random.key(0)
-    on_mesh = steps._on_mesh(
+    on_mesh = sharding._on_mesh(
         mesh, lambda state: training.iteration(parts, state, training.AXIS), P()
     )
     for call in (

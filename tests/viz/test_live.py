@@ -11,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax.games.base import random_action
-from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet
+from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet_inference
 from azjax.networks.convolution import FORMS
 from azjax.networks.mlp import MLP
 from azjax.players.openings import random_openings
@@ -237,7 +237,7 @@ def test_the_page_computes_what_the_networks_of_a_large_game_say(
     exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), player.params)
     infer = large.parts.network.infer
     if (large.kind, dtype) == ("conv", "bfloat16"):  # Whose convolutions have another form.
-        infer = functools.partial(resnet.infer, FORMS["xla"], 1, False)
+        infer = functools.partial(resnet_inference.infer, FORMS["xla"], 1, False)
     encoding = large.parts.network.encoding
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
     observed = jax.vmap(lambda state: large.game.observe(state, encoding))(large.states)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.networks import MLPConfig, ResNetConfig, resnet
+from azjax.networks import MLPConfig, ResNetConfig, resnet_inference
 from azjax.networks.convolution import FORMS
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
@@ -63,12 +63,12 @@ def compute(packed, planes):
     """What a page makes of it."""
     layers = read(packed)
     if packed["kind"] == "resnet":
-        form = FORMS["xla"] if "policy_conv" in layers else resnet.units(jnp.matmul)
+        form = FORMS["xla"] if "policy_conv" in layers else resnet_inference.units(jnp.matmul)
         for name in layers if "policy_conv" in layers else ():
             if name == "stem" or name.startswith("block"):
                 kernel = layers[name]["kernel"]
                 layers[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
-        return resnet.infer(form, packed["blocks"], packed["norm"], layers, planes)
+        return resnet_inference.infer(form, packed["blocks"], packed["norm"], layers, planes)
 
     def dense(name, x):
         return x @ layers[name]["kernel"] + layers[name]["bias"]

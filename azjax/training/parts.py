@@ -1,0 +1,117 @@
+"""What is trained, and how."""
+
+import math
+from typing import NamedTuple
+
+import jax
+
+from azjax._settings import MOST
+from azjax.games import hashing
+from azjax.games.base import Game, state_shapes
+from azjax.networks.base import Network, check_network
+from azjax.search import Algorithm, check_algorithm
+from azjax.search.evaluators import Evaluator, network_evaluator
+from azjax.training.learner import Learner
+from azjax.training.replay import Replay
+from azjax.training.starts import SelfPlayConfig
+from azjax.training.targets import Targets
+
+
+class Parts(NamedTuple):
+    """What is trained, and how; everything but the numbers that change.
+
+    Attributes:
+      game: the rules.
+      network: see `networks.make_network` and `networks.from_module`.
+      search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
+      selfplay: how games are generated.
+      targets: what is learned of them, see `targets.make_targets`.
+      replay: the buffer, see `replay.make_replay`.
+      learner: loss and optimizer, see `learner.make_learner`.
+    """
+
+    game: Game
+    network: Network
+    search: Algorithm
+    selfplay: SelfPlayConfig
+    targets: Targets
+    replay: Replay
+    learner: Learner
+
+    def __repr__(self):
+        search = type(self.search).__name__
+        return f"Parts(game={self.game!r}, network={self.network!r}, search={search})"
+
+    @property
+    def evaluate(self) -> Evaluator:
+        """The network as an evaluator; its `params` are `network.fold(variables)`."""
+        return network_evaluator(self.game, self.network)
+
+
+def check_parts(parts: Parts, num_devices: int = 1) -> None:
+    """Refuses parts that contradict each other or the number of devices.
+
+    Raises:
+      ValueError: naming the setting, its value and what would work.
+    """
+    _check_members(parts)
+    _check_shards(parts, num_devices)
+    _check_capacity(parts)
+    if parts.selfplay.archive:
+        jax.eval_shape(hashing.contents, state_shapes(parts.game))
+
+
+def _check_members(parts: Parts) -> None:
+    """Refuses parts that are of the wrong kind, or of another game."""
+    makers = {
+        "game": (Game, "azjax.make"),
+        "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
+        "targets": (Targets, "targets.make_targets"),
+        "replay": (Replay, "replay.make_replay"),
+        "learner": (Learner, "learner.make_learner"),
+    }
+    for name, (kind, maker) in makers.items():
+        if not isinstance(found := getattr(parts, name), kind):
+            raise ValueError(
+                f"parts.{name} is of type {type(found).__name__}: use a {kind.__name__}, as "
+                f"{maker} returns"
+            )
+    check_network(parts.game, parts.network)
+    check_algorithm(parts.search)
+
+
+def _check_shards(parts: Parts, num_devices: int) -> None:
+    """Refuses shards of the buffer that do not divide games, batch and devices."""
+    shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
+    if shards % num_devices:
+        raise ValueError(
+            f"replay.shards is {shards}, which {num_devices} devices do not divide: use "
+            f"{num_devices} or a multiple of it"
+        )
+    if shards > min(games, batch):
+        most = math.gcd(games, batch)
+        raise ValueError(
+            f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
+            f"batch ({batch}): use {num_devices if most % num_devices else most}"
+        )
+    for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
+        if value % shards:
+            raise ValueError(
+                f"{name} is {value}, which the {shards} shards of the buffer do not divide: "
+                f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
+            )
+
+
+def _check_capacity(parts: Parts) -> None:
+    """Refuses a buffer that holds less than the moves of an iteration."""
+    capacity, games = parts.replay.capacity, parts.selfplay.games
+    needed = games * parts.selfplay.unroll_length
+    if needed > MOST:
+        raise ValueError(
+            f"selfplay.unroll_length is {parts.selfplay.unroll_length}, and {games} games of so "
+            f"many moves are more than any replay.capacity: use at most {MOST // games}"
+        )
+    if capacity < needed:
+        raise ValueError(
+            f"replay.capacity is {capacity}, less than one iteration's moves: use at least {needed}"
+        )

@@ -1,0 +1,141 @@
+"""How games of self-play start, and how new ones take the place of finished ones."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax._settings import MOST, check_range, check_types
+from azjax.games.base import Game, State, batch_keys, play, random_action, where
+from azjax.training.positions import Archive, draw
+
+_RESTARTS = 8  # Finished games restart in chunks of 1/8 of the group.
+_MOST_PLIES = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are generated."""
+
+    games: int = 1024
+    """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
+    games_at_once: int = 0
+    """Games that a device plays together, the others wait their turn: less memory, and data
+    that stay in the cache. 0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
+    unroll_length: int = 8
+    """Moves that every game makes in one iteration."""
+    carry_over: bool = True
+    """Whether games that are not over go on in the next iteration. If not, all games start again in
+    each, and the search's value stands for the rest of the games that are cut off."""
+    opening_share: float = 0.9
+    """Share of games that start with random moves. AlphaZero: 0."""
+    opening_plies: int = 8
+    """Largest number of random opening moves; each number from 0 is equally likely."""
+    archive: int = 0
+    """Places for positions met, from which games may begin; see `azjax.training.positions`.
+    AlphaZero: 0."""
+    archive_share: float = 0.5
+    """Share of the games with an opening that begin from the archive instead."""
+    temperature: float = 1.0
+    """PUCT: moves are drawn from visits ** (1 / temperature). AlphaZero: 1."""
+    temperature_plies: int = 30
+    """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
+
+    def __post_init__(self):
+        check_types("selfplay", self)
+        check_range("selfplay", self, "games", 1)
+        check_range("selfplay", self, "unroll_length", 1, _MOST_PLIES)
+        check_range("selfplay", self, "opening_plies", 0, _MOST_PLIES)
+        check_range("selfplay", self, "games_at_once temperature_plies temperature", 0)
+        check_range("selfplay", self, "archive", 0, MOST)
+        check_range("selfplay", self, "opening_share archive_share", 0, 1)
+
+
+class Games(NamedTuple):
+    """The games in flight.
+
+    Attributes:
+      states: the positions, every leaf `[B, ...]`; none is finished.
+      ply: `int32 [B]`, moves made in each game, the opening's included.
+    """
+
+    states: State  # [B, ...]
+    ply: jax.Array  # int32 [B]
+
+
+def start_games(
+    config: SelfPlayConfig, game: Game, keys: jax.Array, archive: Archive | None = None
+) -> Games:
+    """Starts one game for each of `keys [B]`, random openings included.
+
+    The entries of the archive, if there is one, are `Games`.
+    """
+    keys = batch_keys(keys)
+    return jax.vmap(lambda key: _start(config, game, archive, key))(keys)
+
+
+def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
+    """Starts one game from the archive, or with random moves, none of which ends it."""
+    key_archive = key
+    if archive is not None:
+        key, key_archive = jax.random.split(key)
+    uniform = jax.random.uniform(key, (2 + config.opening_plies * game.num_actions,), jnp.float32)
+    wanted = jnp.floor(uniform[0] * (config.opening_plies + 1)).astype(jnp.int32)
+    wanted = jnp.where(uniform[1] < config.opening_share, wanted, 0)
+
+    def move(state, inputs):
+        ply, scores = inputs
+        action = jnp.argmax(jnp.where(game.legal_actions(state), scores, -1.0))
+        step = play(game, state, action)
+        goes_on = (ply < wanted) & ~game.is_over(step.state)
+        return where(goes_on, step.state, state), goes_on
+
+    scores = uniform[2:].reshape(config.opening_plies, game.num_actions)
+    state, moved = jax.lax.scan(
+        move, game.init(), (jnp.arange(config.opening_plies, dtype=jnp.int32), scores)
+    )
+    started = Games(state, jnp.sum(moved, dtype=jnp.int32))
+    if archive is None:
+        return started
+    kept, found = draw(archive, jax.random.uniform(key_archive, (), jnp.float32))
+    found &= uniform[1] < config.opening_share * config.archive_share
+    return where(found, kept, started)
+
+
+def restart(
+    start: Callable[[jax.Array], Games], keys: jax.Array, over: jax.Array, games: Games
+) -> Games:
+    """Replaces finished games, a few together until none is left.
+
+    Args:
+      start: `keys [K] -> Games [K]`.
+      keys: `[B]`.
+      over: `bool [B]`, the games to replace.
+      games: `[B]`.
+    """
+    together = -(-len(keys) // _RESTARTS)
+    total = jnp.sum(over, dtype=jnp.int32)
+    order = jnp.pad(jnp.argsort(~over), (0, together))  # Finished games first.
+
+    def replace(carry):
+        games, done = carry
+        rows = jax.lax.dynamic_slice(order, (done,), (together,))
+        fresh = start(keys[rows])
+        rows = jnp.where(done + jnp.arange(together) < total, rows, len(keys))
+        games = jax.tree.map(lambda a, b: a.at[rows].set(b, mode="drop"), games, fresh)
+        return games, done + together
+
+    return jax.lax.while_loop(lambda carry: carry[1] < total, replace, (games, jnp.int32(0)))[0]
+
+
+def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
+    """Returns games `[B, 2, ...]`: as they are, and after a random move unless it ends them."""
+
+    def explore(key, one):
+        state = game.step(one.states, random_action(game, key, one.states))[0]
+        moved = where(game.is_over(state), one, Games(state, one.ply + 1))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), one, moved)
+
+    return jax.vmap(explore)(keys, games)
