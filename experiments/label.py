@@ -33,7 +33,7 @@ from azjax._files import replacing
 from azjax._settings import check_range
 from azjax.drawing import check_folder
 from azjax.games import connect_four
-from azjax.games.base import ILLEGAL
+from azjax.games.positions import ILLEGAL
 from experiments import console
 
 _GAME = connect_four.make()

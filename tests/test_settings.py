@@ -11,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
-from azjax.games.base import observation_planes
+from azjax.games.square import observation_planes
 from azjax.networks import MLPConfig, make_network
 from azjax.players import PersistentConfig
 from azjax.runs import presets
