@@ -9,13 +9,11 @@ import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-import jax
 import numpy as np
-from jax.core import Tracer
 
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
@@ -26,7 +24,6 @@ LAST = {  # How the last move is marked.
 }
 CELL = 30  # Drawing units; a picture of any size has the same coordinates.
 _GAP = 12
-_SHOWN = 8  # Boards of a batch that a notebook shows.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,18 +179,6 @@ def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]
     stones = np.asarray(cells)[lines]
     complete = (stones == stones[:, :1]).all(axis=1) & (stones[:, 0] != 0)
     return np.asarray(lines)[complete].tolist()
-
-
-def draw_states(draw: Callable[[Any], Drawing], states: Any, axes: int) -> str | None:
-    """What a notebook shows of states with `axes` axes in front; None while tracing."""
-    leaves, tree = jax.tree.flatten(states)
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
-        return None
-    flat = [np.reshape(np.asarray(leaf), (-1, *np.shape(leaf)[axes:])) for leaf in leaves]
-    count = len(flat[0])
-    pictures = [draw(tree.unflatten(leaf[i] for leaf in flat)) for i in range(min(count, _SHOWN))]
-    shown = pictures[0] if count == 1 else gallery(pictures, rest=count - len(pictures))
-    return shown._repr_html_()
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:

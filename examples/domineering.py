@@ -1,7 +1,7 @@
-"""A game of your own: Domineering on 5x5, trained by `--game examples/domineering.py:make`.
+"""A custom game: Domineering on 5x5, trained by `--game examples/domineering.py:make`.
 
-X lays dominoes upright and O lays them flat, in turn; who cannot lay one has lost. Action `i` lays
-one on cell `i` and the cell below it, or for O the cell to its right.
+X lays dominoes upright and O lays them flat, in turn; a player who cannot lay one loses. Action `i`
+lays one on cell `i` and the cell below it or, for O, the cell to its right.
 """
 
 from typing import NamedTuple
@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._commands import command
-from azjax.games.base import ENCODINGS, Game, observation_planes
+from azjax.games.base import Game
 from azjax.games.check import check_game
+from azjax.games.display import Display
+from azjax.games.square import ENCODINGS, observation_planes
 
 N = 5
 CELLS = np.arange(N * N)
@@ -37,7 +39,7 @@ def legal_actions(state: State) -> jax.Array:
 
 
 def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-    """Lays a domino; the reward is 1 if there is no answer. Illegal actions change nothing."""
+    """Lays a domino; the reward is 1 if the opponent cannot lay one. Illegal actions do nothing."""
     is_valid = legal_actions(state)[action] & (action >= 0) & (action < N * N)
     halves = jnp.stack([action, jnp.asarray(OTHER_HALF)[state.player, action]])
     board = state.board.at[halves].set(1 - 2 * state.player)
@@ -47,14 +49,17 @@ def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
     return state, jnp.where(is_valid & won, 1.0, 0.0)
 
 
+def render(state: State) -> str:
+    """Writes the board as text."""
+    return "\n".join(" ".join(".XO"[x] for x in row) for row in np.reshape(state.board, (N, N)))
+
+
 def make() -> Game:
     """Returns the game."""
     return Game(
         name="domineering",
         num_actions=N * N,
-        board_shape=(N, N),
         max_plies=N * N // 2,
-        most_positions=None,
         encodings=ENCODINGS,
         init=lambda: State(jnp.zeros(N * N, jnp.int8), jnp.int8(0), jnp.bool_(False)),
         step=step,
@@ -64,13 +69,11 @@ def make() -> Game:
         observe=lambda state, encoding: observation_planes(
             state.board, state.player, (N, N), encoding
         ),
-        render=lambda state: "\n".join(
-            " ".join(".XO"[x] for x in row) for row in np.reshape(state.board, (N, N))
-        ),
+        display=Display(render=render),
     )
 
 
 if __name__ == "__main__":
     check_game(make())
     train = command("azjax", "train", "--game", f"{__file__}:make")
-    print(f"Domineering obeys the laws; train a player of it: {train}")
+    print(f"Domineering keeps the contract; train a player of it: {train}")

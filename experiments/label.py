@@ -33,7 +33,7 @@ from azjax._settings import check_range
 from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.games import connect_four
-from azjax.games.base import ILLEGAL
+from azjax.games.positions import ILLEGAL
 
 _GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.

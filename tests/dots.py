@@ -53,9 +53,7 @@ def make() -> Game:
     return Game(
         name="dots",
         num_actions=12,
-        board_shape=(5, 5),
         max_plies=12,
-        most_positions=5349,
         encodings=("edges",),
         init=init,
         step=step,
@@ -63,5 +61,5 @@ def make() -> Game:
         is_over=lambda state: state.edges.all(),
         player=lambda state: state.player,
         observe=observe,
-        render=lambda state: "".join(".#"[int(edge)] for edge in np.asarray(state.edges)),
+        most_positions=5349,
     )

@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.base import ENCODINGS, Game, observation_planes
+from azjax.games.base import Game
+from azjax.games.display import Display
+from azjax.games.square import ENCODINGS, observation_planes
 
 
 class State(NamedTuple):
@@ -43,9 +45,7 @@ def make() -> Game:
     return Game(
         name="misere_pile",
         num_actions=2,
-        board_shape=(1, 5),
         max_plies=5,
-        most_positions=100,
         encodings=ENCODINGS,
         init=init,
         step=step,
@@ -55,5 +55,6 @@ def make() -> Game:
         observe=lambda state, encoding: observation_planes(
             state.board, state.player, (1, 5), encoding
         ),
-        render=lambda state: "".join(".XO"[mark] for mark in np.asarray(state.board)),
+        most_positions=100,
+        display=Display(lambda state: "".join(".XO"[mark] for mark in np.asarray(state.board))),
     )

@@ -8,6 +8,7 @@ encodings have names and numbers of planes of their own.
 import jax.numpy as jnp
 
 from azjax.games.base import Game
+from azjax.games.display import Display
 
 STONES = 7
 
@@ -29,9 +30,7 @@ def observe(state, encoding):
 NIM = Game(
     name="nim",
     num_actions=3,
-    board_shape=(1, STONES),
     max_plies=STONES,
-    most_positions=100,
     encodings=("unary", "binary"),
     init=lambda: jnp.array([STONES, 0], jnp.int8),
     step=step,
@@ -39,5 +38,6 @@ NIM = Game(
     is_over=lambda state: state[0] == 0,
     player=lambda state: state[1] % 2,
     observe=observe,
-    render=lambda state: "|" * int(state[0]) or "-",
+    most_positions=100,
+    display=Display(render=lambda state: "|" * int(state[0]) or "-"),
 )

@@ -13,7 +13,7 @@ from azjax import games
 from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, options, play, specs, verify
 from azjax.cli.options import Plan
-from azjax.games.base import observation_planes
+from azjax.games.square import observation_planes
 from azjax.networks import MLPConfig, make_network
 from azjax.players import PersistentConfig
 from azjax.runs import presets

@@ -16,8 +16,8 @@ _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", 
 
 def show(game: Game, state: State, before: State | None = None) -> None:
     """Draws a position, in colour on a terminal, and what is new since the one before."""
-    drawing = game.render(state)
-    old = drawing if before is None else game.render(before)
+    drawing = game.display.render(state)
+    old = drawing if before is None else game.display.render(before)
     text = Text()
     for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
         style = _STYLES.get(new_mark, "")
@@ -29,9 +29,9 @@ def show(game: Game, state: State, before: State | None = None) -> None:
 
 def name_moves(game: Game, state: State) -> list[str]:
     """Returns what the actions `[A]` are called in a position: by the game, or their numbers."""
-    if game.name_actions is None:
+    if game.display.name_actions is None:
         return [str(action) for action in range(game.num_actions)]
-    return list(game.name_actions(state))
+    return list(game.display.name_actions(state))
 
 
 def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:

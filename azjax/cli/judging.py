@@ -9,7 +9,8 @@ import jax
 
 from azjax import training
 from azjax.cli import console, launch
-from azjax.games.base import Positions, State
+from azjax.games.base import State
+from azjax.games.positions import Positions
 from azjax.players.ratings import Interval
 from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates

@@ -330,7 +330,7 @@ def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) 
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
         last = jax.tree.map(lambda leaf: leaf[0], lines.replay(player.game, [found.lost]))
-        print(f"\nthe first lost game, {moves}:\n{player.game.render(last)}\n")
+        print(f"\nthe first lost game, {moves}:\n{player.game.display.render(last)}\n")
     elif not walk.is_proof:
         print("NOT PROVED: no game was lost among those followed, and others were left out")
     else:

@@ -13,7 +13,8 @@ from azjax._settings import MOST_SIMULATIONS, check_range
 from azjax.cli import console, interrupts, judging, launch, own
 from azjax.cli import lines as following
 from azjax.games import solver
-from azjax.games.base import ILLEGAL, Game, Positions, State, choose
+from azjax.games.base import Game, State, choose
+from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
 from azjax.proof import lines
 from azjax.proof.labelled import in_slices
@@ -155,7 +156,7 @@ def _show_blunders(
         thrown, kept = names[int(outcomes[row, actions[row]])], names[int(best[row])]
         optimal = ", ".join(map(str, np.flatnonzero(outcomes[row] == best[row])))
         print(
-            f"\n{game.render(state)}\nplayer {int(game.player(state))} to move plays "
+            f"\n{game.display.render(state)}\nplayer {int(game.player(state))} to move plays "
             f"{actions[row]}: {thrown} instead of {kept} (optimal: {optimal})"
         )
     if len(wrong) > limit:

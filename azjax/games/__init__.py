@@ -1,7 +1,7 @@
 """The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`.
 
-Installed packages add theirs by an entry point of the group `azjax.games`, the name of which is
-the game's, and which is a function that returns a `Game`.
+Installed packages add games by entry points of the group `azjax.games`. The name of the entry point
+is that of the game; its value is a function that returns a `Game`.
 """
 
 import functools
@@ -31,7 +31,7 @@ _REGISTRY: dict[str, Callable[..., Game]] = {
     "hex_swap": functools.partial(hex.make, swap=True),
     "breakthrough": breakthrough.make,
 }
-_SIZES = {  # How many numbers a size has, at least and at most, and how it is written.
+_SIZES = {  # The least and greatest number of numbers in a size, and how it is written.
     "connect_four": (2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
     "mnk": (3, 3, "ROWSxCOLUMNSxLENGTH"),
     "othello": (1, 1, "SIZE"),
@@ -42,7 +42,7 @@ _SIZES = {  # How many numbers a size has, at least and at most, and how it is w
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names that `make` knows, those of installed packages last."""
+    """Returns the names that `make` accepts, those of installed packages last."""
     return (*_REGISTRY, *(name for name in _installed().names if name not in _REGISTRY))
 
 
@@ -51,17 +51,17 @@ def _installed() -> EntryPoints:
 
 
 def has_variants(name: str) -> bool:
-    """Whether `NAME:SIZE` is a game of that name, or `pgx:NAME` one of pgx's."""
+    """Whether the name may be followed by a size, as in `othello:6`, or is that of pgx."""
     return name in _SIZES or name == "pgx"
 
 
 @functools.cache
 def make(name: str) -> Game:
-    """Returns the game of that name, every time the same object.
+    """Returns the game of that name, the same object for the same name.
 
     Raises:
-      ValueError: if there is none, or not of that size.
-      ImportError: if it is one of pgx's, and this package is not installed.
+      ValueError: if there is no game of that name or size.
+      ImportError: if it is a game of pgx, and pgx is not installed.
     """
     base, colon, size = name.partition(":")
     if base == "pgx" and colon:

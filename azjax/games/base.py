@@ -1,4 +1,4 @@
-"""The `Game` record and the conventions that every other file keeps to.
+"""The `Game` record and the conventions that all other files follow.
 
 | thing          | convention                                                                      |
 | -------------- | ------------------------------------------------------------------------------- |
@@ -14,34 +14,31 @@
 | axes of planes | `H` rows, `W` columns, `C` channels                                             |
 | keys           | typed keys (`jax.random.key`), each used once                                   |
 
-The functions of a game take *one* state; `jax.vmap` makes the batch. With these signs
-the value of a state obeys `value(s) = max_a [reward + discount * value(next)]`, in a
-game of any turn order.
+The functions of a game take *one* state; `jax.vmap` makes the batch. With these signs, the value of
+a state obeys `value(s) = max_a [reward + discount * value(next)]` for any order of turns.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import did_you_mean
-from azjax.drawing import Drawing
+from azjax.games.display import Display
+from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
-ENCODINGS = ("absolute", "relative")  # Those of `observation_planes`.
-ILLEGAL = -2  # In the place of an outcome.
 _ENUMERABLE = 20_000_000  # Positions that fit in memory.
-_SMALL = 20_000  # Positions that a network is asked about in less time than an iteration takes.
+_SMALL = 20_000  # Positions that a network evaluates in less time than an iteration takes.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Symmetries:
-    """The symmetries of a game as permutations; those of row 0 are the identity.
+    """The symmetries of a game as permutations; row 0 is the identity.
 
     Attributes:
       cells: `int32 [G, H * W]`. Cell `i` of the transformed board is cell `cells[g, i]`
@@ -56,70 +53,37 @@ class Symmetries:
         return f"Symmetries(cells={describe(self.cells)}, actions={describe(self.actions)})"
 
 
-class Positions(NamedTuple):
-    """Positions of a game whose truth is known, in classes; there is a choice in each.
-
-    They judge players and never teach them: nothing but `azjax.proof.labelled` reads their labels.
-
-    Attributes:
-      states: every leaf `[S, ...]`.
-      outcomes: `int8 [S, A]`, of each action, for the mover, under perfect play after it: 1 for
-        a win, 0 for a draw, -1 for a loss, and `ILLEGAL` where it is not allowed.
-      classes: the names of the `K` classes.
-      class_of: `int [S]`, to which of them a position belongs.
-      apart: the classes that a mean over the classes leaves out.
-    """
-
-    states: State
-    outcomes: np.ndarray
-    classes: tuple[str, ...]
-    class_of: np.ndarray
-    apart: tuple[str, ...] = ()
-
-    def __repr__(self):
-        return f"Positions(outcomes={describe(self.outcomes)}, classes={self.classes})"
-
-
 class Game(NamedTuple):
     """A two-player, zero-sum game of perfect information, as a record of pure functions.
 
-    Anybody can fill one. Its functions take one state, whose fields nobody else knows, and
-    `testing.check_game` tells whether they keep the conventions. Records can be hashed: two
-    games are the same if all their functions are.
+    The first ten fields are the rules, which suffice to train and to play. The functions take one
+    state; only they read its fields. `check.check_game` tests a record against the conventions.
+    Records can be hashed: two games are equal if all their fields are.
 
     Attributes:
-      name: what it is called in configurations and on pages.
+      name: what configurations and pages call the game.
       num_actions: `A`.
-      board_shape: `(H, W)` of the observed planes.
       max_plies: the length of the longest game.
-      most_positions: an upper bound of the positions that can be reached, where one is known; a
-        position counts once for each ply at which it can be reached. `solver.solve` solves games
-        with few enough.
-      encodings: the names that `observe` knows, at least one.
+      encodings: the names that `observe` accepts, at least one.
       init: `() -> state`, the starting position.
       step: `(state, action) -> (state, reward)`; the reward is the mover's.
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
-      observe: `(state, encoding) -> bool [H, W, C]`, or `float32`, the network's input; every
-        encoding has as many planes as it likes. See `observation_planes` for two of them.
-      render: `state -> str`, a drawing for a terminal; runs on the host.
+      observe: `(state, encoding) -> bool [H, W, C]`, or `float32`, the network's input. The number
+        of planes may depend on the encoding. See `square.observation_planes` for two encodings.
       symmetries: the `Symmetries` of the board; None for the identity alone.
-      draw: `(state, values=None, labels=None, last=None, size=120) -> drawing.Drawing`, a
-        picture; runs on the host. `values [A]` in [0, 1] are shown as a heat map, `labels [A]`
-        as text, both where their actions would lead; `last` is the last action, which is
-        marked, and `size` the width in pixels. If None, pictures show the text of `render`.
-      name_actions: `state -> [A]`, what players call the actions in a position, such as `d3`;
-        runs on the host. If None, they go by their numbers.
-      positions: `() -> Positions`, to judge players by where the game cannot be enumerated;
-        runs on the host. None if there are none.
+      most_positions: an upper bound on the number of reachable positions, or None if unknown. A
+        position counts once for each ply at which it can be reached. `solver.solve` solves games
+        with few enough.
+      positions: `() -> Positions`, to evaluate players of games that cannot be enumerated; runs on
+        the host. None if there are none.
+      display: text, pictures and names of actions for people.
     """
 
     name: str
     num_actions: int
-    board_shape: tuple[int, int]
     max_plies: int
-    most_positions: int | None
     encodings: tuple[str, ...]
     init: Callable[[], State]
     step: Callable[[State, jax.Array], tuple[State, jax.Array]]
@@ -127,24 +91,27 @@ class Game(NamedTuple):
     is_over: Callable[[State], jax.Array]
     player: Callable[[State], jax.Array]
     observe: Callable[[State, str], jax.Array]
-    render: Callable[[State], str]
     symmetries: Symmetries | None = None
-    draw: Callable[..., Drawing] | None = None
-    name_actions: Callable[[State], Sequence[str]] | None = None
+    most_positions: int | None = None
     positions: Callable[[], Positions] | None = None
+    display: Display = Display()
 
     def __repr__(self):
-        name, actions, shape = self.name, self.num_actions, self.board_shape
-        return f"Game(name={name!r}, num_actions={actions}, board_shape={shape})"
+        return f"Game(name={self.name!r}, num_actions={self.num_actions})"
+
+    @property
+    def board_shape(self) -> tuple[int, int]:
+        """`(H, W)` of the observed planes."""
+        return _board_shape(self)
 
     @property
     def enumerable(self) -> bool:
-        """Whether all positions that can be reached fit in memory, so that it can be solved."""
+        """Whether all reachable positions fit in memory, so that the game can be solved."""
         return self.most_positions is not None and self.most_positions <= _ENUMERABLE
 
     @property
     def is_small(self) -> bool:
-        """Whether that holds for a page, too, and every iteration of a training."""
+        """Whether all reachable positions also fit on a page, and in every training iteration."""
         return self.most_positions is not None and self.most_positions <= _SMALL
 
     @property
@@ -153,13 +120,19 @@ class Game(NamedTuple):
         return 1 if self.symmetries is None else len(self.symmetries.actions)
 
 
+@functools.lru_cache(maxsize=64)
+def _board_shape(game: Game) -> tuple[int, int]:
+    planes = jax.eval_shape(lambda: game.observe(game.init(), game.encodings[0]))
+    return planes.shape[:2]
+
+
 class Step(NamedTuple):
-    """One move and what it led to.
+    """One move and its result.
 
     Attributes:
       state: the state after the move.
       reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, what turns the value of `state` into the mover's.
+      discount: `float32 []`, the factor that turns the value of `state` into the mover's.
     """
 
     state: State
@@ -168,7 +141,7 @@ class Step(NamedTuple):
 
 
 def play(game: Game, state: State, action: jax.Array) -> Step:
-    """Plays an action in one state, and derives the discount from who moves before and after."""
+    """Plays an action in one state; the discount follows from who moves before and after."""
     next_state, reward = game.step(state, action)
     same_player = game.player(next_state) == game.player(state)
     discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))
@@ -183,8 +156,8 @@ def init_batch(game: Game, batch_size: int) -> State:
 
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
-    """Returns one state with shapes and types in the place of arrays, without computing it."""
-    shapes = jax.eval_shape(game.init)  # They carry the mesh under which they are first traced.
+    """Returns one state with shapes and types in place of arrays, without computing it."""
+    shapes = jax.eval_shape(game.init)  # They carry the mesh of the first trace.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 
@@ -192,7 +165,7 @@ def check_batch(game: Game, states: State) -> int:
     """Returns `B` of a batch of states `[B, ...]`; works while tracing.
 
     Raises:
-      ValueError: if they are a single state, none at all, or no states of this game.
+      ValueError: if they are a single state, an empty batch, or states of another game.
     """
     one = state_shapes(game)
     wanted, given = describe(one, "B"), describe(states)
@@ -212,7 +185,7 @@ def check_batch(game: Game, states: State) -> int:
 
 
 def describe(states: Any, *axes: int | str | None) -> str:
-    """Writes out structure, types and shapes of states, after further axes in front."""
+    """Writes structure, types and shapes of states, with further axes in front."""
 
     def write(leaf):
         shape = ", ".join(map(str, (*axes, *jnp.shape(leaf))))
@@ -222,14 +195,14 @@ def describe(states: Any, *axes: int | str | None) -> str:
 
 
 def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
-    """Returns keys `[B]`, one for each position of a batch; works while tracing.
+    """Returns keys `[B]`, one per position of a batch; works while tracing.
 
     Args:
-      keys: one key, to be split, or `[B]`, used as they are.
-      size: `B`; as many as there are keys if None.
+      keys: one key, which is split, or `[B]` keys, which are used as they are.
+      size: `B`; the number of keys if None.
 
     Raises:
-      ValueError: if there is another number of keys, or none, or they are not typed keys.
+      ValueError: if the number of keys is wrong or 0, or they are not typed keys.
     """
     dtype = getattr(keys, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
@@ -262,12 +235,12 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
 
 def random_action(game: Game, key: jax.Array, state: State) -> jax.Array:
-    """Draws a legal action uniformly; 0 where there is none. Returns `int32 []`."""
+    """Draws a legal action `int32 []` uniformly; 0 if there is none."""
     return legal_action_at(game.legal_actions(state), jax.random.uniform(key, (), jnp.float32))
 
 
 def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Turns uniform numbers into uniformly drawn legal actions `int32 [...]`; 0 if there is none.
+    """Maps uniform numbers to uniformly drawn legal actions `int32 [...]`; 0 if there is none.
 
     Args:
       legal: `bool [..., A]`.
@@ -279,42 +252,15 @@ def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def choose(scores: jax.Array, legal: jax.Array | np.ndarray) -> jax.Array:
-    """Returns the actions `int32 [S]` that a policy plays.
+    """Returns the actions `int32 [S]` that a policy plays: the legal ones of highest score.
 
-    The legal action of highest score (logits, visit counts, probabilities) is the one played,
-    the lowest of equals, and the lowest legal one where the scores are NaN.
+    Of equal scores, the lowest action is played; where the scores are NaN, the lowest legal one.
 
     Args:
-      scores: `[S, A]`.
+      scores: `[S, A]`: logits, visit counts or probabilities.
       legal: `bool [S, A]`.
     """
     best = jnp.max(jnp.where(legal, scores, -jnp.inf), axis=1, keepdims=True)
     chosen = legal & (scores == best)
     chosen = jnp.where(jnp.any(chosen, axis=1, keepdims=True), chosen, legal)
     return jnp.argmax(chosen, axis=1).astype(jnp.int32)
-
-
-def observation_planes(
-    board: jax.Array, player: jax.Array, board_shape: tuple[int, int], encoding: str
-) -> jax.Array:
-    """Encodes a board of stones as planes `bool [H, W, C]`, in one of the `ENCODINGS`.
-
-    Args:
-      board: `int8 [H * W]`, 1 and -1 for the stones of players 0 and 1.
-      player: `int8 []`, who is to move.
-      board_shape: `(H, W)`.
-      encoding: `"absolute"`: first player's stones, second player's stones, and whether the
-        first player is to move. `"relative"`: the mover's stones, the opponent's.
-
-    Raises:
-      ValueError: if the encoding has another name.
-    """
-    if encoding not in ENCODINGS:
-        known = " or ".join(map(repr, ENCODINGS))
-        meant = did_you_mean(encoding, ENCODINGS)
-        raise ValueError(f"unknown encoding {encoding!r}: use {known}{meant}")
-    mover = 1 - 2 * player if encoding == "relative" else 1
-    planes = [board == mover, board == -mover]
-    if encoding == "absolute":
-        planes.append(jnp.full(board.shape, player == 0))
-    return jnp.stack(planes, axis=-1).reshape(*board_shape, len(planes))

@@ -1,9 +1,9 @@
 """Breakthrough of any size; action `3 * cell + d` moves the piece of a cell forward.
 
-Pieces step straight or diagonally forward, and capture diagonally alone. Who reaches the last
-row, or captures everything, wins; there is always a move, and no draw. `d` is 0 to the left, 1
-straight on and 2 to the right, and `cell` counts from the upper left corner, both as the mover
-sees the board, whose own pieces move up.
+Pieces step straight or diagonally forward and capture only diagonally. A player wins by reaching
+the last row or by capturing all pieces. There is always a legal move, and there are no draws. `d`
+is 0 to the left, 1 straight on and 2 to the right; `cell` counts from the upper left corner. Both
+are as the mover sees the board, with the mover's pieces moving up.
 """
 
 import functools
@@ -14,42 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
-from azjax.games.square import Stones, cell_names, make_state_type, render_board
+from azjax.games.base import Game, Symmetries, where
+from azjax.games.display import Display
+from azjax.games.square import ENCODINGS, State, cell_names, observation_planes, render_board
 
 _LARGEST = 16
 
 
-@functools.cache
-def state_type(rows: int, columns: int) -> type[Stones]:
-    """Returns the type of a game's positions, every time the same."""
-    cells = rows * columns
-    _, target = _moves(rows, columns)
-
-    def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
-        """Draws the board, X moving up; what belongs to a move stands where it leads."""
-        mover = int(state.player)
-        to = target if mover == 0 else cells - 1 - target
-        look = {"size": size, "last": None if last is None else cells - 1 - int(target[last])}
-        if last is not None and mover == 1:
-            look["last"] = int(target[last])
-        if values is not None:
-            look["values"] = np.bincount(to, np.asarray(values), cells)
-        if labels is not None:
-            look["labels"] = [
-                " ".join(labels[action] for action in np.flatnonzero(to == cell) if labels[action])
-                for cell in range(cells)
-            ]
-        return drawing.board(np.asarray(state.board), (rows, columns), **look)
-
-    return make_state_type(draw)
-
-
 def make(rows: int = 8, columns: int = 8) -> Game:
-    """Returns the record of a game, every time the same.
+    """Returns the record of a game, the same object for the same size.
 
     Raises:
-      ValueError: if there is no such board.
+      ValueError: if the board is too small or too large.
     """
     if not (4 <= rows <= _LARGEST and 2 <= columns <= _LARGEST):
         raise ValueError(
@@ -65,18 +41,17 @@ def _make(rows: int, columns: int) -> Game:
     origin, target = _moves(rows, columns)
     turn = np.tile([-1, 0, 1], cells)
     on_board = target != origin
-    position = state_type(rows, columns)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """The board as a player sees it, pieces of its own 1; the same turns it back."""
+        """Returns the board as a player sees it, with own pieces 1; it is its own inverse."""
         return jnp.where(player == 0, board, -board[::-1])
 
-    def legal_actions(state: Stones) -> jax.Array:
+    def legal_actions(state: State) -> jax.Array:
         board = seen(state.board, state.player)
         free = jnp.where(turn == 0, board[target] == 0, board[target] != 1)
         return jnp.asarray(on_board) & (board[origin] == 1) & free & ~state.over
 
-    def step(state: Stones, action: jax.Array) -> tuple[Stones, jax.Array]:
+    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < 3 * cells)
         board = seen(state.board, state.player)
         board = board.at[jnp.asarray(origin)[action]].set(0)
@@ -86,17 +61,13 @@ def _make(rows: int, columns: int) -> Game:
         after = where(is_legal, moved, state)
         return after, (is_legal & won).astype(jnp.float32)
 
-    def start() -> Stones:
+    def start() -> State:
         board = np.zeros(shape, np.int8)
         board[:2], board[-2:] = -1, 1
-        return position(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
+        return State(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
 
-    def name_actions(state: Stones) -> list[str]:
-        names = cell_names(rows, columns)[:: 1 if int(state.player) == 0 else -1]
-        return [names[a] + names[b] for a, b in zip(origin, target, strict=True)]
-
-    def observe(state: Stones, encoding: str) -> jax.Array:
-        """The stones as they lie, and, in the encoding `relative`, as the mover sees them."""
+    def observe(state: State, encoding: str) -> jax.Array:
+        """Encodes the pieces as they lie or, in the encoding `relative`, as the mover sees them."""
         if encoding == "relative":
             board = seen(state.board, state.player)
             return observation_planes(board, jnp.zeros_like(state.player), shape, encoding)
@@ -107,9 +78,7 @@ def _make(rows: int, columns: int) -> Game:
     return Game(
         name="breakthrough" if shape == (8, 8) else f"breakthrough:{rows}x{columns}",
         num_actions=3 * cells,
-        board_shape=shape,
         max_plies=2 * columns * (2 * rows - 3),
-        most_positions=_bound_positions(cells, 2 * columns),
         encodings=ENCODINGS,
         init=start,
         step=step,
@@ -117,18 +86,20 @@ def _make(rows: int, columns: int) -> Game:
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        render=lambda state: render_board(state.board, shape),
         symmetries=Symmetries(
             cells=np.stack([np.arange(cells), mirrored]).astype(np.int32),
             actions=moves.astype(np.int32),
         ),
-        draw=position.draw,
-        name_actions=name_actions,
+        most_positions=_bound_positions(cells, 2 * columns),
+        display=_make_display(rows, columns),
     )
 
 
 def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """From and to which cell each action leads, as the mover sees it; off the board, the same."""
+    """Returns each action's cells of origin and target, as the mover sees them.
+
+    Both are the same for actions that would leave the board.
+    """
     origin = np.repeat(np.arange(rows * columns), 3)
     turn = np.tile([-1, 0, 1], rows * columns)
     row, column = np.divmod(origin, columns)
@@ -137,8 +108,40 @@ def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bound_positions(cells: int, pieces: int) -> int:
-    """Boards with up to so many pieces of each player, times two for who is to move."""
+    """Counts boards with up to `pieces` pieces of each player, times two for who is to move."""
     ways = [
         math.comb(cells, i) * math.comb(cells - i, j) for i, j in np.ndindex(pieces + 1, pieces + 1)
     ]
     return 2 * sum(ways)
+
+
+def _make_display(rows: int, columns: int) -> Display:
+    """Returns text, pictures and names of actions; pictures have actions where they lead."""
+    cells = rows * columns
+    origin, target = _moves(rows, columns)
+
+    def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
+        """Draws the board, X moving up."""
+        mover = int(state.player)
+        to = target if mover == 0 else cells - 1 - target
+        look = {"size": size, "last": None if last is None else cells - 1 - int(target[last])}
+        if last is not None and mover == 1:
+            look["last"] = int(target[last])
+        if values is not None:
+            look["values"] = np.bincount(to, np.asarray(values), cells)
+        if labels is not None:
+            look["labels"] = [
+                " ".join(labels[action] for action in np.flatnonzero(to == cell) if labels[action])
+                for cell in range(cells)
+            ]
+        return drawing.board(np.asarray(state.board), (rows, columns), **look)
+
+    def name_actions(state: State) -> list[str]:
+        names = cell_names(rows, columns)[:: 1 if int(state.player) == 0 else -1]
+        return [names[a] + names[b] for a, b in zip(origin, target, strict=True)]
+
+    return Display(
+        render=lambda state: render_board(state.board, (rows, columns)),
+        draw=draw,
+        name_actions=name_actions,
+    )

@@ -1,4 +1,4 @@
-"""The laws of `azjax.games.base`, for games of one's own: `check_game(game)` in a test."""
+"""Tests of the contract of `azjax.games.base`; custom games call `check_game(game)` in a test."""
 
 import functools
 from typing import Any
@@ -8,25 +8,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
-from azjax.games.base import ILLEGAL, Game, State, describe, random_action, state_shapes
+from azjax.games.base import Game, State, describe, random_action, state_shapes
+from azjax.games.positions import ILLEGAL
 
 _BEYOND = 2  # Actions tried below 0 and above A - 1.
-_ON_HOST = 3  # Positions of one game in which the functions are called outside of jit, too.
+_ON_HOST = 3  # Plies of one game after which the functions are also called outside of jit.
 
 
 def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     """Plays random games and checks the conventions of `azjax.games.base` in every position.
 
-    Every action is tried, legal or not, and every encoding is looked at; the images of the game
-    under its symmetries are played beside it. Who deserves a reward is not checked.
+    Tries every action, legal or not, and every encoding, and also plays the symmetric copies of
+    each game. Cannot check which player deserves a reward.
 
     Args:
       game: any record.
       num_games: how many games to play.
-      seed: of the moves.
+      seed: seed of the moves.
 
     Raises:
-      AssertionError: in one sentence, which names the law and the position.
+      AssertionError: in one sentence, which names the violated rule and the position.
     """
     _check_record(game)
     _check_types(game)
@@ -34,21 +35,19 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     _require(game, not bool(game.is_over(game.init())), "the starting position is not over")
     _require(game, int(game.player(game.init())) == 0, "player 0 is to move at the start")
     _check_positions(game)
-    _walk(game, num_games, jax.random.key(seed))
+    _play_games(game, num_games, jax.random.key(seed))
 
 
-def _require(game: Game, holds: Any, law: str, place: str = "") -> None:
+def _require(game: Game, holds: Any, rule: str, place: str = "") -> None:
     if not holds:
-        raise AssertionError(f"{game.name}{place} breaks a law of games: {law}")
+        raise AssertionError(f"{game.name}{place} violates the contract: {rule}")
 
 
 def _check_record(game: Game) -> None:
     """Checks the fields that are not functions."""
-    encodings, shape = game.encodings, game.board_shape
+    encodings = game.encodings
     is_list = isinstance(encodings, tuple) and all(isinstance(name, str) for name in encodings)
     _require(game, is_list and encodings, "encodings is a tuple of one name or more")
-    is_shape = isinstance(shape, tuple) and len(shape) == 2 and min(shape) > 0
-    _require(game, is_shape, "board_shape is a tuple of two numbers above 0")
     _require(game, game.num_actions > 0, "num_actions is above 0")
     _require(game, game.max_plies > 0, "max_plies is above 0")
 
@@ -59,27 +58,28 @@ def _check_types(game: Game) -> None:
     state = state_shapes(game)
     after, reward = jax.eval_shape(game.step, state, action)
     given, wanted = _types(after), _types(state)
-    law = f"step returns a state like that of init, which is {wanted}, not {given}"
-    _require(game, given == wanted, law)
-    found = {
+    rule = f"step returns a state like that of init, which is {wanted}, not {given}"
+    _require(game, given == wanted, rule)
+    results = {
         "the reward of step": (lambda _: reward, "float32[]"),
         "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
         "is_over": (game.is_over, "bool[]"),
         "player": (game.player, "int8[]"),
     }
-    for name, (function, wanted) in found.items():
-        said = describe(jax.eval_shape(function, state))
-        _require(game, said == wanted, f"{name} is {wanted}, not {said}")
+    for name, (function, wanted) in results.items():
+        given = describe(jax.eval_shape(function, state))
+        _require(game, given == wanted, f"{name} is {wanted}, not {given}")
     for encoding in game.encodings:
         planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
-        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == game.board_shape
-        height, width = game.board_shape
-        wanted = f"bool or float32[{height}, {width}, C], not {describe(planes)}"
+        shape = game.board_shape if len(game.board_shape) == 2 else ("H", "W")
+        is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
+        wanted = f"bool or float32[{shape[0]}, {shape[1]}, C], not {describe(planes)}"
         _require(game, is_right, f"observe in the encoding {encoding!r} is {wanted}")
+    _require(game, min(game.board_shape) > 0, "the planes of observe are not empty")
 
 
 def _types(tree: Any) -> str:
-    """Writes types and shapes out, and which types are weak, since those compile anew."""
+    """Writes types and shapes, and which types are weak, since those compile again."""
     weak = [leaf.weak_type for leaf in jax.tree.leaves(tree)]
     return describe(tree) + (f" (weak: {weak})" if any(weak) else "")
 
@@ -92,12 +92,12 @@ def _check_symmetries(game: Game) -> None:
     sizes = game.board_shape[0] * game.board_shape[1], game.num_actions
     for name, permutations, size in zip(("cells", "actions"), both, sizes, strict=True):
         shape = (game.num_symmetries, size)
-        law = f"the {name} of the symmetries are [G, {size}], not {list(permutations.shape)}"
-        _require(game, permutations.shape == shape, law)
-        law = f"every row of the symmetries' {name} is a permutation"
-        _require(game, (np.sort(permutations) == np.arange(size)).all(), law)
-        law = "the first of the symmetries is the identity"
-        _require(game, (permutations[0] == np.arange(size)).all(), law)
+        rule = f"the {name} of the symmetries are [G, {size}], not {list(permutations.shape)}"
+        _require(game, permutations.shape == shape, rule)
+        rule = f"every row of the symmetries' {name} is a permutation"
+        _require(game, (np.sort(permutations) == np.arange(size)).all(), rule)
+        rule = "the first of the symmetries is the identity"
+        _require(game, (permutations[0] == np.arange(size)).all(), rule)
     cells, actions = both
     group = {(*c, *a) for c, a in zip(cells.tolist(), actions.tolist(), strict=True)}
     _require(game, len(group) == len(cells), "no two symmetries are the same")
@@ -110,60 +110,60 @@ def _check_symmetries(game: Game) -> None:
 
 
 def _check_positions(game: Game) -> None:
-    """Checks the labelled positions, as far as the rules of one move tell their truth."""
+    """Checks the labelled positions as far as the rules of one move determine their outcomes."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
     shape = len(class_of), game.num_actions
-    law = f"the outcomes of its positions are [S, A], here {list(shape)}"
-    _require(game, outcomes.shape == shape and len(class_of), law)
+    rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
+    _require(game, outcomes.shape == shape and len(class_of), rule)
     known = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
     _require(game, known, "its positions are of the classes that are named")
     actions = jnp.arange(game.num_actions)
-    look = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
-    after, rewards = jax.jit(look)(states)
+    step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
+    after, rewards = jax.jit(step)(states)
     ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
     legal = np.asarray(jax.vmap(game.legal_actions)(states))
     chosen = (legal.sum(axis=1) > 1).all()
     _require(game, chosen, "each of its positions leaves a choice")
-    law = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
+    rule = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
     right = (outcomes == ILLEGAL) == ~legal
-    _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), law)
-    law = "the outcome of a move that ends the game is its reward"
-    _require(game, (outcomes == rewards)[ends & legal].all(), law)
+    _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), rule)
+    rule = "the outcome of a move that ends the game is its reward"
+    _require(game, (outcomes == rewards)[ends & legal].all(), rule)
 
 
-def _walk(game: Game, num_games: int, key: jax.Array) -> None:
-    """Plays all games at once, move by move, each with its images under the symmetries."""
-    look = jax.jit(jax.vmap(functools.partial(_look, game)))
-    ask = jax.jit(functools.partial(_ask, game))
-    many = num_games, game.num_symmetries
+def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
+    """Plays all games at once, ply by ply, each with its symmetric copies."""
+    check_step = jax.jit(jax.vmap(functools.partial(_check_step, game)))
+    call_all = jax.jit(functools.partial(_call_all, game))
+    copies = num_games, game.num_symmetries
     states = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (*many, *jnp.shape(leaf))), game.init()
+        lambda leaf: jnp.broadcast_to(leaf, (*copies, *jnp.shape(leaf))), game.init()
     )
     over, moves = np.zeros(num_games, bool), []
     for ply in range(game.max_plies + 1):
         keys = jax.random.split(jax.random.fold_in(key, ply), num_games)
-        laws, over, actions, after = look(keys, states)
-        for law, holds in laws.items():
-            _check_law(game, law, np.asarray(holds), moves)
+        rules, over, actions, after = check_step(keys, states)
+        for rule, holds in rules.items():
+            _check_rule(game, rule, np.asarray(holds), moves)
         if ply < _ON_HOST or np.all(over):
             first = jax.tree.map(lambda leaf: leaf[0, 0], states)
-            said = ask(first, actions[0])
-            _check_on_host(game, said, first, actions[0], _place(moves, 0))
+            compiled = call_all(first, actions[0])
+            _check_on_host(game, compiled, first, actions[0], _place(moves, 0))
         if np.all(over):
             return
         states = after
         moves.append(np.where(over, -1, actions))
-    law = f"a game lasts at most max_plies, which is {game.max_plies}"
-    _require(game, False, law, _place(moves[:-1], int(np.argmin(over))))
+    rule = f"a game lasts at most max_plies, which is {game.max_plies}"
+    _require(game, False, rule, _place(moves[:-1], int(np.argmin(over))))
 
 
-def _look(game: Game, key: jax.Array, states: State):
-    """Looks at one position and its images `[G, ...]`, and makes a random move in all of them.
+def _check_step(game: Game, key: jax.Array, states: State):
+    """Checks the symmetric copies `[G, ...]` of a position and makes a random move in all of them.
 
     Returns:
-      Which laws hold, whether the game is over, the move, and the states after it.
+      Which rules hold, whether the game is over, the move, and the states after it.
     """
     state = jax.tree.map(lambda leaf: leaf[0], states)
     action = random_action(game, key, state)
@@ -177,7 +177,7 @@ def _look(game: Game, key: jax.Array, states: State):
     legal = jax.vmap(game.legal_actions)(states)
     same_legal = jax.vmap(lambda row, order: jnp.all(row == legal[0][order]))(legal, actions)
     same_turn = jnp.all((over == over[0]) & (players == players[0]) & (rewards == rewards[0]))
-    laws = _laws_of_steps(game, state) | {
+    rules = _check_actions(game, state) | {
         "symmetries keep the turn, the end and the reward": same_turn,
         "symmetries take legal actions to legal actions": jnp.all(same_legal),
     }
@@ -185,12 +185,12 @@ def _look(game: Game, key: jax.Array, states: State):
         planes = jax.vmap(lambda s, name=encoding: game.observe(s, name))(states)
         planes = planes.reshape(*cells.shape, -1)
         same = jax.vmap(lambda seen, order: jnp.all(seen == planes[0][order]))(planes, cells)
-        laws[f"symmetries permute the planes of {encoding!r} as their cells say"] = jnp.all(same)
-    return laws, over[0], action, after
+        rules[f"symmetries permute the planes of {encoding!r} as their cells say"] = jnp.all(same)
+    return rules, over[0], action, after
 
 
-def _laws_of_steps(game: Game, state: State) -> dict[str, jax.Array]:
-    """Returns which laws hold: `bool []` for the state, or `bool [X]` for the actions tried."""
+def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
+    """Returns which rules hold: `bool []` for the state, or `bool [X]` for the actions tried."""
     legal, over = game.legal_actions(state), game.is_over(state)
     actions = jnp.arange(-_BEYOND, game.num_actions + _BEYOND)
     is_legal = jnp.pad(legal, _BEYOND)
@@ -213,36 +213,37 @@ def _laws_of_steps(game: Game, state: State) -> dict[str, jax.Array]:
     }
 
 
-def _check_law(game: Game, law: str, holds: np.ndarray, moves: list[np.ndarray]) -> None:
+def _check_rule(game: Game, rule: str, holds: np.ndarray, moves: list[np.ndarray]) -> None:
     if holds.all():
         return
     row, *tried = np.argwhere(~holds)[0].tolist()
     on = f", on action {tried[0] - _BEYOND}," if tried else ""
-    _require(game, False, law, _place(moves, row) + on)
+    _require(game, False, rule, _place(moves, row) + on)
 
 
 def _place(moves: list[np.ndarray], row: int) -> str:
-    """Names the position that a game has come to."""
+    """Names the position that a game has reached."""
     made = [int(actions[row]) for actions in moves if actions[row] >= 0]
     return f" after the moves {made}" if made else " at the start"
 
 
-def _ask(game: Game, state: State, action: jax.Array):
-    """Returns everything that the functions say of one state and one action."""
+def _call_all(game: Game, state: State, action: jax.Array):
+    """Returns the results of all functions for one state and one action."""
     planes = [game.observe(state, encoding) for encoding in game.encodings]
-    known = game.legal_actions(state), game.is_over(state), game.player(state)
-    return game.step(state, action), known, planes
+    status = game.legal_actions(state), game.is_over(state), game.player(state)
+    return game.step(state, action), status, planes
 
 
-def _check_on_host(game: Game, inside: Any, state: State, action: jax.Array, place: str) -> None:
-    """Checks that a function that is not compiled says the same, and that pictures can be made."""
-    outside = _ask(game, state, action)
-    same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), inside, outside)
-    law = "its functions are pure: what jit compiles returns what they return"
-    _require(game, all(jax.tree.leaves(same)), law, place)
-    _require(game, isinstance(game.render(state), str), "render returns a string", place)
-    if game.draw is not None:
+def _check_on_host(game: Game, compiled: Any, state: State, action: jax.Array, place: str) -> None:
+    """Checks that functions return the same without jit, and that the display works."""
+    plain = _call_all(game, state, action)
+    same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), compiled, plain)
+    rule = "its functions are pure: what jit compiles returns what they return"
+    _require(game, all(jax.tree.leaves(same)), rule, place)
+    render, draw, _ = game.display
+    _require(game, isinstance(render(state), str), "render returns a string", place)
+    if draw is not None:
         look: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
         look["labels"] = list(map(str, range(game.num_actions)))
-        picture = game.draw(state, **look, last=None, size=100)
+        picture = draw(state, **look, last=None, size=100)
         _require(game, isinstance(picture, Drawing), "draw returns a drawing.Drawing", place)

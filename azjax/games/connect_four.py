@@ -9,47 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.games.base import ENCODINGS, Game, Positions, Symmetries, observation_planes
-from azjax.games.in_a_row import begin, check_size, find_lines, set_stone
-from azjax.games.square import Stones, bound_positions, make_state_type
+from azjax.games.base import Game, Symmetries
+from azjax.games.display import Display
+from azjax.games.in_a_row import check_size, empty_board, find_lines, set_stone
+from azjax.games.positions import Positions
+from azjax.games.square import ENCODINGS, State, bound_positions, observation_planes
 
 _SIZE = 6, 7, 4
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
-@functools.cache
-def state_type(rows: int, columns: int, in_a_row: int) -> type[Stones]:
-    """Returns the type of a game's positions, every time the same."""
-    lines = find_lines(rows, columns, in_a_row)
-
-    def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
-        """Draws the board; what belongs to a column stands where its next stone would fall."""
-        cells = np.asarray(state.board)
-        stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
-        landing = (rows - 1 - stones) * columns + np.arange(columns)
-        room = stones < rows
-        look = {"size": size, "last": None if last is None else int(landing[last]) + columns}
-        if values is not None:
-            look["values"] = np.zeros(cells.shape)
-            look["values"][landing[room]] = np.asarray(values)[room]
-        if labels is not None:
-            look["labels"] = np.full(cells.shape, "", dtype=object)
-            look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (rows, columns), lines, **look)
-
-    return make_state_type(draw)
-
-
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
-    """Returns the record of a game, every time the same.
+    """Returns the record of a game, the same object for the same size.
 
     Args:
-      rows: of the board.
-      columns: of the board.
-      in_a_row: stones of one player in a line that win.
+      rows: rows of the board.
+      columns: columns of the board.
+      in_a_row: how many stones of one player in a line win.
 
     Raises:
-      ValueError: if there is no such board, or no such line on it.
+      ValueError: if the board is too small or too large, or the line does not fit on it.
     """
     check_size("connect_four", rows, columns, in_a_row)
     return _make(rows, columns, in_a_row)
@@ -58,40 +37,34 @@ def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]
 @functools.cache
 def _make(rows: int, columns: int, in_a_row: int) -> Game:
     size, lines = (rows, columns, in_a_row), find_lines(rows, columns, in_a_row)
-    position = state_type(*size)
 
-    def legal_actions(state: Stones) -> jax.Array:
+    def legal_actions(state: State) -> jax.Array:
         return (state.board[:columns] == 0) & ~state.over
 
-    def step(state: Stones, action: jax.Array) -> tuple[Stones, jax.Array]:
+    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         height = jnp.sum(state.board.reshape(rows, columns)[:, action] != 0)
         cell = (rows - 1 - height) * columns + action
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < columns)
         return set_stone(state, cell, is_legal, lines)
 
-    def observe(state: Stones, encoding: str) -> jax.Array:
+    def observe(state: State, encoding: str) -> jax.Array:
         return observation_planes(state.board, state.player, (rows, columns), encoding)
-
-    def render(state: Stones) -> str:
-        return _render(np.asarray(state.board).reshape(rows, columns))
 
     return Game(
         name=_name(*size),
         num_actions=columns,
-        board_shape=(rows, columns),
         max_plies=rows * columns,
-        most_positions=bound_positions(_fillings(rows, columns)),
         encodings=ENCODINGS,
-        init=lambda: begin(position, rows * columns),
+        init=lambda: empty_board(rows * columns),
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        render=render,
         symmetries=_symmetries(rows, columns),
-        draw=position.draw,
+        most_positions=bound_positions(_fillings(rows, columns)),
         positions=positions if size == _SIZE else None,
+        display=make_display(*size),
     )
 
 
@@ -102,19 +75,11 @@ def _name(rows: int, columns: int, in_a_row: int) -> str:
 
 
 def _fillings(rows: int, columns: int) -> list[int]:
-    """For each number of stones, the ways to pile them up: powers of `1 + x + ... + x^rows`."""
+    """Counts the ways to pile up each number of stones: powers of `1 + x + ... + x^rows`."""
     ways = [1]
     for _ in range(columns):
         ways = np.convolve(np.array(ways, object), np.ones(rows + 1, int)).tolist()
     return ways
-
-
-def _render(board: np.ndarray) -> str:
-    """Draws the board with the columns' numbers below."""
-    width = len(str(board.shape[1] - 1))
-    marks = [[{1: "X", -1: "O", 0: "."}[mark] for mark in row] for row in board.tolist()]
-    rows = [*marks, range(board.shape[1])]
-    return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in rows)
 
 
 def _symmetries(rows: int, columns: int) -> Symmetries:
@@ -130,17 +95,45 @@ def _symmetries(rows: int, columns: int) -> Symmetries:
 
 @functools.cache
 def positions() -> Positions:
-    """Returns 7,000 positions from games of mixed strength, and what each column is worth.
+    """Returns 7,000 positions from games of mixed strength, with the outcome of each column.
 
-    1,000 are of each of six classes: begin (up to 14 plies played), middle (up to 28) or end, and
-    easy (under perfect play the game ends within 14 more plies), medium (28) or hard. 1,000 more
-    are decisive: exactly one column keeps the outcome. No two are the same, or mirror images.
+    There are 1,000 of each of six classes: begin (up to 14 plies played), middle (up to 28) or end,
+    and easy (under perfect play the game ends within 14 more plies), medium (28) or hard. 1,000
+    more are decisive: exactly one column keeps the outcome. No two are equal or mirror images.
 
-    `experiments.label` made the file, which holds the plies to the end by each column, too.
+    `experiments.label` made the file, which also holds the plies to the end after each column.
     """
     with np.load(POSITIONS, allow_pickle=False) as file:
         boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))
         classes = tuple(file["classes"].tolist())
     players = (np.count_nonzero(boards, axis=1) % 2).astype(np.int8)
     states: Any = boards, players, np.zeros(len(boards), bool)
-    return Positions(state_type(*_SIZE)(*states), outcomes, classes, class_of, apart=("decisive",))
+    return Positions(State(*states), outcomes, classes, class_of, apart=("decisive",))
+
+
+def make_display(rows: int, columns: int, in_a_row: int) -> Display:
+    """Returns text and pictures of a board."""
+    lines, width = find_lines(rows, columns, in_a_row), len(str(columns - 1))
+
+    def render(state: State) -> str:
+        """Writes the board with the columns' numbers below."""
+        marks = np.array([".", "X", "O"])[np.asarray(state.board).reshape(rows, columns)]
+        texts = [*marks.tolist(), range(columns)]
+        return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
+
+    def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
+        """Draws the board; values and labels of a column stand where its next stone would fall."""
+        cells = np.asarray(state.board)
+        stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
+        landing = (rows - 1 - stones) * columns + np.arange(columns)
+        room = stones < rows
+        look = {"size": size, "last": None if last is None else int(landing[last]) + columns}
+        if values is not None:
+            look["values"] = np.zeros(cells.shape)
+            look["values"][landing[room]] = np.asarray(values)[room]
+        if labels is not None:
+            look["labels"] = np.full(cells.shape, "", dtype=object)
+            look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
+        return drawing.board(cells, (rows, columns), lines, **look)
+
+    return Display(render, draw)

@@ -1,8 +1,8 @@
 """Games of pgx (Koyamada et al. 2023) as records, such as `pgx:othello` and `pgx:go_5x5`.
 
-The rules, the planes and the pictures are pgx's own. What differs is put right here: who is to
-move is counted from the first player on, a finished game has no legal action, an illegal one
-changes nothing, and a state does not carry its observation along.
+The rules, the planes and the pictures are those of pgx. This module adapts the rest to the
+conventions of `azjax.games.base`: player 0 moves first, a finished game has no legal action, an
+illegal action changes nothing, and a state does not hold its observation.
 """
 
 import functools
@@ -21,10 +21,12 @@ from azjax._commands import command
 from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Game, State, Symmetries, where
+from azjax.games.display import Display
+from azjax.games.square import State as Stones
 from azjax.games.square import cell_names, render_board
 
 _CHESS, _SHOGI, _ANIMAL = ".PNBRQK", ".PLNSBRGK+ABCDE", ".PBRKG"
-_PLIES = {  # Of the longest game.
+_PLIES = {  # The length of the longest game.
     "animal_shogi": 256,
     "chess": 512,
     "connect_four": 42,
@@ -39,12 +41,12 @@ NAMES = (*_PLIES, "go_SIZExSIZE")
 
 @functools.cache
 def make(name: str) -> Game:
-    """Returns the record of one of pgx's games, every time the same.
+    """Returns the record of a game of pgx, the same object for the same name.
 
     Its encoding `relative` is pgx's observation for the player to move.
 
     Args:
-      name: as pgx calls it, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
+      name: its name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
 
     Raises:
       ValueError: if pgx has no such game of two players and perfect information.
@@ -60,11 +62,11 @@ def make(name: str) -> Game:
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():
         begun = jax.device_get(jax.jit(env.init)(jax.random.key(0)))
-    height, width, _ = jax.eval_shape(env.observe, begun).shape
+    height = jax.eval_shape(env.observe, begun).shape[0]
     first, num_actions = int(begun.current_player), len(begun.legal_action_mask)
 
     def bare(state: Any) -> Any:
-        nothing = jnp.zeros_like(state.rewards)  # What is seen and earned is not of the position.
+        nothing = jnp.zeros_like(state.rewards)  # Not part of the position, like the observation.
         return state.replace(observation=jnp.zeros(0, bool), rewards=nothing)
 
     def legal_actions(state: Any) -> jax.Array:
@@ -83,30 +85,14 @@ def make(name: str) -> Game:
         return where(is_legal, bare(after), state), jnp.where(is_legal, reward, 0.0)
 
     def observe(state: Any, encoding: str) -> jax.Array:
-        del encoding  # There is one.
+        del encoding  # There is only one.
         planes = env.observe(state)
         return planes if planes.dtype == bool else planes.astype(jnp.float32)
-
-    ours = _as_ours(name, height)
-
-    def render(state: Any) -> str:
-        if ours is None:
-            return _write_pieces(name, state, int(player(state)))
-        board = _stones(name, env, state, int(player(state)))
-        return render_board(board, board.shape, slant=int(name == "hex"))
-
-    def draw(state: Any, **look) -> drawing.Drawing:
-        if ours is None:
-            return _draw_pieces(state, **look)
-        board = _stones(name, env, state, int(player(state))).ravel()
-        return ours(board, **look)
 
     return Game(
         name=f"pgx:{name}",
         num_actions=num_actions,
-        board_shape=(height, width),
         max_plies=2 * size**2 if size else _PLIES[name],
-        most_positions=None,
         encodings=("relative",),
         init=lambda: jax.tree.map(jnp.asarray, bare(begun)),
         step=step,
@@ -114,10 +100,8 @@ def make(name: str) -> Game:
         is_over=is_over,
         player=player,
         observe=observe,
-        render=render,
         symmetries=_symmetries(name, height),
-        draw=draw,
-        name_actions=_namer(name, height, player),
+        display=_make_display(name, height, env, player),
     )
 
 
@@ -133,7 +117,7 @@ def _environment(name: str, size: int) -> Any:
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
-    """Those of our own games of that name; Go has all of the square's, and a pass."""
+    """Returns those of the game of that name in azjax; Go has all of the square's, and a pass."""
     if name == "tic_tac_toe":
         return mnk.symmetries(3, 3)
     if name == "othello":
@@ -145,14 +129,32 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
 
 
-def _namer(name: str, size: int, player: Any) -> Any:
-    """Builds `Game.name_actions`; None where actions go by their numbers."""
+def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
+    """Returns text, pictures and names of actions."""
+    draw_board = _find_drawing(name, size)
+
+    def render(state: Any) -> str:
+        if draw_board is None:
+            return _write_pieces(name, state, int(player(state)))
+        board = _stones(name, env, state, int(player(state)))
+        return render_board(board, board.shape, slant=int(name == "hex"))
+
+    def draw(state: Any, **look) -> drawing.Drawing:
+        if draw_board is None:
+            return _draw_pieces(state, **look)
+        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **look)
+
+    return Display(render, draw, _make_names(name, size, player))
+
+
+def _make_names(name: str, size: int, player: Any) -> Any:
+    """Builds `Display.name_actions`; None if actions are called by their numbers."""
     if name in ("othello", "hex") or name.startswith("go_"):
         last = "swap" if name == "hex" else "pass"
         return lambda state: (*cell_names(size, size), last)
     if name not in ("chess", "gardner_chess"):
         return None
-    # From each square, by file and rank as the mover sees them, along each of some planes.
+    # Actions are squares, by file and rank as the mover sees them, times directions (planes).
     if name == "chess":
         from pgx._src.games.chess import FROM_PLANE as targets
     else:
@@ -172,26 +174,26 @@ def _namer(name: str, size: int, player: Any) -> Any:
     return name_actions
 
 
-def _as_ours(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
-    """How a game like one of ours is drawn, `(board, **look)`; None for games of pieces."""
+def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
+    """Returns how to draw a game of stones, `(board, **look) -> Drawing`; None if of pieces."""
 
-    def like(position: Any) -> Callable[..., drawing.Drawing]:
-        return lambda board, **look: position(board, jnp.int8(0), jnp.bool_(False)).draw(**look)
+    def like(display: Display) -> Callable[..., drawing.Drawing]:
+        draw: Any = display.draw
+        return lambda board, **look: draw(Stones(board, jnp.int8(0), jnp.bool_(False)), **look)
 
-    if name.startswith("go_"):
-        return like(othello.state_type(size))  # Stones, and an action beyond those of the cells.
+    if name == "othello" or name.startswith("go_"):
+        return like(othello.make_display(size))  # Stones, and one action beyond the cells.
     known = {
-        "tic_tac_toe": like(mnk.state_type(3, 3, 3)),
-        "connect_four": like(connect_four.state_type(6, 7, 4)),
-        "othello": like(othello.state_type(8)),
-        "hex": hex.draw_as_it_lies,
+        "tic_tac_toe": like(mnk.make_display(3, 3, 3)),
+        "connect_four": like(connect_four.make_display(6, 7, 4)),
+        "hex": hex.draw_unmirrored,
     }
     return known.get(name)
 
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
-    """The board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
-    if name == "hex":  # Its observation is turned for the second player.
+    """Returns the board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
+    if name == "hex":  # The second player's observation is turned.
         board = np.sign(np.asarray(state._x.board)).reshape(11, 11)
     else:
         planes = np.asarray(env.observe(state))
@@ -200,7 +202,7 @@ def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
 
 
 def _write_pieces(name: str, state: Any, player: int) -> str:
-    """Writes a board of pieces for a terminal, the first player's in capitals."""
+    """Writes a board of pieces as text, the first player's in capitals."""
     inner = getattr(state, "_x", state)
     if name in ("chess", "gardner_chess"):
         board = np.asarray(inner.board if name == "chess" else inner._board)
@@ -231,7 +233,7 @@ def _letters(grid: np.ndarray, letters: str) -> str:
 
 
 def _draw_pieces(state: Any, values=None, labels=None, last=None, size: float = 240):
-    """Draws pgx's own picture; values, labels and the last action are not shown in it."""
+    """Draws the picture of pgx, which shows neither values nor labels nor the last action."""
     del values, labels, last
     root = ElementTree.fromstring(jax.tree.map(jnp.asarray, state).to_svg(color_theme="light"))
     width, height = (float(root.get(side, "0").removesuffix("px")) for side in ("width", "height"))

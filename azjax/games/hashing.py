@@ -9,17 +9,17 @@ import numpy as np
 from azjax.games.base import Game, State
 from azjax.games.rows import distinct, pack
 
-_HASHES = 16  # Pairs that are tried until one tells all positions apart.
+_HASHES = 16  # Pairs that are tried until one distinguishes all positions.
 _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
 
 
 def contents(states: State, axes: int = 0) -> jax.Array:
-    """Lays the numbers of states with `axes` axes in front out in rows `uint32 [..., N]`.
+    """Flattens states with `axes` axes in front to rows `uint32 [..., N]`.
 
-    A `float32` stands for its bits.
+    A `float32` is represented by its bits.
 
     Raises:
-      ValueError: if a leaf holds other than whole numbers, truth values and `float32`.
+      ValueError: if a leaf is not of integers, booleans or `float32`.
     """
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(states)]
     leaves = [leaf.view(jnp.uint32) if leaf.dtype == jnp.float32 else leaf for leaf in leaves]
@@ -40,13 +40,13 @@ def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
 
 
 def mix(digests: jax.Array, numbers) -> jax.Array:
-    """Takes one more number of `[B]` into each pair of hashes, `uint32 [B, 2]`."""
+    """Mixes one more number, of `[B]`, into each pair of hashes, `uint32 [B, 2]`."""
     mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
     return mixed ^ (mixed >> 15)
 
 
 def buckets(states: State, count: int) -> jax.Array:
-    """Returns `uint32 [N]`, to which of so many buckets each of the states `[N, ...]` belongs.
+    """Returns `uint32 [N]`, to which of `count` buckets each of the states `[N, ...]` belongs.
 
     Raises:
       ValueError: if a leaf cannot be looked up, see `contents`.
@@ -59,16 +59,16 @@ def buckets(states: State, count: int) -> jax.Array:
 
 
 def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
-    """Builds `states [B, ...] -> int32 [B]`, where each stands among others, `[S, ...]`.
+    """Builds `states [B, ...] -> int32 [B]`, the row of each state among others, `[S, ...]`.
 
-    Positions that are not among them get the number of some other one.
+    States that are not among them get the row of some other state.
 
     Raises:
-      ValueError: if two positions cannot be told apart by their hashes, or states hold what
-        cannot be looked up, see `contents`.
+      ValueError: if the hashes of two positions are equal, or a leaf cannot be looked up, see
+        `contents`.
     """
     flat = np.asarray(contents(among, axes=1))
-    different, _ = distinct(pack(among))  # One may stand at two plies.
+    different, _ = distinct(pack(among))  # A position may be listed at two plies.
     flat = flat[different]
     for seed in range(_HASHES):
         size = 2, flat.shape[1]

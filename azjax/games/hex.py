@@ -1,8 +1,8 @@
 """Hex of any size, with or without swap; action `i` sets a stone on cell `i` as the mover sees it.
 
-X joins top and bottom, O left and right: O sees the board mirrored across the long diagonal, so
-that everybody joins top and bottom. With swap the second player may, in place of a first stone,
-take over that of X, mirrored likewise: action `n * n`.
+X joins top and bottom, O left and right. O sees the board mirrored across the long diagonal, so
+that both players join top and bottom. With swap, the second player's first move may be to take over
+X's stone, mirrored in the same way: action `n * n`.
 """
 
 import functools
@@ -15,8 +15,17 @@ import numpy as np
 
 from azjax import drawing
 from azjax.games import hexagons
-from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
-from azjax.games.square import bound_positions, cell_names, diagonals, on_cells, render_board
+from azjax.games.base import Game, Symmetries, where
+from azjax.games.display import Display
+from azjax.games.square import (
+    ENCODINGS,
+    bound_positions,
+    cell_names,
+    diagonals,
+    observation_planes,
+    on_cells,
+    render_board,
+)
 
 _USUAL, _LARGEST = 11, 19
 
@@ -27,8 +36,8 @@ class State(NamedTuple):
     Attributes:
       board: `int8 [n * n]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
       player: `int8 []`, who is to move: 0 = X, 1 = O.
-      over: `bool []`, whether somebody has joined both sides.
-      swaps: `bool []`, whether the mover may swap now.
+      over: `bool []`, whether a player has joined both sides.
+      swaps: `bool []`, whether the player to move may swap.
     """
 
     board: jax.Array
@@ -36,31 +45,16 @@ class State(NamedTuple):
     over: jax.Array
     swaps: jax.Array
 
-    def draw(self, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
-        """Draws the position on hexagons; what belongs to the swap is not shown."""
-        mirror, is_first = _mirror(math.isqrt(len(self.board))), int(self.player) == 0
-        look = on_cells(len(self.board), values, labels, last)
-        if look["last"] is not None and is_first:  # It was O's.
-            look["last"] = int(mirror[look["last"]])
-        if look["values"] is not None and not is_first:
-            look["values"] = look["values"][mirror]
-        if look["labels"] is not None and not is_first:
-            look["labels"] = [look["labels"][cell] for cell in mirror]
-        return hexagons.board(np.asarray(self.board), size=size, **look)
-
-    def _repr_html_(self) -> str | None:
-        return drawing.draw_states(State.draw, self, np.ndim(self.player))
-
 
 def make(n: int = _USUAL, swap: bool = False) -> Game:
-    """Returns the record of a game of `n` rows and columns, every time the same.
+    """Returns the record of a game of `n` rows and columns, the same object for the same size.
 
     Args:
       n: rows and columns.
       swap: whether the second player may swap.
 
     Raises:
-      ValueError: if there is no such board.
+      ValueError: if the board is too small or too large.
     """
     if not 1 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
@@ -74,7 +68,7 @@ def _make(n: int, swap: bool) -> Game:
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """The board as a player sees it, own stones 1; the same turns it back."""
+        """Returns the board as a player sees it, with own stones 1; it is its own inverse."""
         return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
@@ -96,7 +90,7 @@ def _make(n: int, swap: bool) -> Game:
         return State(jnp.zeros(cells, jnp.int8), jnp.int8(0), no, no)
 
     def observe(state: State, encoding: str) -> jax.Array:
-        """The stones as they lie, and, in the encoding `relative`, as the mover sees them."""
+        """Encodes the stones as they lie or, in the encoding `relative`, as the mover sees them."""
         board, player = state.board, state.player
         if encoding == "relative":
             board, player = seen(board, player), jnp.zeros_like(player)
@@ -105,20 +99,12 @@ def _make(n: int, swap: bool) -> Game:
             return planes
         return jnp.append(planes, jnp.broadcast_to(state.swaps, (n, n, 1)), axis=-1)
 
-    def name_actions(state: State) -> list[str]:
-        names = cell_names(n, n)
-        own = names if int(state.player) == 0 else [names[cell] for cell in mirror]
-        return [*own, *["swap"] * swap]
-
     half_turn = diagonals(n)[: 2 if n > 1 else 1]
     swapping = np.full((len(half_turn), 1), cells, np.int32)
     return Game(
         name=("hex_swap" if swap else "hex") + (f":{n}" if n != _USUAL else ""),
         num_actions=cells + swap,
-        board_shape=(n, n),
         max_plies=cells + swap,
-        most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
-        * (1 + swap),
         encodings=ENCODINGS,
         init=start,
         step=step,
@@ -126,32 +112,24 @@ def _make(n: int, swap: bool) -> Game:
         is_over=lambda state: state.over,
         player=lambda state: state.player,
         observe=observe,
-        render=lambda state: render_board(state.board, (n, n), slant=1),
         symmetries=Symmetries(
             half_turn, np.concatenate([half_turn, swapping], axis=1) if swap else half_turn
         ),
-        draw=State.draw,
-        name_actions=name_actions,
+        most_positions=bound_positions([math.comb(cells, k) for k in range(cells + 1)])
+        * (1 + swap),
+        display=_make_display(n, swap),
     )
 
 
-def draw_as_it_lies(
-    board: np.ndarray, values=None, labels=None, last=None, size=None
-) -> drawing.Drawing:
-    """Draws a board `int8 [n * n]`; actions are cells, and those beyond them are not shown."""
-    look = on_cells(len(board), values, labels, last)
-    return hexagons.board(board, size=size, **look)
-
-
 def _mirror(n: int) -> np.ndarray:
-    """The cells across the long diagonal from each, `int [n * n]`."""
+    """Returns the cell across the long diagonal from each cell, `int [n * n]`."""
     return np.arange(n * n).reshape(n, n).T.ravel()
 
 
 def _joins(board: jax.Array, n: int) -> jax.Array:
-    """Whether stones 1 join top and bottom: they spread from above until nothing new is reached."""
+    """Whether stones 1 join top and bottom: a flood fill from the top reaches the last row."""
     bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
-    # Each row a word: all its cells at once.
+    # Each row is a word, so that all its cells are handled at once.
     rows = jnp.sum(jnp.where((board == 1).reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def spread(carry):
@@ -164,3 +142,36 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
     top = jnp.where(jnp.arange(n) == 0, rows, 0)
     reached, _ = jax.lax.while_loop(lambda carry: carry[1], spread, (top, top[0] != 0))
     return reached[-1] != 0
+
+
+def _make_display(n: int, swap: bool) -> Display:
+    """Returns text, pictures and names of actions, with actions on the cells where they lead."""
+    mirror, names = _mirror(n), cell_names(n, n)
+
+    def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
+        is_first = int(state.player) == 0
+        look = on_cells(n * n, values, labels, last)
+        if look["last"] is not None and is_first:  # It was O's.
+            look["last"] = int(mirror[look["last"]])
+        if look["values"] is not None and not is_first:
+            look["values"] = look["values"][mirror]
+        if look["labels"] is not None and not is_first:
+            look["labels"] = [look["labels"][cell] for cell in mirror]
+        return hexagons.board(np.asarray(state.board), size=size, **look)
+
+    def name_actions(state: State) -> list[str]:
+        own = names if int(state.player) == 0 else [names[cell] for cell in mirror]
+        return [*own, *["swap"] * swap]
+
+    return Display(
+        render=lambda state: render_board(state.board, (n, n), slant=1),
+        draw=draw,
+        name_actions=name_actions,
+    )
+
+
+def draw_unmirrored(
+    board: np.ndarray, values=None, labels=None, last=None, size=None
+) -> drawing.Drawing:
+    """Draws a board `int8 [n * n]` on which both players' actions are cells, without the swap."""
+    return hexagons.board(board, size=size, **on_cells(len(board), values, labels, last))

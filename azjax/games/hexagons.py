@@ -9,7 +9,7 @@ import numpy as np
 from azjax import drawing
 from azjax.drawing import CELL, COLOR_HEAT, COLOR_O, COLOR_X, GRID, LAST, PAPER, node
 
-_HIGH = 2 * CELL / math.sqrt(3)  # Of a hexagon, from corner to corner; it is `CELL` wide.
+_HIGH = 2 * CELL / math.sqrt(3)  # A hexagon from corner to corner; it is `CELL` wide.
 _CORNERS = [math.radians(60 * k - 30) for k in range(6)]  # Clockwise, from the upper right on.
 
 
@@ -20,16 +20,16 @@ def board(
     last: int | None = None,
     size: float | None = None,
 ) -> drawing.Drawing:
-    """Draws a rhombus of hexagons, as of Hex: each row is half a cell further to the right.
+    """Draws a board of Hex, a rhombus: each row is half a cell to the right of the one above.
 
-    Top and bottom, which X joins, and left and right, which O joins, are in their colours.
+    The sides that a player joins have the player's color: top and bottom X's, left and right O's.
 
     Args:
       cells: `[n * n]`, row-major: 1 = X, -1 = O, 0 = empty.
       values: `[n * n]`, in [0, 1]: a heat map behind the stones.
       labels: `[n * n]`, text for empty cells.
       last: the cell of the last move, which is marked.
-      size: width in pixels; 1 for each drawing unit if None.
+      size: width in pixels; one per drawing unit if None.
     """
     n = math.isqrt(len(cells))
     centers = [_center(*divmod(cell, n)) for cell in range(n * n)]
@@ -74,7 +74,7 @@ def _hexagon(center: tuple[float, float], scale: float, look: dict[str, Any]):
 
 
 def _side(centers: Iterable[tuple[float, float]], first: int, color: str):
-    """Draws a side of the board, clockwise: of each of its cells three corners, from one on."""
+    """Draws a side of the board, clockwise: three corners of each of its cells, from `first` on."""
     points = " ".join(_corner(center, first + k) for center in centers for k in range(3))
     look = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
     return node("polyline", {"points": points} | look)

@@ -1,4 +1,4 @@
-"""What games of stones in a row share: the lines that win, and sizes."""
+"""Parts of games of stones in a row: the first position, a move, winning lines, board sizes."""
 
 import functools
 
@@ -7,27 +7,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import where
-from azjax.games.square import Stones
+from azjax.games.square import State
 
 _WIDEST = 32  # Rows or columns.
 
 
-def begin(state_type: type[Stones], cells: int) -> Stones:
+def empty_board(cells: int) -> State:
     """Returns the empty board, X to move."""
-    board = jnp.zeros(cells, jnp.int8)
-    return state_type(board, jnp.zeros((), jnp.int8), jnp.zeros((), bool))
+    return State(jnp.zeros(cells, jnp.int8), jnp.zeros((), jnp.int8), jnp.zeros((), bool))
 
 
 def set_stone(
-    state: Stones, cell: jax.Array, is_legal: jax.Array, lines: np.ndarray
-) -> tuple[Stones, jax.Array]:
+    state: State, cell: jax.Array, is_legal: jax.Array, lines: np.ndarray
+) -> tuple[State, jax.Array]:
     """Sets the mover's stone. Returns the new state and the mover's reward.
 
     Args:
       state: a position.
-      cell: where; any number if the move is illegal.
-      is_legal: `bool []`; if False, the state stays as it is.
-      lines: `[L, length]`, of which a full one wins.
+      cell: where to set it; any number if the move is illegal.
+      is_legal: `bool []`; if False, the state is returned unchanged.
+      lines: `[L, length]`, the cells of each line that wins if one player fills it.
     """
     mark = 1 - 2 * state.player
     board = state.board.at[cell].set(mark)
@@ -51,7 +50,7 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
-    """Refuses boards that no game is played on.
+    """Rejects sizes of boards and lines that do not fit.
 
     Raises:
       ValueError: naming the size.

@@ -7,40 +7,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
-from azjax.games.base import ENCODINGS, Game, Symmetries, observation_planes, where
+from azjax.games.base import Game, Symmetries, where
+from azjax.games.display import Display
 from azjax.games.square import (
-    Stones,
+    ENCODINGS,
+    State,
     cell_names,
     diagonals,
-    make_state_type,
+    observation_planes,
     on_cells,
     render_board,
 )
 
 _SIZES = range(4, 17, 2)
-_COUNTED = {4: 65_509}  # Positions that can be reached, as `solver.solve` finds them.
+_COUNTED = {4: 65_509}  # Reachable positions, as counted by `solver.solve`.
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 
 
-@functools.cache
-def state_type(n: int) -> type[Stones]:
-    """Returns the type of a game's positions, every time the same."""
-
-    def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
-        """Draws the board; what belongs to a pass is not shown."""
-        look = on_cells(n * n, values, labels, last)
-        return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
-
-    return make_state_type(draw)
-
-
 def make(n: int = 8) -> Game:
-    """Returns the record of a game of `n` rows and columns, every time the same.
+    """Returns the record of a game of `n` rows and columns, the same object for the same size.
 
-    Who cannot turn a disc passes, and only then; when neither can, more discs win.
+    A player who cannot turn a disc must pass, and only then may pass. When neither player can turn
+    one, the game is over and the player with more discs wins.
 
     Raises:
-      ValueError: if there is no such board.
+      ValueError: if `n` is odd, too small or too large.
     """
     if n not in _SIZES:
         raise ValueError(f"othello has no board of {n} by {n}: use an even number from 4 to 16")
@@ -50,18 +41,17 @@ def make(n: int = 8) -> Game:
 @functools.cache
 def _make(n: int) -> Game:
     cells = n * n
-    position = state_type(n)
     bits = (1 << np.arange(n)).astype(np.uint32)
     whole = np.uint32(2**n - 1)  # A row.
     right = np.array([[max(c, 0)] for _, c in _DIRECTIONS], np.uint32)
     left = np.array([[max(-c, 0)] for _, c in _DIRECTIONS], np.uint32)
 
     def words(cells: jax.Array) -> jax.Array:
-        """The rows of `bool [n * n]` as `uint32 [n]`, the first column in the lowest bit."""
+        """Packs `bool [n * n]` row by row into `uint32 [n]`, the first column in the lowest bit."""
         return jnp.sum(jnp.where(cells.reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def unpack(rows: jax.Array) -> jax.Array:
-        """The cells `bool [n * n]` of words."""
+        """Unpacks words into cells `bool [n * n]`."""
         return (rows[:, None] & bits[None] != 0).ravel()
 
     def shift(rows: jax.Array) -> jax.Array:
@@ -73,28 +63,28 @@ def _make(n: int) -> Game:
         return (moved << right >> left) & whole
 
     def run(start: jax.Array, other: jax.Array) -> jax.Array:
-        """The opponent's discs, without a gap, behind each start `[n]`: `[8, n]`."""
+        """Finds the opponent's discs, without a gap, next to each start `[n]`: `[8, n]`."""
         found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
         for _ in range(n - 3):
             found = found | (shift(found) & other[None])
         return found
 
     def moves(own: jax.Array, other: jax.Array) -> jax.Array:
-        """Where the player of those discs may set one, all of them words `[n]`."""
+        """Finds where the player of the discs `own` may set one; all are words `[n]`."""
         return _union(shift(run(own, other))) & ~(own | other)
 
     def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
-        """Those of the opponent's discs that a new one turns, all of them words `[n]`."""
+        """Finds the opponent's discs that a new disc turns; all are words `[n]`."""
         found = run(placed, other)
         is_held = jnp.any(shift(found) & own[None], axis=1, keepdims=True)
         return _union(jnp.where(is_held, found, 0))
 
-    def legal_actions(state: Stones) -> jax.Array:
+    def legal_actions(state: State) -> jax.Array:
         mark = 1 - 2 * state.player
         found = unpack(moves(words(state.board == mark), words(state.board == -mark)))
         return jnp.append(found, ~jnp.any(found)) & ~state.over
 
-    def step(state: Stones, action: jax.Array) -> tuple[Stones, jax.Array]:
+    def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action <= cells)
         mark = 1 - 2 * state.player
         own, other = words(state.board == mark), words(state.board == -mark)
@@ -111,11 +101,9 @@ def _make(n: int) -> Game:
     return Game(
         name="othello" if n == 8 else f"othello:{n}",
         num_actions=cells + 1,
-        board_shape=(n, n),
         max_plies=2 * (cells - 4),
-        most_positions=_COUNTED.get(n, 2 * 2**4 * 3 ** (cells - 4)),
         encodings=ENCODINGS,
-        init=lambda: position(jnp.asarray(_start(n)), jnp.int8(0), jnp.bool_(False)),
+        init=lambda: State(jnp.asarray(_start(n)), jnp.int8(0), jnp.bool_(False)),
         step=step,
         legal_actions=legal_actions,
         is_over=lambda state: state.over,
@@ -123,15 +111,14 @@ def _make(n: int) -> Game:
         observe=lambda state, encoding: observation_planes(
             state.board, state.player, (n, n), encoding
         ),
-        render=lambda state: render_board(state.board, (n, n)),
         symmetries=symmetries(n),
-        draw=position.draw,
-        name_actions=lambda state: (*cell_names(n, n), "pass"),
+        most_positions=_COUNTED.get(n, 2 * 2**4 * 3 ** (cells - 4)),
+        display=make_display(n),
     )
 
 
 def _union(rows: jax.Array) -> jax.Array:
-    """All that is in words `[8, n]`, as `[n]`."""
+    """Combines words `[8, n]` to `[n]`."""
     return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
 
 
@@ -142,7 +129,21 @@ def _start(n: int) -> np.ndarray:
 
 
 def symmetries(n: int) -> Symmetries:
-    """Returns those that leave the first four discs as they are: diagonals and half a turn."""
+    """Returns the symmetries that keep the first four discs: both diagonals and half a turn."""
     cells = diagonals(n)
     passing = np.full((len(cells), 1), n * n, np.int32)
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
+
+
+def make_display(n: int) -> Display:
+    """Returns text, pictures and names of actions; pictures leave the pass out."""
+
+    def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
+        look = on_cells(n * n, values, labels, last)
+        return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
+
+    return Display(
+        render=lambda state: render_board(state.board, (n, n)),
+        draw=draw,
+        name_actions=lambda state: (*cell_names(n, n), "pass"),
+    )

@@ -1,4 +1,4 @@
-"""States on the host as rows of bytes: packed, unpacked, and told apart exactly."""
+"""States on the host as rows of bytes: packed, unpacked, and compared exactly."""
 
 import collections
 import itertools
@@ -13,7 +13,7 @@ from azjax.games.base import Game, State, state_shapes
 
 
 def pack(states: State) -> np.ndarray:
-    """Lays the bytes of states `[N, ...]` out in rows `uint8 [N, R]`."""
+    """Packs states `[N, ...]` into rows of bytes `uint8 [N, R]`."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
     flat = [leaf.reshape(len(leaf), math.prod(leaf.shape[1:])) for leaf in leaves]
     rows = [np.ascontiguousarray(leaf).view(np.uint8) for leaf in flat]
@@ -21,7 +21,7 @@ def pack(states: State) -> np.ndarray:
 
 
 def unpack(game: Game, rows: np.ndarray) -> State:
-    """Makes states `[N, ...]` of rows `uint8 [N, R]` again."""
+    """Restores states `[N, ...]` from rows `uint8 [N, R]`."""
     leaves, tree = jax.tree.flatten(state_shapes(game))
     ends = np.cumsum([leaf.size * leaf.dtype.itemsize for leaf in leaves])[:-1]
     parts = np.split(rows, ends, axis=1)
@@ -32,17 +32,17 @@ def unpack(game: Game, rows: np.ndarray) -> State:
 
 
 def as_keys(rows: np.ndarray) -> np.ndarray:
-    """Views rows `uint8 [N, R]` as `[N]` keys, which are compared as a whole."""
+    """Views rows `uint8 [N, R]` as `[N]` keys, each compared as a whole."""
     return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
 
 
 def hashes(rows: np.ndarray) -> np.ndarray:
-    """Returns `uint64 [N]`, which rows `uint8 [N, R]` rarely share unless they are equal."""
+    """Returns hashes `uint64 [N]` of rows `uint8 [N, R]`; different rows rarely share one."""
     return _hash(_words(rows))
 
 
 def _words(rows: np.ndarray) -> np.ndarray:
-    """Reads rows `uint8 [N, R]`, filled up with zeros, as columns `uint64 [W, N]`."""
+    """Views rows `uint8 [N, R]`, padded with zeros, as columns `uint64 [W, N]`."""
     count, width = rows.shape
     filled = np.zeros((count, -(-width // 8) * 8), np.uint8)
     filled[:, :width] = rows
@@ -50,10 +50,10 @@ def _words(rows: np.ndarray) -> np.ndarray:
 
 
 def _hash(words: np.ndarray) -> np.ndarray:
-    """Two hashes of 32 bits, each of which rows share with a probability of `2 ** -32`.
+    """Computes two 32-bit hashes; two rows share each with a probability of `2 ** -32`.
 
-    The upper halves of sums of 32-bit numbers with random 64-bit weights are that good (Lemire and
-    Kaser 2014, "Strongly universal string hashing is fast"); those of 64-bit numbers are not.
+    This holds for the upper halves of sums of 32-bit numbers with random 64-bit weights (Lemire and
+    Kaser 2014, "Strongly universal string hashing is fast"), but not for those of 64-bit numbers.
     """
     weights = np.random.default_rng(0).integers(0, 2**64, (len(words), 2, 2), np.uint64)
     upper, lower = np.zeros((2, words.shape[1]), np.uint64)
@@ -66,11 +66,11 @@ def _hash(words: np.ndarray) -> np.ndarray:
 
 
 def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sorts rows `uint8 [N, R]` by their hashes, so that equal ones stand together.
+    """Sorts rows `uint8 [N, R]` by their hashes, so that equal rows are neighbors.
 
     Returns:
-      The order `int64 [N]`, in which equal rows keep theirs; the places `int64 [D]` in it
-      at which each of the `D` different rows begins; and their hashes `uint64 [D]`.
+      The stable order `int64 [N]`; the places `int64 [D]` in it at which each of the `D` different
+      rows begins; and their hashes `uint64 [D]`.
     """
     words = _words(rows)
     hashed = _hash(words)
@@ -95,8 +95,8 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _argsort(hashed: np.ndarray) -> np.ndarray:
     """`np.argsort(hashed, kind="stable")` of `uint64 [N]`, four times as fast.
 
-    Numpy sorts values faster than it finds their order. So the places are sorted as the lower
-    bits of the values; what is nearly sorted then, is sorted at once.
+    Numpy sorts values faster than it finds their order. Therefore the places replace the lower bits
+    of the values; the result is nearly sorted, and sorting it again is fast.
     """
     places = np.arange(len(hashed), dtype=np.uint64)
     lower = np.uint64(2 ** len(hashed).bit_length() - 1)
@@ -105,11 +105,11 @@ def _argsort(hashed: np.ndarray) -> np.ndarray:
 
 
 def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds equal ones among rows `uint8 [N, R]`.
+    """Finds equal rows among rows `uint8 [N, R]`.
 
     Returns:
-      The `D` indices at which the different rows stand first, ascending, and `int64 [N]`,
-      which of these each row equals.
+      The `D` indices of the first of each group of equal rows, ascending, and `int64 [N]`, the
+      group of each row.
     """
     order, starts, _ = group_equal(rows)
     leaders = order[starts]  # Equal rows keep their order.
@@ -123,13 +123,13 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def in_batches(
     function: Callable, arrays: Any, size: int, notify: Callable[[int], None] = lambda done: None
 ) -> Any:
-    """Applies a compiled function to arrays `[N, ...]`: the results of `batches` in one.
+    """Applies a compiled function to arrays `[N, ...]` and concatenates the results of `batches`.
 
     Args:
       function: of the arrays; its results are `[size, ...]`.
       arrays: a tuple of trees, one for each argument.
       size: rows of a batch.
-      notify: is called after every batch with the number of rows done.
+      notify: called after every batch with the number of rows done.
     """
     results, done = [], 0
     for result in batches(function, arrays, size):
@@ -142,19 +142,19 @@ def in_batches(
 def batches(
     function: Callable, arrays: Any, size: int, devices: Sequence[Any] = (None,)
 ) -> Iterator[Any]:
-    """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time, all alike.
+    """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time.
 
-    The last batch is filled up with its last row, so that one shape is compiled, and one of no rows
-    at all with zeros. The next batch is computed while the caller works on one.
+    The last batch is padded with its last row, so that only one shape is compiled; a batch without
+    rows is padded with zeros. The next batch is computed while the caller uses the current one.
 
     Args:
       function: of the arrays; its results are `[size, ...]`.
       arrays: a tuple of trees, one for each argument.
       size: rows of a batch.
-      devices: which compute, in turn; None is JAX's default. Each compiles the function.
+      devices: the devices to use in turn; None is JAX's default. Each compiles the function.
 
     Yields:
-      The results of every batch, on the host, without what was filled up.
+      The results of every batch, on the host, without the padding.
     """
     count = len(jax.tree.leaves(arrays)[0])
     if not count:

@@ -1,6 +1,6 @@
 """The exact solution of an enumerable game, as arrays.
 
-The oracle judges: agents, verification, reports and tests read it, learning never does.
+It is used only for evaluation; an import test enforces that training never depends on it.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,12 @@ _CHUNK, _LARGE_CHUNK = 512, 16_384  # States expanded per compiled call; each sh
 class Solution(NamedTuple):
     """Every reachable state of a game with its exact value, sorted by ply.
 
-    A position that can be reached at two different plies is listed once for each.
+    A position that is reachable at two different plies is listed once for each.
 
     Attributes:
       states: the states; every leaf is `[S, ...]`. State 0 is the starting position.
-      layers: `int [T + 2]`, of the longest game's `T` plies; the states of ply `t` are
-        `layers[t]:layers[t + 1]`.
+      layers: `int [T + 2]`, where `T` is the length of the longest game; the states of ply `t`
+        are `layers[t]:layers[t + 1]`.
       player: `int8 [S]`, who is to move.
       over: `bool [S]`, whether the game has ended.
       legal: `bool [S, A]`.
@@ -34,7 +34,7 @@ class Solution(NamedTuple):
       action_values: `float32 [S, A]`, the same after each action, for the mover; -inf
         where illegal.
       optimal: `bool [S, A]`, the legal actions that keep the value.
-      decisions: `int32 [D]`, the states where there is something to decide (not over).
+      decisions: `int32 [D]`, the states where the game is not over.
     """
 
     states: State
@@ -64,14 +64,14 @@ class Solution(NamedTuple):
 
 
 def most_bytes(game: Game) -> int:
-    """Bytes that a solution takes at most, known before the game is solved.
+    """Returns an upper bound on the bytes of a solution, without solving the game.
 
     Raises:
-      ValueError: if the game has too many positions, or nobody knows how many.
+      ValueError: if the game has too many positions, or an unknown number.
     """
     most, actions = _check_enumerable(game), game.num_actions
     state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
-    # Children, rewards, worth; legal, optimal. Player, over, value, decision.
+    # Children, rewards, action values; legal, optimal. Player, over, value, decision.
     return most * (state + actions * (3 * 4 + 2) + 1 + 1 + 4 + 4)
 
 
@@ -88,9 +88,9 @@ def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
     Raises:
-      ValueError: if the game has too many positions, or nobody knows how many; if it has more
-        than its `most_positions`, each counted once for every ply at which it can be reached; or
-        if it lasts longer than its `max_plies`.
+      ValueError: if the game has too many positions, or an unknown number; if it has more than its
+        `most_positions`, each counted once for every ply at which it can be reached; or if it
+        lasts longer than its `max_plies`.
     """
     most = _check_enumerable(game)
     layers, discounts, (children, rewards, legal) = _enumerate(game, most)
@@ -121,7 +121,7 @@ def solve(game: Game) -> Solution:
 
 
 def _enumerate(game: Game, most: int):
-    """Breadth-first: the layers of distinct states, and the edges between them."""
+    """Finds the layers of distinct states, breadth first, and the edges between them."""
     frontier = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
     expand = jax.jit(jax.vmap(lambda state: _expand(game, state)))
     layers, discounts, edges, offset = [], [], [], 0
@@ -160,7 +160,7 @@ def _expand(game: Game, state: State):
 
 
 def count_games(solution: Solution) -> np.ndarray:
-    """Counts the complete games that go on from each state.
+    """Counts the complete games that continue from each state.
 
     Returns:
       `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole game.
@@ -177,21 +177,21 @@ def count_games(solution: Solution) -> np.ndarray:
 
 
 def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
-    """Returns `int64 [S]`, numbers from 0 that positions equal up to symmetry share.
+    """Returns `int64 [S]`, the class of each state; positions equal up to symmetry share a class.
 
-    A symmetry takes the start to itself, and the position after a move to that after the
+    A symmetry maps the start to itself, and the position after a move to that after the
     transformed move.
     """
     _, numbers = distinct(pack(solution.states))
     identity = np.arange(game.num_actions)[None]
     actions = identity if game.symmetries is None else game.symmetries.actions
-    images = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
+    copies = np.zeros((len(actions), solution.num_states), np.int64)  # Rows of the solution.
     for rows in map(slice, solution.layers[:-1], solution.layers[1:]):
         parents, moves = np.nonzero(solution.legal[rows])
         parents += rows.start
-        moved = solution.children[images[:, parents], np.argsort(actions)[:, moves]]
-        images[:, solution.children[parents, moves]] = moved
-    least = numbers[images].min(axis=0)
+        moved = solution.children[copies[:, parents], np.argsort(actions)[:, moves]]
+        copies[:, solution.children[parents, moves]] = moved
+    least = numbers[copies].min(axis=0)
     is_number = np.zeros(len(numbers), bool)
     is_number[least] = True
     return (np.cumsum(is_number) - 1)[least]

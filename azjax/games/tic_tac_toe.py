@@ -9,25 +9,25 @@ from jax.core import Tracer
 
 from azjax.games import mnk
 from azjax.games.base import Game
-from azjax.games.in_a_row import Stones, find_lines
+from azjax.games.in_a_row import find_lines
+from azjax.games.square import State
 
 LINES = find_lines(3, 3, 3)  # The eight ways to win.
-State = mnk.state_type(3, 3, 3)
 
 
-def board_text(states: Stones) -> str:
+def board_text(states: State) -> str:
     """Writes the boards of states `[..., 9]`, one after the other, as characters of `.XO`."""
     return "".join(".XO"[mark] for mark in np.ravel(states.board))
 
 
-def from_board(board: Sequence[int] | np.ndarray) -> Stones:
-    """Returns the state of a position given as nine numbers; their counts tell who is to move.
+def from_board(board: Sequence[int] | np.ndarray) -> State:
+    """Returns the state of a board of nine numbers; their counts determine who is to move.
 
     Args:
       board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
 
     Raises:
-      ValueError: if no game leads to this position, or while tracing.
+      ValueError: if no game reaches this position, or while tracing.
     """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(board)):
         raise ValueError(
@@ -64,5 +64,5 @@ def from_board(board: Sequence[int] | np.ndarray) -> Stones:
 
 
 def make() -> Game:
-    """Returns the game's record."""
+    """Returns the record of the game."""
     return mnk.make(3, 3, 3)._replace(name="tic_tac_toe")

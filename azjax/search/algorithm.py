@@ -6,14 +6,11 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
-from azjax import drawing
 from azjax.games.base import State, describe
 from azjax.search.tree import ROOT, Tree
 
 Engine = Literal["azjax", "mctx"]
-_SHOWN = 4  # Positions of a batch that a notebook shows.
 
 
 class Algorithm(Protocol):
@@ -173,21 +170,6 @@ class SearchResult(NamedTuple):
         total = jnp.sum(weights, axis=-1)
         mean = jnp.sum(weights * self.q_values, axis=-1) / jnp.where(total > 0, total, 1.0)
         return jnp.where(total > 0, mean, self.value)
-
-    def _repr_html_(self) -> str | None:
-        """Shows the first positions, with the policy as a heat map; None while tracing."""
-        states = getattr(self.tree, "embeddings", None)
-        if isinstance(self.action, Tracer) or not hasattr(states, "draw"):
-            return None
-        pictures, captions = [], []
-        for row, weights in enumerate(np.asarray(self.action_weights)[:_SHOWN]):
-            state = jax.tree.map(lambda leaf: leaf[row, 0], states)
-            labels = [f"{share:.0%}" for share in weights]
-            pictures.append(state.draw(values=weights, labels=labels))
-            value = drawing.signed(float(self.value[row]))
-            captions.append(f"plays {self.action[row]}, value {value}")
-        rest = len(self.action) - len(pictures)
-        return drawing.gallery(pictures, captions, rest)._repr_html_()
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:

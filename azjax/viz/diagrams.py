@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.games.base import ENCODINGS, Game, State
+from azjax.games.base import Game, State
+from azjax.games.square import ENCODINGS
 from azjax.runs.config import Config
 from azjax.training.parts import Parts
 from azjax.viz.architecture import Layer, layers

@@ -177,7 +177,7 @@ def _move(game: Game, played: Played, judged: Losses, i: int) -> dict[str, Any]:
         for step in range(len(judged["v"]))
     ]
     return {
-        "board": tic_tac_toe.board_text(state) if knows(game) else game.render(state),
+        "board": tic_tac_toe.board_text(state) if knows(game) else game.display.render(state),
         "player": int(game.player(state)),
         "actions": legal.tolist(),
         "prior": _round(played.policy[i, legal]),

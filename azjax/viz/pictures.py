@@ -1,11 +1,15 @@
-"""A picture of a state in any game: the game's own, or else its text."""
+"""Pictures of states and of searches from them, in any game; games without pictures show text."""
 
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from azjax.drawing import Drawing, canvas, node
-from azjax.games.base import Game, State
+import jax
+import numpy as np
+
+from azjax.drawing import Drawing, canvas, gallery, node, signed
+from azjax.games.base import Game, State, check_batch
+from azjax.search import SearchResult
 
 _WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Of a character of 10 units, of a line, around the text.
 
@@ -14,15 +18,61 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
     """Draws one state.
 
     Args:
-      game: whose `draw` is used; without one the picture is what `render` writes.
+      game: the game. If its display has no `draw`, the picture is the text of `render`.
       state: one state.
-      size: width in pixels; the game's own choice if None.
-      **look: `values`, `labels` and `last`, as in `Game.draw`. A text has the labels below
-        it, and shows no values.
+      size: width in pixels; the game's default if None.
+      **look: `values`, `labels` and `last`, as in `Display.draw`. A text has the labels below
+        it and shows no values.
     """
-    if game.draw is not None:
-        return game.draw(state, **look | ({} if size is None else {"size": size}))
-    return draw_text(game.render(state), look.get("labels"), 120 if size is None else size)
+    if game.display.draw is not None:
+        return game.display.draw(state, **look | ({} if size is None else {"size": size}))
+    return draw_text(game.display.render(state), look.get("labels"), 120 if size is None else size)
+
+
+def draw_states(
+    game: Game,
+    states: State,
+    captions: Sequence[str] = (),
+    *,
+    most: int = 8,
+    size: float | None = None,
+    **look: Any,
+) -> Drawing:
+    """Draws the first states of a batch side by side, and the number of those left out.
+
+    Args:
+      game: the game.
+      states: the states, every leaf `[B, ...]`.
+      captions: `[B]`, text below each state.
+      most: how many states are drawn at most.
+      size: width of one picture in pixels; the game's default if None.
+      **look: `values [B, A]`, `labels [B, A]` and `last [B]`, as in `draw_state`.
+
+    Raises:
+      ValueError: if the states are not a batch of this game.
+    """
+    count, pictures = check_batch(game, states), []
+    batch = jax.device_get(states), {name: np.asarray(array) for name, array in look.items()}
+    for i in range(min(count, most)):
+        state, shown = jax.tree.map(lambda leaf, i=i: leaf[i], batch)
+        pictures.append(draw_state(game, state, size, **shown))
+    return gallery(pictures, captions[:most], rest=count - len(pictures))
+
+
+def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) -> Drawing:
+    """Draws the first states of a search, with its policy as a heat map and its value.
+
+    Args:
+      game: the game.
+      states: the states, every leaf `[B, ...]`.
+      result: the result of the search from `states`.
+      most: how many states are drawn at most.
+    """
+    weights = np.asarray(result.action_weights)
+    labels = np.vectorize("{:.0%}".format)(weights)
+    chosen = zip(np.asarray(result.action), np.asarray(result.value), strict=True)
+    captions = [f"plays {action}, value {signed(float(value))}" for action, value in chosen]
+    return draw_states(game, states, captions, most=most, values=weights, labels=labels)
 
 
 def draw_text(text: str, labels: Sequence[str] | None = None, size: float = 120) -> Drawing:

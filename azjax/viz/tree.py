@@ -214,7 +214,7 @@ def graphviz(
         state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
         shape = ("box", "ellipse")[int(game.player(state))]
         numbers = f"N {nodes.visits[i]}  Q {nodes.values[i]:+.2f}"
-        label = f"{game.render(state)}\n{numbers}".replace('"', '\\"').replace("\n", "\\n")
+        label = f"{game.display.render(state)}\n{numbers}".replace('"', '\\"').replace("\n", "\\n")
         lines.append(f'  {i} [shape={shape}, label="{label}"];')
     for parent, children in nodes.children.items():
         for i in children:

@@ -12,13 +12,13 @@ import numpy as np
 from azjax import games
 from azjax.drawing import gallery
 from azjax.games.base import init_batch
-from azjax.games.tic_tac_toe import from_board
 from azjax.players import ratings
 from azjax.players.arena import play_games
 from azjax.players.ratings import Interval
 from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.chart import line_chart
+from azjax.viz.pictures import draw_state
 from experiments.lecture.setup import (
     ROOT_2,
     Setup,
@@ -127,7 +127,8 @@ def show_visits(results: dict, page) -> None:
 
 def _draw_visits(visits: np.ndarray, simulations: int) -> Element:
     labels = [f"{count:,.0f}" for count in visits]
-    picture = from_board([0] * 9).draw(values=visits / visits.max(), labels=labels, size=150)
+    game, heat = games.make("tic_tac_toe"), visits / visits.max()
+    picture = draw_state(game, game.init(), values=heat, labels=labels, size=150)
     return gallery([picture], [f"{simulations:,} simulations"]).element
 
 

@@ -14,6 +14,7 @@ from azjax.games.base import Game, State, init_batch, legal_action_at
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import UCT, SearchResult, make_resumable
 from azjax.search.evaluators import Evaluator, rollout
+from azjax.viz.pictures import draw_state
 from azjax.viz.tree import draw_tree
 from experiments.lecture.page import figure, table
 from experiments.lecture.setup import ROOT_2, Setup
@@ -101,7 +102,8 @@ def show(results: dict, page) -> None:
         "moves goes first is drawn."
     )
     free = ["" if cell else str(i) for i, cell in enumerate(BOARD)]
-    page.figure("The position, and the moves in it.", from_board(BOARD).draw(labels=free).element)
+    picture = draw_state(games.make("tic_tac_toe"), from_board(BOARD), labels=free)
+    page.figure("The position, and the moves in it.", picture.element)
     for number, *step in results["steps"]:
         page.add(node("h3", {"style": "margin: 40px 0 0"}, f"Simulation {number}"))
         page.row(*_phases(*step))
@@ -133,7 +135,7 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
         backups.append((moves[k], signed(outcome, 0), f"{n} → {n + 1}", change))
     is_new = before.node_visits[path[-1]] == 0
     words = "is new to the tree." if is_new else "is in the tree already: the game is over there."
-    leaf = states[0].draw(last=choices[-1][1], size=88).element
+    leaf = draw_state(games.make("tic_tac_toe"), states[0], 88, last=choices[-1][1]).element
     phases.append(figure(f"2. Expansion: what comes after {moves[-1]} {words}", leaf))
     words = "random moves to the end" if len(states) > 1 else "none, as the game is over"
     words += f"; {('drawn', 'won', 'lost')[outcome]} for {moves[-1][0]}"
@@ -154,9 +156,10 @@ def _scores(visits: np.ndarray, means: np.ndarray, scores: np.ndarray, taken: in
 
 def _film(states: list[State]) -> Element:
     """A random game, board by board."""
-    pictures, captions = [states[0].draw(size=88)], ["the leaf"]
+    game, captions = games.make("tic_tac_toe"), ["the leaf"]
+    pictures = [draw_state(game, states[0], 88)]
     for old, new in itertools.pairwise(states):
         action = np.flatnonzero(old.board != new.board)[0]
-        pictures.append(new.draw(last=action, size=88))
+        pictures.append(draw_state(game, new, 88, last=action))
         captions.append(f"{'XO'[old.player]} {action}")
     return gallery(pictures, captions).element

@@ -15,9 +15,7 @@ import misere_pile
 from azjax import games, players
 from azjax.games import connect_four, solver
 from azjax.games.base import (
-    ENCODINGS,
     Game,
-    Positions,
     Step,
     Symmetries,
     init_batch,
@@ -26,9 +24,11 @@ from azjax.games.base import (
     where,
 )
 from azjax.games.check import check_game
+from azjax.games.display import Display
 from azjax.games.in_a_row import find_lines
+from azjax.games.positions import Positions
 from azjax.games.rows import in_batches
-from azjax.games.square import column_name
+from azjax.games.square import ENCODINGS, column_name
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
 from azjax.search import UCT, Gumbel, make_search
@@ -44,7 +44,7 @@ NAMES = ["tic_tac_toe", "connect_four", "connect_four:3x5", "mnk", "mnk:4x2x3", 
 NAMES += ["othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]  # The others are as they are.
 GAMES = {name: games.make(name) for name in NAMES}
 GAMES |= {"misere_pile": misere_pile.make(), "nim": NIM}
-TWINS = ["tic_tac_toe", "connect_four", "misere_pile", *NAMES[-4:]]  # In `tests/reference`.
+REFERENCES = ["tic_tac_toe", "connect_four", "misere_pile", *NAMES[-4:]]  # In `tests/reference`.
 COUNT = 32  # Random games played of each game, from the start to the end.
 BEYOND = 2  # Actions tried below 0 and above A - 1.
 
@@ -65,7 +65,7 @@ class Walk(NamedTuple):
         return np.pad(self.legal, ((0, 0), (BEYOND, BEYOND)))
 
 
-@pytest.fixture(scope="module", params=TWINS)
+@pytest.fixture(scope="module", params=REFERENCES)
 def walk(request):
     game = GAMES[request.param]
     actions = np.arange(-BEYOND, game.num_actions + BEYOND)
@@ -149,17 +149,17 @@ def observe(game, states, encoding):
     return np.asarray(jax.jit(jax.vmap(lambda state: game.observe(state, encoding)))(states))
 
 
-# The laws that every game keeps, and what is said of one that breaks any.
+# The contract of every game, and the error for a game that violates it.
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_every_game_keeps_the_laws(name):
+def test_every_game_keeps_the_contract(name):
     check_game(GAMES[name])
 
 
-def test_every_registered_game_has_a_twin():
-    twins = {name.partition(":")[0] for name in TWINS}
-    assert {*games.available()} - {"mnk"} < twins  # It is tic-tac-toe of other sizes.
+def test_every_registered_game_has_a_reference():
+    references = {name.partition(":")[0] for name in REFERENCES}
+    assert {*games.available()} - {"mnk"} < references  # It is tic-tac-toe of other sizes.
 
 
 def test_symmetries_are_as_many_as_expected():
@@ -214,10 +214,9 @@ def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), le
     return {"positions": lambda: positions}
 
 
-BROKEN = [  # A game, what is changed in its record, and the law that it then breaks.
+BROKEN = [  # A game, what is changed in its record, and the rule that it then violates.
     (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
     (NIM, {"encodings": "unary"}, "encodings is a tuple of one name or more"),
-    (NIM, {"board_shape": (7,)}, "board_shape is a tuple of two numbers above 0"),
     (NIM, {"num_actions": 0}, "num_actions is above 0"),
     (NIM, {"max_plies": 0}, "max_plies is above 0"),
     (NIM, nim_step(lambda s, a, t, r: (t + jnp.int32(0), r)), "step returns a state like that of"),
@@ -230,6 +229,17 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
         {"observe": lambda s, encoding: jnp.zeros((1, 7, 5), jnp.int8)},
         r"observe in the encoding 'unary' is bool or float32\[1, 7, C\], not int8\[1, 7, 5\]",
     ),
+    (
+        NIM,
+        {"observe": lambda s, encoding: jnp.zeros(7, bool)},
+        r"observe in the encoding 'unary' is bool or float32\[H, W, C\], not bool\[7\]",
+    ),
+    (
+        NIM,
+        {"observe": lambda s, encoding: jnp.zeros((1, 7 if encoding == "unary" else 3, 2), bool)},
+        r"observe in the encoding 'binary' is bool or float32\[1, 7, C\], not bool\[1, 3, 2\]",
+    ),
+    (NIM, {"observe": lambda s, encoding: jnp.zeros((0, 7, 1), bool)}, "planes .* are not empty"),
     (NIM, {"init": lambda: jnp.array([0, 0], jnp.int8)}, "the starting position is not over"),
     (NIM, {"init": lambda: jnp.array([7, 1], jnp.int8)}, "player 0 is to move at the start"),
     (SQUARE, square(CELLS[:, :4], CELLS), r"the cells of the symmetries are \[G, 9\], not \[8, 4"),
@@ -245,9 +255,9 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
             "legal_actions": lambda s: SQUARE.legal_actions(s).at[0].set(False),
             "step": step_of(SQUARE, without_the_corner),
         },
-        "at the start breaks a law of games: symmetries take legal actions to legal actions",
+        "at the start violates the contract: symmetries take legal actions to legal actions",
     ),
-    (NIM, {"max_plies": 3}, r"\] breaks a law of games: a game lasts at most max_plies, .* is 3$"),
+    (NIM, {"max_plies": 3}, r"\] violates the contract: a game lasts at most max_plies, .* is 3$"),
     (
         NIM,
         nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
@@ -258,24 +268,24 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
     (
         NIM,
         nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
-        "^nim at the start, on action -2, breaks a law of games: an illegal action, or one in a "
+        "^nim at the start, on action -2, violates the contract: an illegal action, or one in a "
         "finished game, changes nothing and earns 0$",
     ),
     (
         NIM,
         nim_step(lambda s, a, t, r: (t, jnp.where(s[0] == 0, -1.0, r))),
-        r"nim after the moves \[.*\], on action -2, breaks .*: an illegal action, or one in a",
+        r"nim after the moves \[.*\], on action -2, violates .*: an illegal action, or one in a",
     ),
     (NIM, nim_step(lambda s, a, t, r: (t, 2 * r)), "rewards are -1, 0 or 1"),
     (
         NIM,
         nim_step(lambda s, a, t, r: (t, jnp.where((t != s).any(), 1.0, 0.0))),
-        "on action 0, breaks a law of games: only the move that ends a game is rewarded",
+        "on action 0, violates the contract: only the move that ends a game is rewarded",
     ),
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
     (NIM, {"observe": forgetful([])}, "its functions are pure: what jit compiles returns what"),
-    (NIM, {"render": lambda s: s}, "render returns a string"),
-    (NIM, {"draw": lambda s, **look: "nim"}, "draw returns a drawing.Drawing"),
+    (NIM, {"display": Display(render=lambda s: s)}, "render returns a string"),
+    (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), r"outcomes of its positions are .* \[2, 3\]"),
     (NIM, labelled(class_of=(0, 2)), "its positions are of the classes that are named"),
     (NIM, labelled(apart=("none",)), "its positions are of the classes that are named"),
@@ -286,13 +296,13 @@ BROKEN = [  # A game, what is changed in its record, and the law that it then br
 ]
 
 
-def test_labels_that_break_no_law():
+def test_labels_that_keep_the_contract():
     check_game(NIM._replace(**labelled()), num_games=8)
 
 
-@pytest.mark.parametrize(("game", "change", "law"), BROKEN)
-def test_every_broken_law_is_found(game, change, law):
-    with pytest.raises(AssertionError, match=law) as error:
+@pytest.mark.parametrize(("game", "change", "rule"), BROKEN)
+def test_every_violation_is_found(game, change, rule):
+    with pytest.raises(AssertionError, match=rule) as error:
         check_game(game._replace(**change), num_games=8)
     assert "\n" not in str(error.value)
 
@@ -484,7 +494,7 @@ def test_render(name, actions, drawing):
     state, step = game.init(), jax.jit(game.step)
     for action in actions:
         state = step(state, action)[0]
-    assert game.render(state) == drawing
+    assert game.display.render(state) == drawing
 
 
 def test_connect_four_sees_every_line():
@@ -627,7 +637,7 @@ def test_who_captures_every_piece_wins():
     board[3, 0], board[2, 1] = 1, -1
     state = game.init()._replace(board=jnp.asarray(board.ravel()))
     actions = np.flatnonzero(game.legal_actions(state))
-    assert [game.name_actions(state)[action] for action in actions] == ["a4a3", "a4b3"]
+    assert [game.display.name_actions(state)[action] for action in actions] == ["a4a3", "a4b3"]
     after, rewards = jax.vmap(game.step, (None, 0))(state, actions)
     assert after.over.tolist() == [False, True] and rewards.tolist() == [0, 1]
 
@@ -669,20 +679,21 @@ def test_columns_after_z_have_two_letters():
 def test_moves_are_called_as_players_call_them():
     othello, hexes, breakthrough = map(games.make, ("othello", "hex_swap:3", "breakthrough:5x3"))
     legal = np.flatnonzero(othello.legal_actions(othello.init()))
-    assert [othello.name_actions(othello.init())[a] for a in legal] == ["d3", "c4", "f5", "e6"]
-    assert othello.name_actions(othello.init())[64] == "pass"
-    assert [*hexes.name_actions(hexes.init())] == [
+    names = othello.display.name_actions(othello.init())
+    assert [names[a] for a in legal] == ["d3", "c4", "f5", "e6"]
+    assert names[64] == "pass"
+    assert [*hexes.display.name_actions(hexes.init())] == [
         *("a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3", "swap")
     ]
     state, _ = hexes.step(hexes.init(), jnp.int32(1))  # In the top row, which O sees on the left.
-    assert [*hexes.name_actions(state)] == [
+    assert [*hexes.display.name_actions(state)] == [
         *("a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "swap")
     ]
     after, _ = hexes.step(state, jnp.int32(2))
     assert after.board.tolist() == [0, 1, 0, 0, 0, 0, -1, 0, 0]
     state, moves = breakthrough.init(), []
     for action in (31, 28):  # The middle piece in front, straight on; to the right, as O sees it.
-        moves.append(breakthrough.name_actions(state)[action])
+        moves.append(breakthrough.display.name_actions(state)[action])
         state, _ = breakthrough.step(state, jnp.int32(action))
     assert moves == ["b4b3", "c2c3"]
 

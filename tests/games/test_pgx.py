@@ -1,4 +1,4 @@
-"""The games of pgx: they keep the laws of games, and those that are ours, too, play alike."""
+"""The games of pgx: they keep the contract of games and play like those of azjax."""
 
 import functools
 import sys
@@ -21,13 +21,13 @@ OPTIMISED = {"xla_backend_optimization_level": 2, "xla_llvm_disable_expensive_pa
 @pytest.mark.parametrize(
     "name", [*TESTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
-def test_every_game_keeps_the_laws(name):
+def test_every_game_keeps_the_contract(name):
     check_game(games.make(f"pgx:{name}"), num_games=32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_games_of_many_moves_keep_the_laws(name):
+def test_games_of_many_moves_keep_the_contract(name):
     """`check_game` tries all actions in all positions, for hours; here an illegal one every eighth
     ply."""
     game, num_games = games.make(f"pgx:{name}"), 32
@@ -73,8 +73,8 @@ def test_games_of_many_moves_keep_the_laws(name):
             held = jax.tree.map(lambda before, now: before & jnp.all(now), held, holds)
             return ply + 1, states, over, rewards + abs(reward), held
 
-        laws = jax.eval_shape(look, keys, start)[3] | {"illegal": True}
-        held = jax.tree.map(lambda _: jnp.bool_(True), laws)
+        rules = jax.eval_shape(look, keys, start)[3] | {"illegal": True}
+        held = jax.tree.map(lambda _: jnp.bool_(True), rules)
         zeros = jnp.zeros(num_games)
         return jax.lax.while_loop(go_on, move, (0, start, zeros.astype(bool), zeros, held))
 
@@ -143,7 +143,7 @@ def test_games_that_are_ours_too_play_alike(name, twin):
             np.testing.assert_array_equal(field, expected)
         np.testing.assert_array_equal(my_reward, their_reward)
         pictures = [
-            str(game.draw(state, size=90)) for game, state in zip(both, firsts, strict=True)
+            str(game.display.draw(state, size=90)) for game, state in zip(both, firsts, strict=True)
         ]
         assert pictures[0] == pictures[1]
         plies += 1
@@ -155,7 +155,7 @@ def test_positions_are_written():
     state = game.init()
     for action in (4, 0):
         state, _ = game.step(state, action)
-    assert game.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
+    assert game.display.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
 
 
 def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
@@ -165,8 +165,8 @@ def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
     second = first.replace(current_player=1 - first.current_player)
     assert [int(game.player(state)) for state in (first, second)] == [0, 1]
     board = "5 r n b q k\n4 p p p p p\n3 . . . . .\n2 P P P P P\n1 R N B Q K\n  a b c d e"
-    assert game.render(first) == game.render(second) == board
-    names, seen = game.name_actions(first), game.name_actions(second)
+    assert game.display.render(first) == game.display.render(second) == board
+    names, seen = game.display.name_actions(first), game.display.name_actions(second)
     legal = np.flatnonzero(game.legal_actions(first))
     white = "a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"
     black = "a4a3", "b5a3", "b5c3", "b4b3", "c4c3", "d4d3", "e4e3"
@@ -185,14 +185,14 @@ def test_moves_of_chess_go_by_their_squares(name, size):
     step, state, seen = jax.jit(game.step), game.init(), 0
 
     def squares(state):
-        lines = [line.split()[1:] for line in game.render(state).splitlines()[:-1]]
+        lines = [line.split()[1:] for line in game.display.render(state).splitlines()[:-1]]
         return {f"{'abcdefgh'[f]}{size - r}": lines[r][f] for r in range(size) for f in range(size)}
 
     for ply in range(40):
         if game.is_over(state):
             break
         action = int(rng.choice(np.flatnonzero(game.legal_actions(state))))
-        name, before = game.name_actions(state)[action], squares(state)
+        name, before = game.display.name_actions(state)[action], squares(state)
         state, _ = step(state, action)
         after = squares(state)
         assert before[name[:2]].isupper() == (ply % 2 == 0)

@@ -263,7 +263,7 @@ def test_the_arithmetic_is_chosen_by_the_processor(tic_tac_toe, monkeypatch, kin
 )
 def test_the_form_is_chosen_by_the_size_of_the_board(shape, dtype, form):
     game = games.make("tic_tac_toe")._replace(
-        board_shape=shape, observe=lambda state, encoding: jnp.zeros((*shape, 2), bool)
+        observe=lambda state, encoding: jnp.zeros((*shape, 2), bool)
     )
     config = dataclasses.replace(TINY, evaluation_dtype=dtype)
     found, expected = make_network(config, game), make_in_form(form, config, game)

@@ -66,7 +66,7 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_game_obeys_the_laws():
+def test_the_game_keeps_the_contract():
     check_game(names(ROOT / "examples" / "domineering.py")["make"](), num_games=4)
 
 

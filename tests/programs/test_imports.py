@@ -107,6 +107,15 @@ def test_learning_never_sees_labels():
     assert askers == {"azjax/games/check.py", "azjax/viz/matches.py", "azjax/viz/report.py"}
 
 
+def test_rules_search_training_and_proof_never_draw():
+    """The files of single games end with their pictures, and `check` tests these."""
+    shared = ["base", "display", "hashing", "in_a_row", "positions", "rows", "solver", "square"]
+    files = [f"azjax/games/{name}.py" for name in shared]
+    files += [f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof")]
+    for file in files:
+        assert not {"drawing", "viz"} & siblings(PACKAGE[file]), file
+
+
 def test_the_package_never_imports_the_programs():
     assert not [f for f, t in PACKAGE.items() if any("experiments" in n for n in imported(t))]
 

@@ -121,6 +121,23 @@ def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(i
     assert 'data-kind="explorer"' not in page
 
 
+@pytest.mark.slow
+def test_a_game_of_rules_alone_goes_through_every_program(inside, capfd, monkeypatch):
+    edit("\n\ndef rules():\n    return Game(*make()[:10])\n")
+    own = ["--game", "pile.py:rules", *NETWORK_OPTION, "--run-dir", "rules"]
+    assert train.main([*TINY, *own]) == 0
+    assert train.main(["--resume", *own, "--max-iterations", "2"]) == 0
+    assert runs.iterations("rules") == [1, 2]
+    assert verify.main(["--lines", "first", *own]) in (0, 1)
+    assert report.main(own) == 0
+    assert explain.main(own) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("0\n"))
+    capfd.readouterr()
+    assert play.main(["--o", "network", *own]) == 0
+    shown = capfd.readouterr().out
+    assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown
+
+
 def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
     assert PROGRAMS["train"](*GAME, *NETWORK_OPTION) == 0
     said = capfd.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 from azjax.games import connect_four
-from azjax.games.base import ILLEGAL, Positions
+from azjax.games.positions import ILLEGAL, Positions
 from azjax.players import alpha_beta_agent
 from azjax.players.ratings import mean_proportion, proportion
 from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates

@@ -10,6 +10,7 @@ import azjax
 import dots
 from azjax import runs
 from azjax.games.base import Symmetries
+from azjax.games.display import Display
 from azjax.runs import behavior, presets
 from run_directories import make_run
 
@@ -38,7 +39,7 @@ def by_rows():
         is_over=lambda state: jnp.sum(inner(state).edges) == 12,
         player=lambda state: state["player"],
         observe=lambda state, encoding: dots.observe(inner(state), encoding).astype(jnp.float32),
-        render=str,
+        display=Display(render=str),
     )
 
 

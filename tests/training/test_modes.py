@@ -96,7 +96,7 @@ def test_rules(game):
 @pytest.mark.parametrize(
     "name", ["tic_tac_toe", *(pytest.param(x, marks=pytest.mark.slow) for x in GAMES[1:])]
 )
-def test_the_laws_of_games(name):
+def test_the_contract_of_games(name):
     check.check_game(games.make(name), num_games=2)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import misere_pile
 from azjax import games
-from azjax.games.base import ENCODINGS, play, random_action
+from azjax.games.base import play, random_action
+from azjax.games.square import ENCODINGS
 from azjax.training.selfplay import Transition
 from azjax.training.targets import Sample, TargetConfig, augment, make_samples, outcomes, transform
 from small import NAMES

@@ -11,9 +11,10 @@ import azjax
 from azjax import drawing
 from azjax.games import hexagons
 from azjax.games.base import init_batch
-from azjax.games.tic_tac_toe import LINES, from_board
+from azjax.games.tic_tac_toe import LINES
 from azjax.search import ALGORITHMS, make_search
 from azjax.search.evaluators import uniform_evaluator
+from azjax.viz.pictures import draw_search, draw_state, draw_states
 from small import NAMES
 
 IMAGE = '<img src="data:image/svg+xml;base64,'
@@ -30,6 +31,12 @@ def parts(picture, tag, name):
     """The elements of one tag and class."""
     root = ElementTree.fromstring(str(picture))
     return [e for e in root.iter(SVG + tag) if e.get("class") == name]
+
+
+def draw_empty(**look):
+    """The empty board of tic-tac-toe."""
+    game = azjax.make("tic_tac_toe")
+    return draw_state(game, game.init(), **look)
 
 
 def test_every_stone_stands_in_its_cell():
@@ -50,13 +57,13 @@ def test_the_winning_line_is_struck_through():
 
 
 def test_the_heat_map_grows_with_the_values():
-    cells = from_board([0] * 9).draw(values=np.linspace(0, 1, 9))
+    cells = draw_empty(values=np.linspace(0, 1, 9))
     heat = [float(e.get("fill-opacity")) for e in parts(cells, "rect", "az-heat")]
     assert len(heat) == 8 and heat == sorted(heat)  # A value of 0 leaves its cell empty.
 
 
 def test_labels_are_text_and_not_markup():
-    picture = from_board([0] * 9).draw(labels=['<b>&"'] + [""] * 8, last=4)
+    picture = draw_empty(labels=['<b>&"'] + [""] * 8, last=4)
     assert [e.text for e in parts(picture, "text", "az-label")] == ['<b>&"']
     assert len(parts(picture, "rect", "az-last")) == 1
 
@@ -75,7 +82,7 @@ def test_what_does_not_fit_the_board_is_refused(given, sentence):
 
 
 def test_a_picture_is_saved_or_refused(tmp_path):
-    picture = from_board([0] * 9).draw()
+    picture = draw_empty()
     picture.save(tmp_path / "board.svg")
     assert ElementTree.parse(tmp_path / "board.svg").getroot().tag == SVG + "svg"
     with pytest.raises(ValueError, match="there is no folder .*nowhere"):
@@ -83,9 +90,10 @@ def test_a_picture_is_saved_or_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_states_and_batches_show_themselves(name):
+def test_notebooks_show_states_and_batches(name):
     game = azjax.make(name)
-    one, many = (svg_of(s._repr_html_()) for s in (game.init(), init_batch(game, 100)))
+    pictures = draw_state(game, game.init()), draw_states(game, init_batch(game, 100))
+    one, many = (svg_of(picture._repr_html_()) for picture in pictures)
     assert len(list(ElementTree.fromstring(one).iter(SVG + "svg"))) == 1
     assert len(list(ElementTree.fromstring(many).iter(SVG + "svg"))) == 1 + 8
     assert "and 92 more" in many
@@ -99,16 +107,10 @@ def test_a_notebook_shows_an_image_described_by_its_label():
     assert 'alt="a &quot;b&quot;; two; board X.. ... ...; board' in pair._repr_html_()
 
 
-def test_a_state_under_tracing_shows_itself_as_text(tic_tac_toe):
-    shown = []
-    jax.jit(lambda state: shown.append(state._repr_html_()))(tic_tac_toe.init())
-    assert shown == [None]
-
-
 def test_connect_four_shows_values_where_the_stone_would_fall():
     game = azjax.make("connect_four")
     state = game.step(game.init(), 3)[0]
-    picture = state.draw(values=[0, 0, 0, 1, 0, 0, 0], last=3)
+    picture = draw_state(game, state, values=[0, 0, 0, 1, 0, 0, 0], last=3)
     (heat,), (last,) = parts(picture, "rect", "az-heat"), parts(picture, "rect", "az-last")
     assert (heat.get("x"), heat.get("y")) == ("90", "120")
     assert (last.get("x"), last.get("y")) == ("92", "152")
@@ -118,7 +120,8 @@ def test_connect_four_shows_nothing_of_a_full_column():
     game = azjax.make("connect_four")
     board = np.zeros((6, 7), np.int8)
     board[:, 0] = [1, -1] * 3
-    picture = game.init()._replace(board=board.ravel()).draw(np.eye(7)[0], ["a", *[""] * 6])
+    state = game.init()._replace(board=board.ravel())
+    picture = draw_state(game, state, values=np.eye(7)[0], labels=["a", *[""] * 6])
     assert not parts(picture, "rect", "az-heat") and not parts(picture, "text", "az-label")
 
 
@@ -133,15 +136,17 @@ def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
 
     for action in np.flatnonzero(game.legal_actions(before))[:-1]:
         after, _ = game.step(before, action)
-        (stone,) = parts(after.draw(), "circle", "az-o")
+        (stone,) = parts(draw_state(game, after), "circle", "az-o")
         place = float(stone.get("cx")), float(stone.get("cy"))
         chosen = np.arange(10) == action
-        shown = before.draw(values=chosen, labels=["a" if here else "" for here in chosen])
+        labels = ["a" if here else "" for here in chosen]
+        shown = draw_state(game, before, values=chosen, labels=labels)
         (heat,), (label,) = parts(shown, "polygon", "az-heat"), parts(shown, "text", "az-label")
-        (last,) = parts(after.draw(last=action), "polygon", "az-last")
+        (last,) = parts(draw_state(game, after, last=action), "polygon", "az-last")
         np.testing.assert_allclose([center(heat), center(last)], [place, place], atol=0.01)
         assert float(label.get("x")) == place[0]
-    assert not parts(game.step(before, 9)[0].draw(last=9), "polygon", "az-last")
+    swapped = game.step(before, 9)[0]
+    assert not parts(draw_state(game, swapped, last=9), "polygon", "az-last")
 
 
 def test_hexagons_lean_to_the_right_between_sides_of_two_colours():
@@ -180,9 +185,10 @@ def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
             after, _ = step(state, action)
             (cell,) = np.flatnonzero((after.board != state.board) & (after.board != 0))
             corner, chosen = np.array([cell % 3, cell // 3]) * 30, np.arange(len(values)) == action
-            shown = state.draw(values=chosen, labels=["a" if here else "" for here in chosen])
+            labels = ["a" if here else "" for here in chosen]
+            shown = draw_state(game, state, values=chosen, labels=labels)
             (heat,), labels = parts(shown, "rect", "az-heat"), parts(shown, "text", "az-label")
-            (last,) = parts(after.draw(last=action), "rect", "az-last")
+            (last,) = parts(draw_state(game, after, last=action), "rect", "az-last")
             assert [float(heat.get(axis)) for axis in "xy"] == corner.tolist()
             assert [float(last.get(axis)) for axis in "xy"] == (corner + 2).tolist()
             free = (
@@ -190,13 +196,15 @@ def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
             )  # Labels stand in empty cells.
             assert [float(label.get("x")) for label in labels] == free
             values[action] = 0.1
-        heat = [float(e.get("fill-opacity")) for e in parts(state.draw(values), "rect", "az-heat")]
+        shown = parts(draw_state(game, state, values=values), "rect", "az-heat")
+        heat = [float(e.get("fill-opacity")) for e in shown]
         assert sum(heat) == pytest.approx(0.7 * 0.1 * len(legal)) and len(heat) < len(legal)
         state, _ = step(state, legal[0])
 
 
 def test_a_pass_is_not_shown():
-    picture = azjax.make("othello:4").init().draw(values=np.eye(17)[16], last=16)
+    game = azjax.make("othello:4")
+    picture = draw_state(game, game.init(), values=np.eye(17)[16], last=16)
     assert not parts(picture, "rect", "az-last") and not parts(picture, "rect", "az-heat")
 
 
@@ -204,15 +212,16 @@ def test_a_pass_is_not_shown():
     "algorithm",
     ["gumbel", *(pytest.param(name, marks=pytest.mark.slow) for name in ("puct", "uct"))],
 )
-def test_search_results_show_themselves(tic_tac_toe, algorithm):
+def test_notebooks_show_searches(tic_tac_toe, algorithm):
     config = ALGORITHMS[algorithm](num_simulations=8)
     search = jax.jit(make_search(config, tic_tac_toe, uniform_evaluator(tic_tac_toe)))
     states = init_batch(tic_tac_toe, 20)
     result = search(None, jax.random.split(jax.random.key(0), 20), states)
-    shown = svg_of(result._repr_html_())
+    shown = svg_of(draw_search(tic_tac_toe, states, result)._repr_html_())
     assert f"plays {int(result.action[0])}, value" in shown
     assert "and 16 more" in shown
-    assert result._replace(tree=None)._repr_html_() is None
+    shares = [f"{share:.0%}" for share in result.action_weights[:4].ravel()]
+    assert [e.text for e in parts(shown, "text", "az-label")] == shares
 
 
 @pytest.mark.parametrize(

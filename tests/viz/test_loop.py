@@ -169,7 +169,7 @@ def test_a_game_without_a_picture_is_told_in_its_own_words():
     moves = lesson_data(parts, config.learner, start(parts))["moves"]
     state, winner = game.init(), None
     for move in moves:
-        assert (move["board"], move["player"]) == (game.render(state), int(state.player))
+        assert (move["board"], move["player"]) == (game.display.render(state), int(state.player))
         state, reward = game.step(state, move["action"])
         winner = 1 - move["player"] if reward < 0 else winner
     assert bool(state.over)

@@ -1,4 +1,4 @@
-"""Every game has pictures: its own, or its text; nobody asks a state for its fields."""
+"""Every game has pictures, its own or its text, that need no fields of a state."""
 
 from xml.etree import ElementTree
 
@@ -14,7 +14,7 @@ from azjax.search import PUCT, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.viz import atlas as atlases
 from azjax.viz.games import Move, games_table
-from azjax.viz.pictures import draw_state, draw_text
+from azjax.viz.pictures import draw_search, draw_state, draw_states, draw_text
 from azjax.viz.tree import BOARD, draw_tree, graphviz
 from nim import NIM
 from small import NAMES
@@ -31,8 +31,10 @@ def texts(picture):
 def test_a_picture_is_the_games_own(name):
     game = games.make(name)
     state, look = game.init(), {"labels": ["a"] * game.num_actions, "last": None}
-    assert str(draw_state(game, state, 50, **look)) == str(state.draw(size=50, **look))
-    assert draw_state(game, state)._repr_html_() == state._repr_html_()
+    own = game.display.draw
+    assert str(draw_state(game, state, 50, **look)) == str(own(state, size=50, **look))
+    assert draw_state(game, state)._repr_html_() == own(state)._repr_html_()
+    assert not hasattr(type(state), "draw") and not hasattr(type(state), "_repr_html_")
 
 
 def test_without_one_it_is_the_text():
@@ -68,7 +70,18 @@ def test_a_tree_of_a_game_without_pictures(searched):
 
 
 def test_a_search_of_a_game_without_pictures_is_shown_as_text(searched):
-    assert searched._repr_html_() is None
+    written = texts(draw_search(NIM, init_batch(NIM, 2), searched, most=1))
+    assert written[0] == "|" * 7 and written[-1] == "and 1 more"
+    assert written[-2].startswith(f"plays {searched.action[0]}, value ")
+
+
+def test_a_batch_has_captions_and_what_belongs_to_each_state():
+    states = np.array([[3, 0], [2, 0], [1, 0]], np.int8)
+    look = {"labels": [["a", "", ""], ["", "b", ""], ["", "", "c"]], "size": 40}
+    picture = draw_states(NIM, states, ["one", "two", "three"], most=2, **look)
+    assert texts(picture) == ["|||", "0: a", "||", "1: b", "one", "two", "and 1 more"]
+    with pytest.raises(ValueError, match="states must be a batch, with one axis in front"):
+        draw_states(NIM, states[0])
 
 
 def test_a_game_without_pictures_as_a_table():

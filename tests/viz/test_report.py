@@ -430,7 +430,7 @@ def test_another_game_has_a_report(look, tmp_path):
     assert "The start" in written.text and "After a corner" not in written.text
     assert "Game 3:" in written.text
     texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
-    assert bool(texts) == (game.draw is None)
+    assert bool(texts) == (game.display.draw is None)
     assert ("Matches" in written.text) == (game.positions is None and not game.enumerable)
 
 
