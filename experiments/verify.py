@@ -22,7 +22,7 @@ from azjax._settings import MOST_SIMULATIONS, check_range
 from azjax.games import solver
 from azjax.games.base import ILLEGAL, Game, Positions, State, choose
 from azjax.proof import certificate as certificates
-from azjax.proof import lines
+from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
 from azjax.runs.player import Player
 from experiments import console, judging, launch, own
@@ -72,7 +72,7 @@ class Options:
                     f"--{name} is a setting of --lines: add --lines first, or leave it out"
                 )
         if self.most is not None:
-            check_range("--", self, "most", lines.GROUPS)
+            check_range("--", self, "most", sampling.GROUPS)
             if self.mend:
                 raise ValueError("--mend follows all games: leave --most out")
 

@@ -20,7 +20,7 @@ from azjax import runs
 from azjax._commands import command
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate, Examined
-from azjax.proof.repair import book_path, load_book
+from azjax.proof.repair import load_table, table_path
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
 from azjax.training import memory
@@ -486,7 +486,7 @@ def test_lost_games_are_mended(finished, capfd):
     status = verify.main([*arguments, "--mend", "1"])
     out = capfd.readouterr().out
     game = azjax.make("tic_tac_toe")
-    book = load_book(book_path(finished, 6, 0, 0), game)
+    book = load_table(table_path(finished, 6, 0, 0), game)
     moves = len(book.actions)
     said = f"round 1: {lost:,} ends lost; {moves:,} moves in the book now, images counted"
     assert out.startswith(said) and f" alone, {moves:,} moves by book, " in out
