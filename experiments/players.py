@@ -16,13 +16,11 @@ from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
-    PersistentConfig,
     alpha_beta_agent,
     anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
-    persistent_agent,
     random_agent,
     search_agent,
 )
@@ -138,10 +136,6 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
             return minimax_agent(game, spec.number)
         case "alphabeta":
             return alpha_beta_agent(game, spec.number)
-        case "learner":
-            room = PersistentConfig.capacity * (1 if game.is_small else 16)
-            config = PersistentConfig(capacity=room)
-            return persistent_agent(game, dataclasses.replace(config, num_simulations=spec.number))
         case _:
             return _searcher(spec, game, UCT(), rollout_evaluator(game))
 

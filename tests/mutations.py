@@ -1423,8 +1423,8 @@ MUTATIONS = [
     Mutation(
         "agents: sampling and acting share a key",
         "azjax/players/agent.py",
-        "return draw(key_draw, agent.act(params, key_act, states))",
-        "return draw(key_act, agent.act(params, key_act, states))",
+        "jax.random.categorical(key_draw, ",
+        "jax.random.categorical(key_act, ",
         "tests/training/test_keys.py",
     ),
     Mutation(
@@ -1435,18 +1435,18 @@ MUTATIONS = [
         "tests/players/test_agents.py",
     ),
     Mutation(
-        "agents: a persistent player's exploration without effect",
-        "azjax/players/persistent.py",
+        "lecture: a persistent player's exploration without effect",
+        "experiments/lecture/persistent.py",
         "score = value + config.exploration * bound",
         "score = value + jnp.sqrt(2.0) * bound",
-        "tests/players/test_agents.py::test_visits_are_distributed_as_those_of_the_twin",
+        "tests/programs/test_lecture_persistent.py::test_visits_are_distributed_as_in_the_reference",
     ),
     Mutation(
-        "agents: a persistent player sees outcomes for player 0",
-        "azjax/players/persistent.py",
+        "lecture: a persistent player sees outcomes for player 0",
+        "experiments/lecture/persistent.py",
         "q_values=sign * mean,",
         "q_values=mean,",
-        "tests/players/test_agents.py::test_visits_are_distributed_as_those_of_the_twin",
+        "tests/programs/test_lecture_persistent.py::test_visits_are_distributed_as_in_the_reference",
     ),
     Mutation(
         "uct: exploration without effect",

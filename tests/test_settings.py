@@ -13,7 +13,6 @@ from azjax import games
 from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.games.base import observation_planes
 from azjax.networks import MLPConfig, make_network
-from azjax.players import PersistentConfig
 from azjax.runs import presets
 from azjax.runs.config import Config
 from azjax.runs.player import changed
@@ -26,6 +25,7 @@ from azjax.viz.live import live_data
 from experiments import arena, options, play, specs, verify
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
+from experiments.lecture.persistent import PersistentConfig
 from experiments.options import Plan
 
 

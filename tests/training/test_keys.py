@@ -16,6 +16,8 @@ from azjax.training.learner import LearnerConfig
 from azjax.training.positions import add, make_archive
 from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig, start_games, unroll
+from experiments.lecture.persistent import PersistentConfig, make_persistent
+from experiments.lecture.series import play_series
 from ledger import Ledger
 
 CONFIG = Config(
@@ -86,15 +88,12 @@ PLAYERS = {
     "puct, sampled": lambda game: players.sampled(
         players.search_agent(game, PUCT(num_simulations=3), rollout_evaluator(game))
     ),
-    "memory": lambda game: players.persistent_agent(
-        game, players.PersistentConfig(num_simulations=3, capacity=64)
-    ),
 }
 
 
 @pytest.mark.parametrize(
     "player",
-    ["puct, sampled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("uct", "memory"))],
+    ["puct, sampled", pytest.param("uct", marks=pytest.mark.slow)],
 )
 def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
     """Over both seats, and over two batches of games from each."""
@@ -109,9 +108,18 @@ def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
     assert ledger.counts()["uniform"] > 20
 
 
+@pytest.mark.slow
+def test_a_series_with_a_memory_uses_every_key_once(ledger, tic_tac_toe):
+    player = make_persistent(tic_tac_toe, PersistentConfig(num_simulations=3, capacity=64))
+    opponent = players.random_agent(tic_tac_toe)
+    play_series(tic_tac_toe, player, opponent, 2, 2, jax.random.key(0))
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] > 20
+
+
 def test_pairings_of_a_tournament_share_no_key(ledger, tic_tac_toe):
-    players = [players.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
-    matches = arena.round_robin(tic_tac_toe, players, 2, jax.random.key(0))
+    agents = [players.random_agent(tic_tac_toe)._replace(name=name) for name in "abc"]
+    matches = arena.round_robin(tic_tac_toe, agents, 2, jax.random.key(0))
     assert len(matches) == 3
     assert ledger.misused() == {}
 
