@@ -1,7 +1,6 @@
 """What the programs say: notes, errors, certificates and tables."""
 
 import contextlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -209,12 +208,11 @@ def check_plot(path: pathlib.Path) -> None:
     """Refuses, before the work, a picture that could not be drawn.
 
     Raises:
-      ValueError: if matplotlib or the picture's folder is missing.
+      ValueError: if its folder is missing, or its name does not end in .svg.
     """
     check_folder(path)
-    if importlib.util.find_spec("matplotlib") is None:
-        install = command("pip", "install", "azjax[plots]")
-        raise ValueError(f"--plot needs matplotlib: add it with {install}")
+    if path.suffix != ".svg":
+        raise ValueError(f"--plot is {path}: use a name that ends in .svg, as an SVG file is drawn")
 
 
 def show_certificate(certificate: Certificate) -> None:
