@@ -21,7 +21,7 @@ from azjax.proof import exhaustive
 from azjax.proof.certificate import network_policy
 from azjax.proof.labelled import in_slices
 from azjax.proof.lines import replay
-from azjax.proof.verify import examine
+from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.training.selfplay import Games, start_games
@@ -68,7 +68,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         state, _ = step(state)
         ask = functools.partial(answer, state.learner.ema_params)
         scores, values, _ = ask(solution.decision_states)
-        if not examine(solution, scores, values).blunders:
+        if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
         ask_slices = in_slices(ask, size=512)  # A ply of a walk has any number of positions.
         begun = begin(lambda states, ask=ask_slices: ask(states)[2], rng)

@@ -25,7 +25,7 @@ from azjax._settings import did_you_mean
 from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
-from azjax.proof.certificate import Certificate, describe
+from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 from azjax.training.memory import describe_bytes
 from experiments import interrupts
@@ -217,7 +217,7 @@ def check_plot(path: pathlib.Path) -> None:
 
 def show_certificate(certificate: Certificate) -> None:
     """Prints a certificate as a table, under a title that says what it proves."""
-    title, rows = describe(certificate.as_json())
+    title, rows = certificate_table(certificate.as_json())
     verdict, colon, meaning = title.partition(":")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)

@@ -106,7 +106,7 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
         search
         for number in options.simulations or _PROVED
         if number
-        for search in certificates.searches_to_examine(player.parts.search, number)
+        for search in certificates.searches_to_verify(player.parts.search, number)
     ]
     seed = runs.read_config(run_dir).seed
     with console.progress() as bar:

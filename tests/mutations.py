@@ -143,8 +143,8 @@ MUTATIONS = [
     Mutation(
         "games: what is examined in slices is examined in part",
         "azjax/proof/certificate.py",
-        "(solution.decision_states,), size, functools",
-        "(solution.decision_states,), len(solution.decisions), functools",
+        "(states,), size, advance",
+        "(states,), len(solution.decisions), advance",
         "tests/proof/test_certificate.py",
     ),
     # Lines.
@@ -786,8 +786,8 @@ MUTATIONS = [
     Mutation(
         "certificate: both proofs by PUCT",
         "azjax/proof/certificate.py",
-        "int(judge_one(params, s).blunders)",
-        "int(judge_one(params, searches[0]).blunders)",
+        "int(verify_one(params, s).blunders)",
+        "int(verify_one(params, searches[0]).blunders)",
         "tests/proof/test_certificate.py",
     ),
     Mutation(

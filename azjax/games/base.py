@@ -59,7 +59,7 @@ class Symmetries:
 class Positions(NamedTuple):
     """Positions of a game whose truth is known, in classes; there is a choice in each.
 
-    They judge players and never teach them: nothing but `azjax.proof.labelled` reads their labels.
+    They are used only for evaluation: nothing but `azjax.proof.labelled` reads their labels.
 
     Attributes:
       states: every leaf `[S, ...]`.

@@ -19,7 +19,7 @@ import azjax
 from azjax import runs
 from azjax._commands import command
 from azjax.proof import certificate as certificates
-from azjax.proof.certificate import Certificate, Examined
+from azjax.proof.certificate import Certificate, VerifiedSearch
 from azjax.proof.repair import load_table, table_path
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
@@ -568,7 +568,7 @@ def proved(goal):
 
 
 def test_a_raw_network_without_blunders_may_still_fail_with_search(tmp_path, monkeypatch):
-    almost = dataclasses.replace(proved("perfect"), searches=(Examined("puct", 32, 1),))
+    almost = dataclasses.replace(proved("perfect"), searches=(VerifiedSearch("puct", 32, 1),))
     found = iter([almost, proved("perfect")])
     monkeypatch.setattr(certificates, "reached", lambda goal, verdict: True)
     monkeypatch.setattr(conclude, "certify", lambda *_: next(found))
