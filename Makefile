@@ -64,22 +64,22 @@ clean: ## Remove the environment and caches; trained players in runs/ stay
 
 # These files tell when the environment was last brought up to date: with which extras, and which
 # other files that serves as well.
-$(VENV)/runtime: EXTRAS = plots
-$(VENV)/benchmark: EXTRAS = benchmark,plots
+$(VENV)/runtime: EXTRAS =
+$(VENV)/benchmark: EXTRAS = [benchmark]
 $(VENV)/benchmark: ALSO = runtime
-$(VENV)/cuda: EXTRAS = benchmark,cuda,plots
+$(VENV)/cuda: EXTRAS = [benchmark,cuda]
 $(VENV)/cuda: ALSO = runtime benchmark
-$(VENV)/notebook: EXTRAS = notebook,plots
+$(VENV)/notebook: EXTRAS = [notebook]
 $(VENV)/notebook: ALSO = runtime
-$(VENV)/docs: EXTRAS = docs
+$(VENV)/docs: EXTRAS = [docs]
 $(VENV)/docs: ALSO = runtime
-$(VENV)/dev: EXTRAS = dev
+$(VENV)/dev: EXTRAS = [dev]
 $(VENV)/dev: ALSO = runtime benchmark docs notebook
 
 ENVIRONMENTS = $(addprefix $(VENV)/,runtime benchmark cuda docs notebook dev)
 $(ENVIRONMENTS): pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax with $(EXTRAS) into $(VENV), which takes a minute or two the first time ..."
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@echo "Installing azjax$(EXTRAS) into $(VENV), which takes a minute or two the first time ..."
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.$(EXTRAS)'
 	@touch $@ $(addprefix $(VENV)/,$(ALSO))
 
 $(VENV)/bin/pip:

@@ -2,9 +2,9 @@
 
     python examples/counterexamples.py 20    # seeds 0 to 19 in each way; without a number, seed 0
 
-`lines.follow` plays a network's moves against every reply, by the rules alone. After each iteration
-half of the games in flight are put back to positions of games that it loses so, or to random
-openings, or left alone, until no blunder is left; so says the oracle, which only judges.
+`exhaustive.explore` plays a network's moves against every reply, by the rules alone. After each
+iteration half of the games in flight are put back to positions of games that it loses, or to random
+openings, or left alone, until no blunder is left. The solver is used only for evaluation.
 """
 
 import functools
@@ -17,10 +17,11 @@ import numpy as np
 
 from azjax.games import solver
 from azjax.games.base import choose
-from azjax.proof import lines
+from azjax.proof import exhaustive
 from azjax.proof.certificate import network_policy
 from azjax.proof.labelled import in_slices
-from azjax.proof.verify import examine
+from azjax.proof.lines import replay
+from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.training.starts import Games, start_games
@@ -44,14 +45,14 @@ def from_lost_games(act, rng) -> Games | None:
     with tempfile.TemporaryDirectory() as folder:
         for seat in (0, 1):
             place = pathlib.Path(folder, str(seat))
-            list(lines.follow(game, act, seat, place))
-            lost += lines.lost_games(place)
+            list(exhaustive.explore(game, act, seat, place))
+            lost += exhaustive.lost_games(place)
     if not lost:
         return None
     drawn = [lost[number] for number in rng.integers(len(lost), size=half)]
     plies = rng.integers(0, [len(moves) for moves in drawn]).astype(np.int32)
     begun = [moves[:ply] for moves, ply in zip(drawn, plies, strict=True)]
-    return Games(lines.replay(game, begun), plies)
+    return Games(replay(game, begun), plies)
 
 
 def from_random_openings(act, rng) -> Games:
@@ -67,7 +68,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         state, _ = step(state)
         ask = functools.partial(answer, state.learner.ema_params)
         scores, values, _ = ask(solution.decision_states)
-        if not examine(solution, scores, values).blunders:
+        if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
         ask_slices = in_slices(ask, size=512)  # A ply of a walk has any number of positions.
         begun = begin(lambda states, ask=ask_slices: ask(states)[2], rng)

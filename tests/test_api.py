@@ -18,8 +18,8 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, Gumbel, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import unroll
-from azjax.training.starts import Games, SelfPlayConfig, start_games
+from azjax.training.selfplay import Games, SelfPlayConfig, start_games, unroll
+from experiments.lecture.persistent import PersistentConfig, make_persistent
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -193,10 +193,10 @@ MOVERS = {
     "network": players.network_agent(GAME, lambda params, key, states: (states.board, None), None),
     "search": players.search_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
     "minimax": players.minimax_agent(GAME, 1),
-    "learner": players.persistent_agent(GAME, players.PersistentConfig(num_simulations=1)),
     "clock": players.anytime_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
 }
 KEY = jax.random.key(0)
+LEARNER = make_persistent(GAME, PersistentConfig(num_simulations=1))
 
 
 def entries(player, solution):
@@ -213,6 +213,7 @@ def entries(player, solution):
         "unroll": lambda states: selfplay(Games(states, jnp.zeros(4, jnp.int32))),
         "play_match": match,
         "play_games": lambda s: play_games(GAME, *[movers["random"]] * 2, 2, KEY, openings=s),
+        "lecture": lambda states: LEARNER.learn(KEY, states, LEARNER.init_memory(4)),
         "uniform evaluator": functools.partial(UNIFORM, None, KEY),
         "rollout evaluator": functools.partial(rollout_evaluator(GAME), None, KEY),
     }

@@ -28,7 +28,7 @@ def test_the_interpreter_is_named_from_here(executable, folder, expected, tmp_pa
 
 
 def test_words_are_quoted_as_a_shell_reads_them():
-    words = ["pip", "install", "azjax[plots]", "one two", "it's", "$HOME", "#", "", 12, ";"]
+    words = ["pip", "install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
     read = ["sh", "-c", f"printf '%s\\n' {command(*words)}"]
     printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[1:] == ["-m", *map(str, words)]

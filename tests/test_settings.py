@@ -15,7 +15,6 @@ from azjax.cli import arena, options, play, specs, verify
 from azjax.cli.options import Plan
 from azjax.games.square import observation_planes
 from azjax.networks import MLPConfig, make_network
-from azjax.players import PersistentConfig
 from azjax.runs import presets
 from azjax.runs.config import Config
 from azjax.runs.player import changed
@@ -27,6 +26,7 @@ from azjax.training.targets import TargetConfig
 from azjax.viz.live import live_data
 from experiments.benchmark import options as benchmark
 from experiments.lecture import __main__ as lecture
+from experiments.lecture.persistent import PersistentConfig
 
 
 def sections(cls, name=""):

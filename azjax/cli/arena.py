@@ -14,6 +14,7 @@ from azjax.games.base import Game
 from azjax.players import Agent, ratings
 from azjax.players.arena import Match, Tally, round_robin
 from azjax.players.openings import MOST_OPENINGS, random_openings
+from azjax.viz.chart import interval_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Options:
     seed: int = 0
     """Of all randomness: the same seed gives the same games."""
     plot: pathlib.Path | None = None
-    """Draw the ratings into this PNG."""
+    """Draw the ratings into this SVG file."""
     typed: own.Option = own.NOTHING
 
     def __post_init__(self):
@@ -138,17 +139,8 @@ def _best(fitted: ratings.Ratings) -> list[tuple[str, float, float, float]]:
 
 def _draw(path: pathlib.Path, fitted: ratings.Ratings) -> None:
     """Draws the ratings with their intervals."""
-    from matplotlib.figure import Figure  # An extra, and slow to import.
-
-    names, elo, low, high = zip(*_best(fitted), strict=True)
-    figure = Figure(figsize=(6, 1 + 0.4 * len(names)), layout="constrained", dpi=110)
-    axes = figure.subplots()
-    errors = np.abs(np.array([low, high]) - elo)
-    axes.errorbar(elo, names, xerr=errors, fmt="o", color="#2166ac", capsize=3)
-    axes.invert_yaxis()
-    axes.set(xlabel="Elo, 95% intervals")
-    axes.grid(axis="x", alpha=0.3)
-    figure.savefig(path)
+    intervals = {name: ratings.Interval(*rest) for name, *rest in _best(fitted)}
+    standalone(interval_chart("Elo, 95% intervals", intervals)).save(path)
 
 
 main = console.make_main(run, Options, "azjax arena", "nothing was written", specs.HELP)

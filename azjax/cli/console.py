@@ -1,7 +1,6 @@
 """What the programs say: notes, errors, certificates and tables."""
 
 import contextlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -27,7 +26,7 @@ from azjax.cli import interrupts
 from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game
-from azjax.proof.certificate import Certificate, describe
+from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 from azjax.training.memory import describe_bytes
 
@@ -209,17 +208,16 @@ def check_plot(path: pathlib.Path) -> None:
     """Refuses, before the work, a picture that could not be drawn.
 
     Raises:
-      ValueError: if matplotlib or the picture's folder is missing.
+      ValueError: if its folder is missing, or its name does not end in .svg.
     """
     check_folder(path)
-    if importlib.util.find_spec("matplotlib") is None:
-        install = command("pip", "install", "azjax[plots]")
-        raise ValueError(f"--plot needs matplotlib: add it with {install}")
+    if path.suffix != ".svg":
+        raise ValueError(f"--plot is {path}: use a name that ends in .svg, as an SVG file is drawn")
 
 
 def show_certificate(certificate: Certificate) -> None:
     """Prints a certificate as a table, under a title that says what it proves."""
-    title, rows = describe(certificate.as_json())
+    title, rows = certificate_table(certificate.as_json())
     verdict, colon, meaning = title.partition(":")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)

@@ -13,7 +13,7 @@ from azjax.games.base import State
 from azjax.games.positions import Positions
 from azjax.players.ratings import Interval
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.runs.player import Player
 
 _SHARE = 0.02  # Of an iteration's evaluations, which take less than all of its time.
@@ -39,7 +39,7 @@ def make_judge(parts: training.Parts, num_devices: int) -> Judge | None:
     if parts.game.positions is None:
         return None
     positions = parts.game.positions()
-    count = jax.jit(lambda *answers: judge(positions, lambda _: answers))
+    count = jax.jit(lambda *answers: count_errors(positions, lambda _: answers))
 
     @jax.jit
     def answer(variables, states):
@@ -60,7 +60,7 @@ def iterations_between(parts: training.Parts, evaluations: int, share: float) ->
     return math.ceil(evaluations / (share * made))
 
 
-def describe(positions: Positions, tally: Tally) -> dict[str, float]:
+def describe(positions: Positions, tally: ErrorCounts) -> dict[str, float]:
     """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
     found = rates(positions, tally)
     errors = {f"error/{name}": share.estimate for name, share in found.errors.items()}
@@ -83,7 +83,7 @@ def find_errors(judge: Judge | None, state: training.TrainState, last: int) -> d
 # A trained player.
 
 
-def examine(player: Player, positions: Positions, num_simulations: int) -> tuple[Tally, Any]:
+def examine(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:
     """Judges a player with its search, or without if that is of 0 simulations.
 
     Returns:
@@ -96,7 +96,7 @@ def examine(player: Player, positions: Positions, num_simulations: int) -> tuple
             lambda done: bar.update(task, completed=done),
         )
         answers = ask(positions.states)
-    return judge(positions, lambda _: answers), answers[0]
+    return count_errors(positions, lambda _: answers), answers[0]
 
 
 def _answer(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
@@ -115,7 +115,9 @@ def _name(num_simulations: int) -> str:
     return f"{num_simulations} simulations" if num_simulations else "network alone"
 
 
-def as_json(player: Player, positions: Positions, tallies: dict[int, Tally]) -> dict[str, Any]:
+def as_json(
+    player: Player, positions: Positions, tallies: dict[int, ErrorCounts]
+) -> dict[str, Any]:
     """Returns what was found as a JSON object; `tallies` are by the number of simulations."""
     found = []
     for number, tally in tallies.items():
@@ -132,7 +134,7 @@ def as_json(player: Player, positions: Positions, tallies: dict[int, Tally]) -> 
     return {"game": player.game.name, "iteration": player.iteration, "players": found}
 
 
-def show(positions: Positions, tallies: dict[int, Tally]) -> None:
+def show(positions: Positions, tallies: dict[int, ErrorCounts]) -> None:
     """Prints tables of what was found, by class, with 95% intervals."""
     found, first = [rates(positions, tally) for tally in tallies.values()], [*tallies.values()][0]
     names = [_name(number) for number in tallies]

@@ -17,18 +17,19 @@ from azjax.cli import console
 from azjax.games.base import State
 from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
-from azjax.proof import lines
+from azjax.proof import exhaustive
+from azjax.proof.lines import Line, replay
 from azjax.proof.repair import (
-    Book,
-    Mended,
-    book_agent,
-    book_path,
-    empty_book,
-    load_book,
-    make_alike,
-    make_think,
-    mend,
-    save_book,
+    OverrideTable,
+    Repaired,
+    empty_table,
+    load_table,
+    make_analyze,
+    make_symmetric,
+    override_agent,
+    repair,
+    save_table,
+    table_path,
 )
 from azjax.runs import lock
 from azjax.runs.player import Player, changed
@@ -81,7 +82,7 @@ def make_decide(agent: Agent) -> Callable[[State], Decision]:
     return lambda states: in_batches(ask, (states,), size)
 
 
-def make_act(agent: Agent) -> lines.Act:
+def make_act(agent: Agent) -> exhaustive.Act:
     """Builds `states [N, ...] -> actions [N]` in the same way."""
     decide = make_decide(agent)
     return lambda states: np.asarray(decide(states).action)
@@ -103,7 +104,7 @@ class _Walk(NamedTuple):
       seconds: that this took.
     """
 
-    found: lines.Found
+    found: exhaustive.Exploration
     folder: pathlib.Path
     symmetric: bool
     asked: int
@@ -112,7 +113,7 @@ class _Walk(NamedTuple):
     @property
     def is_proof(self) -> bool:
         """Whether every game was followed, and none is lost."""
-        return not (self.found.sampled or self.found.unlike or self.found.ends.moves[2])
+        return not (self.found.sampled or self.found.breaks_symmetry or self.found.ends.moves[2])
 
 
 def prove(
@@ -133,7 +134,7 @@ def prove(
       player: whose network plays.
       seat: of `SEATS`.
       simulations: of its search; 0: its network alone.
-      most: positions of a ply that are followed, see `lines.follow`.
+      most: positions of a ply that are followed, see `exhaustive.explore`.
       rounds: how often lost games are mended at most, see `mending`.
       as_json: whether to print JSON.
 
@@ -144,21 +145,21 @@ def prove(
       CheckpointError: if another program follows the same player.
       ValueError: if its book cannot be read.
     """
-    path = book_path(run_dir, player.iteration, SEATS[seat], simulations)
+    path = table_path(run_dir, player.iteration, SEATS[seat], simulations)
     path.parent.mkdir(exist_ok=True)
     name = f"{_name(player, seat, simulations)}.lock"
     with lock.hold(path.parent, name, "follows this player's games"):
-        book = empty_book(player.game)
+        book = empty_table(player.game)
         if rounds and path.exists():
-            book = load_book(path, player.game)
+            book = load_table(path, player.game)
         while True:
             is_last = book.rounds >= rounds
             walk = _walk(run_dir, player, seat, simulations, most, book, is_last)
-            if is_last or not (walk.found.ends.moves[2] or walk.found.unlike):
+            if is_last or not (walk.found.ends.moves[2] or walk.found.breaks_symmetry):
                 break
             better, starts = _improve(path, player, seat, simulations, book, walk)
             better = better._replace(rounds=book.rounds + 1)
-            save_book(path, better)
+            save_table(path, better)
             if not as_json:
                 print(
                     f"round {better.rounds}: {walk.found.ends.moves[2]:,} ends lost; "
@@ -176,11 +177,11 @@ def prove(
 
 
 def _name(player: Player, seat: str, simulations: int) -> str:
-    """How files of a player in a seat begin, as its book's do, see `book_path`."""
+    """How files of a player in a seat begin, as its book's do, see `table_path`."""
     return f"{player.iteration}-{seat}-{simulations}"
 
 
-def _digest(player: Player, book: Book) -> str:
+def _digest(player: Player, book: OverrideTable) -> str:
     """Tells players of one name apart, by all numbers of the network, the search and the book."""
     network = player.parts.network
     settings = player.game.name, network.encoding, network.symmetric, player.parts.search
@@ -192,37 +193,42 @@ def _digest(player: Player, book: Book) -> str:
 
 
 def _improve(
-    path: pathlib.Path, player: Player, seat: str, simulations: int, book: Book, walk: _Walk
-) -> Mended:
+    path: pathlib.Path,
+    player: Player,
+    seat: str,
+    simulations: int,
+    book: OverrideTable,
+    walk: _Walk,
+) -> Repaired:
     """Mends what a walk lost, and what is lost in games that go on from there.
 
     Where it lost nothing, moves that are not made in all images of a position are, from now on. The
     book is saved each time, so that no search is lost if this is interrupted.
     """
     game, base = player.game, make_agent(player, simulations)
-    lost = list(lines.lost_games(walk.folder))
+    lost = list(exhaustive.lost_games(walk.folder))
     if not lost:
-        return make_alike(game, book, list(lines.unlike_games(walk.folder)))
+        return make_symmetric(game, book, list(exhaustive.symmetry_violations(walk.folder)))
     number = min(max(16 * simulations, _SHORTEST) * 2**book.rounds, _LONGEST)
-    think = make_think(game, make_decide(make_agent(player, number)), book)
-    starts: list[lines.Line] = []
+    analyze = make_analyze(game, make_decide(make_agent(player, number)), book)
+    starts: list[Line] = []
     for _ in range(_GENERATIONS):
-        book, starts = mend(game, book, lost, SEATS[seat], think, walk.symmetric)
-        save_book(path, book)
+        book, starts = repair(game, book, lost, SEATS[seat], analyze, walk.symmetric)
+        save_table(path, book)
         if not starts:
             break
-        act = make_act(book_agent(game, base, book))
+        act = make_act(override_agent(game, base, book))
         with tempfile.TemporaryDirectory() as temporary:
             walked = pathlib.Path(temporary, "lines")
             _watch(
-                lines.follow(
+                exhaustive.explore(
                     game, act, SEATS[seat], walked, symmetric=walk.symmetric, starts=starts
                 )
             )
-            lost = list(lines.lost_games(walked))
+            lost = list(exhaustive.lost_games(walked))
         if not lost:
             break
-    return Mended(book, starts)
+    return Repaired(book, starts)
 
 
 def _walk(
@@ -231,7 +237,7 @@ def _walk(
     seat: str,
     simulations: int,
     most: int | None,
-    book: Book,
+    book: OverrideTable,
     is_last: bool,
 ) -> _Walk:
     """Follows the player with a book through all games.
@@ -246,7 +252,7 @@ def _walk(
     digest = _digest(player, book)
     own = f"{name}-{digest}"
     if len(book.actions):
-        agent = book_agent(player.game, agent, book)
+        agent = override_agent(player.game, agent, book)
         own = f"{name}-book-{digest}"
         for folder in (run_dir / "lines").glob(f"{name}-book-*"):
             if not folder.name.startswith(own):
@@ -261,17 +267,17 @@ def _walk(
 
     def walk(kind, **settings):
         folder = run_dir / "lines" / f"{own}{kind}"
-        return folder, _watch(lines.follow(player.game, act, SEATS[seat], folder, **settings))
+        return folder, _watch(exhaustive.explore(player.game, act, SEATS[seat], folder, **settings))
 
     folder, found = walk("", most=most, symmetric=symmetric)
     if symmetric and not found.ends.moves[2] and not found.sampled:
         folder, found = walk("-compared", symmetric=True, compare=True)
-        if found.unlike and is_last:
+        if found.breaks_symmetry and is_last:
             (folder, found), symmetric = walk("-images"), False
     return _Walk(found, folder, symmetric, asked, time.time() - started)
 
 
-def _watch(steps: Iterator[lines.Found]) -> lines.Found:
+def _watch(steps: Iterator[exhaustive.Exploration]) -> exhaustive.Exploration:
     """Shows how far each ply is, and the rest of its time; returns what was found in the end."""
     with console.progress() as progress:
         bars: dict[int, Any] = {}
@@ -280,16 +286,16 @@ def _watch(steps: Iterator[lines.Found]) -> lines.Found:
             if found.ply not in bars:
                 bars[found.ply] = progress.add_task("")
             lost = f"{found.ends.moves[2]:,} ends lost"
-            what = f"ply {found.ply:2}: {found.of:,} positions; {lost}"
+            what = f"ply {found.ply:2}: {found.total:,} positions; {lost}"
             progress.update(
-                bars[found.ply], completed=found.positions, total=found.of, description=what
+                bars[found.ply], completed=found.positions, total=found.total, description=what
             )
     assert found is not None  # The start alone is a position.
     return found
 
 
 def _content(
-    player: Player, seat: str, simulations: int, book: Book, walk: _Walk
+    player: Player, seat: str, simulations: int, book: OverrideTable, walk: _Walk
 ) -> dict[str, Any]:
     found, ends = walk.found, walk.found.ends
     games = found.ends.games[0] + found.ends.games[1:].mean(axis=0)
@@ -310,7 +316,7 @@ def _content(
     }
 
 
-def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) -> None:
+def _show(player: Player, seat: str, simulations: int, book: OverrideTable, walk: _Walk) -> None:
     found, ends = walk.found, walk.found.ends
     thinking = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
     if len(book.actions):
@@ -329,7 +335,7 @@ def _show(player: Player, seat: str, simulations: int, book: Book, walk: _Walk) 
     print(f"{ends.decisions:,} positions decided{images}, {found.ply + 1} plies")
     if found.lost is not None:
         moves = " ".join(map(str, found.lost))
-        last = jax.tree.map(lambda leaf: leaf[0], lines.replay(player.game, [found.lost]))
+        last = jax.tree.map(lambda leaf: leaf[0], replay(player.game, [found.lost]))
         print(f"\nthe first lost game, {moves}:\n{player.game.display.render(last)}\n")
     elif not walk.is_proof:
         print("NOT PROVED: no game was lost among those followed, and others were left out")

@@ -18,13 +18,11 @@ from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
     Agent,
-    PersistentConfig,
     alpha_beta_agent,
     anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
-    persistent_agent,
     random_agent,
     search_agent,
 )
@@ -138,10 +136,6 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
             return minimax_agent(game, spec.number)
         case "alphabeta":
             return alpha_beta_agent(game, spec.number)
-        case "learner":
-            room = PersistentConfig.capacity * (1 if game.is_small else 16)
-            config = PersistentConfig(capacity=room)
-            return persistent_agent(game, dataclasses.replace(config, num_simulations=spec.number))
         case _:
             return _searcher(spec, game, UCT(), rollout_evaluator(game))
 
@@ -160,8 +154,8 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     """The network, alone or with a search, and the books of both seats for it."""
     number = spec.number or 0
-    paths = [repair.book_path(run_dir, player.iteration, seat, number) for seat in range(2)]
-    books = [repair.load_book(path, player.game) for path in paths if path.exists()]
+    paths = [repair.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    books = [repair.load_table(path, player.game) for path in paths if path.exists()]
     if not books:
         options = runs.name_run(run_dir, runs.read_config(run_dir))
         options += ["--lines", "first", "--simulations", number, "--mend", 12]
@@ -170,10 +164,10 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"one with {command('azjax', 'verify', *options)}"
         )
     moves = [book[:-1] for book in books]  # Without their rounds.
-    book = repair.Book(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
+    book = repair.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
     without = spec._replace(name="alphazero" if number else "network")
     agent = _trained_agent(without, player, run_dir)
-    return repair.book_agent(player.game, agent, book, f"book({number})" if number else "book")
+    return repair.override_agent(player.game, agent, book, f"book({number})" if number else "book")
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

@@ -19,6 +19,7 @@ from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import is_own, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
+from azjax.viz.chart import line_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Options:
     max_iterations: int = 100
     """Stop after this many iterations at the latest."""
     plot: pathlib.Path | None = None
-    """Draw the distribution: a name that ends in .png or .svg."""
+    """Draw the distribution into this SVG file."""
 
     def __post_init__(self):
         check_range("--", self, "seeds", 1, 65_536)
@@ -160,16 +161,12 @@ def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:
 
 
 def _draw(options: Options, path: pathlib.Path, found: np.ndarray) -> None:
-    """Draws the share of the seeds that were proved after so many iterations."""
-    from matplotlib.figure import Figure  # An extra, and slow to import.
-
-    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=110)
-    axes = figure.subplots()
-    axes.ecdf(np.append(found, [np.inf] * (options.seeds - len(found))), color="#2166ac")
-    axes.set(xlabel="iterations", ylabel=f"share of {options.seeds} seeds: {options.until}")
-    axes.set_ylim(0, 1.02)
-    axes.grid(alpha=0.3)
-    figure.savefig(path)
+    """Draws the share of the seeds that were proved after each number of iterations."""
+    iterations = range(max(found, default=0) + 1)
+    shares = np.searchsorted(found, iterations, side="right") / options.seeds
+    title = f"Share of {options.seeds} seeds: {options.until}"
+    chart = line_chart(title, iterations, {options.until: shares.tolist()}, x_label="iterations")
+    standalone(chart).save(path)
     print(f"picture: {path}")
 
 

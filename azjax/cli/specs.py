@@ -14,7 +14,6 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - minimax:4: looks 4 moves ahead; without a number, to the end of the game
 - alphabeta:4: the same, without looking at every line
 - uct:100: classic Monte Carlo search, with 100 random games a move
-- learner:50: the same, but it remembers what it found, from game to game
 - network: the network of a training run, without search
 - alphazero: the network, with the search that it was trained with
 - book:32: the same with 32 simulations, and the moves that azjax verify found with --mend
@@ -49,7 +48,6 @@ KINDS = {
     "minimax": Kind("moves ahead"),
     "alphabeta": Kind("moves ahead"),
     "uct": Kind("simulations", 100, timed=True),
-    "learner": Kind("simulations", 50),
     "network": Kind(trained=True),
     "alphazero": Kind("simulations", timed=True, trained=True),
     "book": Kind("simulations", trained=True),

@@ -24,31 +24,20 @@ class Leave(Exception):
 
 
 class Machine:
-    """A player at the table, with its key and its memory."""
+    """A player at the table, with its key."""
 
     def __init__(self, game: Game, agent: Agent, key: jax.Array):
         """Seats a player."""
         self.name, self._params, self._key = agent.name, agent.params, key
-        self._memory = agent.init_memory(1) if agent.init_memory else None
-        decide = agent.learn or agent.act
-        self._decide = jax.jit(decide) if agent.traceable else decide
+        self._decide = jax.jit(agent.act) if agent.traceable else agent.act
 
-    def decide(self, state: State, remember: bool = False) -> Decision:
-        """Returns its decision in one position, without an axis of batches.
-
-        Args:
-          state: one position.
-          remember: whether a player that learns keeps what it learned.
-        """
+    def decide(self, state: State) -> Decision:
+        """Returns its decision in one position, without an axis of batches."""
         self._key, key = jax.random.split(self._key)
         batch = jax.tree.map(lambda leaf: leaf[None], state)
-        memory = [] if self._memory is None else [self._memory]
         with console.busy(f"{self.name} thinks"):
-            found = jax.device_get(self._decide(self._params, key, batch, *memory))
-        if self._memory is not None:
-            found, learned = found
-            self._memory = learned if remember else self._memory
-        return jax.tree.map(lambda leaf: leaf[0], found)
+            decision = jax.device_get(self._decide(self._params, key, batch))
+        return jax.tree.map(lambda leaf: leaf[0], decision)
 
 
 class Position(NamedTuple):
@@ -113,7 +102,7 @@ class Table:
         if None not in self.seats:
             self._show(history)
         state = history[-1].state
-        decision = machine.decide(state, remember=True)
+        decision = machine.decide(state)
         moved = self.advance(history[-1], int(decision.action), machine.name)
         names = board.name_moves(self.game, state)
         print(board.announce(int(self.game.player(state)), machine.name, decision, names))

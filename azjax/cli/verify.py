@@ -16,7 +16,7 @@ from azjax.games import solver
 from azjax.games.base import Game, State, choose
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
-from azjax.proof import lines
+from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
 from azjax.runs.player import Player
 
@@ -64,7 +64,7 @@ class Options:
                     f"--{name} is a setting of --lines: add --lines first, or leave it out"
                 )
         if self.most is not None:
-            check_range("--", self, "most", lines.GROUPS)
+            check_range("--", self, "most", sampling.GROUPS)
             if self.mend:
                 raise ValueError("--mend follows all games: leave --most out")
 
@@ -98,7 +98,7 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
         search
         for number in options.simulations or _PROVED
         if number
-        for search in certificates.searches_to_examine(player.parts.search, number)
+        for search in certificates.searches_to_verify(player.parts.search, number)
     ]
     seed = runs.read_config(run_dir).seed
     with console.progress() as bar:

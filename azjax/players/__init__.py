@@ -14,14 +14,11 @@ from azjax.players.agent import (
 )
 from azjax.players.anytime import anytime_agent
 from azjax.players.negamax import alpha_beta_agent, minimax_agent
-from azjax.players.persistent import Experience, PersistentConfig, persistent_agent
 
 __all__ = [
     "Agent",
     "Decision",
-    "Experience",
     "HasAgent",
-    "PersistentConfig",
     "alpha_beta_agent",
     "anytime_agent",
     "as_agent",
@@ -29,7 +26,6 @@ __all__ = [
     "minimax_agent",
     "network_agent",
     "perfect_agent",
-    "persistent_agent",
     "random_agent",
     "sampled",
     "search_agent",

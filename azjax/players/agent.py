@@ -52,9 +52,6 @@ class Agent(NamedTuple):
       deterministic: whether a position alone determines the action.
       traceable: whether `act` may be jitted; a player with a clock may not.
       nodes: positions that `act` stores per game, for choosing how many games fit.
-      init_memory: for players that learn from game to game: `batch_size -> memory`, every
-        leaf `[B, ...]`, one for each game of a batch; None for all others.
-      learn: `(params, key, states, memory) -> (Decision, memory)`; None without memory.
     """
 
     name: str
@@ -63,8 +60,6 @@ class Agent(NamedTuple):
     deterministic: bool = False
     traceable: bool = True
     nodes: int = 1
-    init_memory: Callable[[int], Any] | None = None
-    learn: Callable[[Any, jax.Array, State, Any], tuple[Decision, Any]] | None = None
 
     def __repr__(self):
         return f"Agent(name={self.name!r})"
@@ -193,26 +188,13 @@ def sampled(agent: Agent) -> Agent:
     A perfect player then plays every optimal action, and a search by its visit shares.
     """
 
-    def draw(key, decision: Decision) -> Decision:
-        action = jax.random.categorical(key, jnp.log(decision.weights))
-        return decision._replace(action=action.astype(jnp.int32))
-
     def act(params, key, states):
         key_act, key_draw = jax.random.split(key)
-        return draw(key_draw, agent.act(params, key_act, states))
+        decision = agent.act(params, key_act, states)
+        action = jax.random.categorical(key_draw, jnp.log(decision.weights))
+        return decision._replace(action=action.astype(jnp.int32))
 
-    def learn(params, key, states, memory):
-        key_act, key_draw = jax.random.split(key)
-        decision, memory = learn_first(params, key_act, states, memory)
-        return draw(key_draw, decision), memory
-
-    learn_first: Any = agent.learn
-    return agent._replace(
-        name=f"{agent.name}, sampled",
-        act=act,
-        deterministic=False,
-        learn=learn if learn_first else None,
-    )
+    return agent._replace(name=f"{agent.name}, sampled", act=act, deterministic=False)
 
 
 def _uniform_over(mask: jax.Array) -> jax.Array:

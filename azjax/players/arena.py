@@ -7,7 +7,7 @@ what they are worth is a question for `ratings`.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -160,9 +160,6 @@ def play_games(
 ) -> Results:
     """Plays games with the players in fixed seats.
 
-    Players with a memory start with empty ones, one for each game of a batch, and keep
-    them from batch to batch: with a `batch_size` of 1, `num_games` games in a row.
-
     Args:
       game: the rules.
       first: the player whose outcomes are counted.
@@ -184,16 +181,13 @@ def play_games(
     if bool(jnp.any(jax.vmap(game.is_over)(openings))):
         raise ValueError("an opening is a finished game: start from positions with a move left")
     size = batch_size or _batch_size(first, second, num_games)
-    memories = tuple(a.init_memory(size) if a.init_memory else None for a in (first, second))
     match = _make_match(game, _behaviour(first), _behaviour(second))
     played = []
     for batch in range(-(-num_games // size)):
         rows = (np.arange(size) + batch * size) % count
         starts = jax.tree.map(lambda leaf: leaf[rows], openings)
         key_batch = jax.random.fold_in(key, batch)
-        found, memories = match(
-            (first.params, second.params), key_batch, jnp.int32(seat), rows, starts, memories
-        )
+        found = match((first.params, second.params), key_batch, jnp.int32(seat), rows, starts)
         *found, over = jax.device_get(found)
         if not np.all(over):
             raise ValueError(
@@ -229,23 +223,23 @@ def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _make_match(game: Game, first: Agent, second: Agent) -> Callable:
-    """Builds `(params, key, seat, opening numbers, states, memories) -> (games, memories)`."""
+    """Builds `(params, key, seat, opening numbers, states) -> games`."""
     traceable = first.traceable and second.traceable
     agents = [first, second] if traceable else [_compiled(first), _compiled(second)]
     loop = jax.lax.while_loop if traceable else _while_on_host
     cond = jax.lax.cond if traceable else _cond_on_host
 
-    def match(params, key, seat, numbers, states, memories):
+    def match(params, key, seat, numbers, states):
         move = functools.partial(_move, game, agents, cond, params, key, seat)
         outcomes = jnp.zeros(len(numbers), jnp.float32)
         digests = mix(jnp.zeros((len(numbers), 2), jnp.uint32), numbers)
         plies = jnp.zeros(len(numbers), jnp.int32)
-        start = _Play(jnp.int32(0), states, outcomes, plies, digests, memories)
+        start = _Play(jnp.int32(0), states, outcomes, plies, digests)
         end = loop(functools.partial(_goes_on, game), move, start)
         over = jax.vmap(game.is_over)(end.states)
-        return (end.outcomes.astype(jnp.int8), end.plies, end.digests, over), end.memories
+        return end.outcomes.astype(jnp.int8), end.plies, end.digests, over
 
-    return jax.jit(match, donate_argnums=5) if traceable else match
+    return jax.jit(match) if traceable else match
 
 
 class _Play(NamedTuple):
@@ -256,7 +250,6 @@ class _Play(NamedTuple):
     outcomes: jax.Array
     plies: jax.Array
     digests: jax.Array
-    memories: Any
 
 
 def _goes_on(game: Game, now: _Play) -> jax.Array:
@@ -268,11 +261,10 @@ def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:
     live = ~jax.vmap(game.is_over)(now.states)
     mine = jax.vmap(game.player)(now.states).astype(jnp.int32) == seat
     keys = jax.random.split(jax.random.fold_in(key, now.ply))
-    answers = [
-        _ask(cond, agents[i], jnp.any(live & turn), params[i], keys[i], now.states, memory)
-        for i, (turn, memory) in enumerate(zip((mine, ~mine), now.memories, strict=True))
+    actions = [
+        _ask(cond, agents[i], jnp.any(live & turn), params[i], keys[i], now.states)
+        for i, turn in enumerate((mine, ~mine))
     ]
-    actions, memories = zip(*answers, strict=True)
     action = jnp.where(mine, *actions)
     step = jax.vmap(functools.partial(play, game))(now.states, action)
     reward = jnp.where(live, jnp.where(mine, step.reward, -step.reward), 0.0)
@@ -282,30 +274,24 @@ def _move(game: Game, agents, cond, params, key, seat, now: _Play) -> _Play:
         outcomes=now.outcomes + reward,
         plies=now.plies + live.astype(jnp.int32),
         digests=jnp.where(live[:, None], mix(now.digests, action), now.digests),
-        memories=memories,
     )
 
 
-def _ask(cond, agent: Agent, needed, params, key, states, memory):
-    """Returns a player's actions and its memory afterwards; asks if it moves in any game at all."""
+def _ask(cond, agent: Agent, needed, params, key, states):
+    """Returns a player's actions; calls it only if it moves in some game."""
 
-    def answer(memory):
-        if agent.learn is None:
-            return agent.act(params, key, states).action, memory
-        decision, memory = agent.learn(params, key, states, memory)
-        return decision.action, memory
+    def answer(states):
+        return agent.act(params, key, states).action
 
-    def rest(memory):
-        return jnp.zeros(jax.tree.leaves(states)[0].shape[0], jnp.int32), memory
+    def rest(states):
+        return jnp.zeros(jax.tree.leaves(states)[0].shape[0], jnp.int32)
 
-    return cond(needed, answer, rest, memory)
+    return cond(needed, answer, rest, states)
 
 
 def _compiled(agent: Agent) -> Agent:
-    """Returns the same player with its functions jitted one by one, for a loop on the host."""
-    if not agent.traceable:
-        return agent
-    return agent._replace(act=jax.jit(agent.act), learn=agent.learn and jax.jit(agent.learn))
+    """Returns the same player with its function jitted, for a loop on the host."""
+    return agent._replace(act=jax.jit(agent.act)) if agent.traceable else agent
 
 
 def _cond_on_host(condition, on_true, on_false, value):

@@ -45,7 +45,7 @@ def minimax_agent(
     Args:
       game: the rules.
       depth: moves to look ahead; the length of the longest game if None.
-      evaluate: its values judge the positions at the horizon; all are even if None. The
+      evaluate: gives the values of positions at the horizon; all are even if None. The
         player is deterministic where it is; a plain function counts as random.
       params: for the evaluator.
 
@@ -108,7 +108,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 
-    def judge(nodes, state):
+    def evaluate_leaf(nodes, state):
         """The value of a position at the horizon."""
         one = jax.tree.map(lambda leaf: leaf[None], state)
         _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
@@ -126,7 +126,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         step = play(game, node.state, action)
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
-        leaf_value = jnp.where(over, 0.0, judge(progress.nodes, step.state))
+        leaf_value = jnp.where(over, 0.0, evaluate_leaf(progress.nodes, step.state))
         # A leaf's value counts in this node; this node's, once it is done, in the one above.
         value = jnp.where(
             descend,

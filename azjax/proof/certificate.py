@@ -1,4 +1,4 @@
-"""The certificate: what was proved about a trained network, and how it came about."""
+"""The certificate: what was proved about a trained network, and the run that trained it."""
 
 import dataclasses
 import functools
@@ -16,19 +16,19 @@ import azjax
 from azjax.games.base import Policy
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
-from azjax.proof.verify import Verdict, examine
+from azjax.proof.verify import Verdict, verify_outputs
 from azjax.search import PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
 Goal = Literal["perfect", "unbeatable", "never"]
 
-_SLICE = 8192  # Positions that a network or a search is asked about at a time.
+_SLICE = 8192  # Positions in one call of a network or a search.
 
 
 @dataclasses.dataclass(frozen=True)
-class Examined:
-    """A search that was examined with the network.
+class VerifiedSearch:
+    """A search that was verified with the network.
 
     Attributes:
       algorithm: its name.
@@ -47,11 +47,11 @@ class Certificate:
 
     Attributes:
       game: its name.
-      decision_states: positions examined.
+      decision_states: positions verified.
       blunders: positions where the raw network's move throws away value.
-      searches: the same for the network with each search that was examined.
-      losing_lines_first: complete games lost by the raw network moving first that need not have
-        been, over every reply of the opponent.
+      searches: the same for the network with each search.
+      losing_lines_first: games lost by the raw network moving first, over all replies, from
+        positions that perfect play would not lose.
       losing_lines_second: the same moving second.
       value_sign_errors: won or lost positions whose value has the wrong sign.
       iterations: training iterations made.
@@ -65,7 +65,7 @@ class Certificate:
     game: str
     decision_states: int
     blunders: int
-    searches: tuple[Examined, ...]
+    searches: tuple[VerifiedSearch, ...]
     losing_lines_first: int
     losing_lines_second: int
     value_sign_errors: int
@@ -78,12 +78,12 @@ class Certificate:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether the raw network loses no line, from either seat, that it need not lose."""
+        """Whether the raw network has no losing line, from either seat."""
         return self.losing_lines_first + self.losing_lines_second == 0
 
     @property
     def perfect(self) -> bool:
-        """Whether the network, alone and with every search examined, is optimal everywhere."""
+        """Whether the network, alone and with every search, is optimal everywhere."""
         blunders = self.blunders + sum(search.blunders for search in self.searches)
         return self.unbeatable and not blunders
 
@@ -107,19 +107,19 @@ _ROWS = {  # Of `Certificate`, in words; those of the searches come after the ra
 }
 
 
-def describe(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-    """Puts a certificate, as JSON, into words: a title that says what it proves, and rows.
+def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """Returns a certificate, given as JSON, in words: a title that says what it proves, and rows.
 
     Raises:
-      KeyError, TypeError: if something else was handed in.
+      KeyError, TypeError: if it is not a certificate.
     """
     title = "Not proved: this player can be beaten"
     if content["unbeatable"]:
         title = "Unbeatable: no losing line from either seat"
     if content["perfect"]:
         title = "Perfect: optimal in every reachable position"
-    found = ((words, content[name]) for name, words in _ROWS.items())
-    rows = [(words, f"{x:,}" if isinstance(x, int) else str(x)) for words, x in found]
+    values = ((words, content[name]) for name, words in _ROWS.items())
+    rows = [(words, f"{x:,}" if isinstance(x, int) else str(x)) for words, x in values]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
         for s in content["searches"]
@@ -154,8 +154,8 @@ def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the result depends on."""
     packages = ("jax", "jaxlib", "flax", "optax", "mctx")
-    found = {name: importlib.metadata.version(name) for name in packages}
-    return {"azjax": azjax.__version__, "python": platform.python_version(), **found}
+    installed = {name: importlib.metadata.version(name) for name in packages}
+    return {"azjax": azjax.__version__, "python": platform.python_version(), **installed}
 
 
 def device_name() -> str:
@@ -164,10 +164,10 @@ def device_name() -> str:
     return f"{len(devices)} x {devices[0].device_kind}"
 
 
-def searches_to_examine(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
+def searches_to_verify(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
     """PUCT, Gumbel, and the search that a run trained with in its own settings.
 
-    Of random searches nothing is proved, so they are left out.
+    Nothing can be proved about random searches, so they are left out.
     """
     kinds: dict[str, Any] = {"puct": PUCT(), "gumbel": Gumbel(), search.algorithm: search}
     return tuple(
@@ -180,34 +180,34 @@ def searches_to_examine(search: Any, num_simulations: int = 32) -> tuple[Algorit
 def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
     """Builds `(scores [D, A], values [D]) -> Verdict`, compiled.
 
-    The solution is an argument of the program, which would hold a copy of it otherwise.
+    The solution is an argument of the program, so that the program does not hold a copy of it.
     """
     needed = ("player", "legal", "children", "rewards", "values", "optimal", "decisions")
     arrays = {name: jnp.asarray(getattr(solution, name)) for name in needed}
 
     @jax.jit
-    def judge(arrays, scores, values) -> Verdict:
-        return examine(solution._replace(**arrays), scores, values)
+    def verify_with(arrays, scores, values) -> Verdict:
+        return verify_outputs(solution._replace(**arrays), scores, values)
 
-    return functools.partial(judge, arrays)
+    return functools.partial(verify_with, arrays)
 
 
 def make_certifier(
     parts: Parts,
     solution: Solution,
     searches: Sequence[Algorithm] | None = None,
-    notify: Callable[[str, int], None] = lambda examined, done: None,
+    notify: Callable[[str, int], None] = lambda name, done: None,
 ) -> Callable[[Any, int, float, int], Certificate]:
     """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
-    It examines a network in every decision state: alone, and with each of the searches, those of
-    `searches_to_examine` if None. The first call compiles. Many states are asked about in slices.
+    It verifies a network in every decision state: alone, and with each of the searches. The first
+    call compiles. Many states are evaluated in slices.
 
     Args:
       parts: what was trained.
       solution: of its game.
-      searches: to be examined with the network.
-      notify: is called now and then with what is examined, and how many states are done.
+      searches: to be verified with the network; those of `searches_to_verify` if None.
+      notify: is called with the name of what is verified and the number of states done.
 
     Returns:
       A function of `params`, the network's in its inference form; `iterations`, made so
@@ -217,9 +217,9 @@ def make_certifier(
     Raises:
       ValueError: if the searches' trees do not fit in memory.
     """
-    searches = searches_to_examine(parts.search) if searches is None else tuple(searches)
+    searches = searches_to_verify(parts.search) if searches is None else tuple(searches)
     size = min(len(solution.decisions), _SLICE)
-    judge = make_verifier(solution)
+    verify = make_verifier(solution)
     for search in searches:
         check_trees(search, parts.game, size)
 
@@ -229,20 +229,19 @@ def make_certifier(
             return network_policy(parts, params)(states)
         return search_policy(parts, search, params)(states)
 
-    def judge_one(params, search: Algorithm | None) -> Verdict:
+    def verify_one(params, search: Algorithm | None) -> Verdict:
         name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
         one = functools.partial(ask, params, search)
-        return judge(
-            *in_batches(one, (solution.decision_states,), size, functools.partial(notify, name))
-        )
+        states, advance = solution.decision_states, functools.partial(notify, name)
+        return verify(*in_batches(one, (states,), size, advance))
 
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
-        raw = judge_one(params, None)
-        examined = [
-            Examined(s.algorithm, s.num_simulations, int(judge_one(params, s).blunders))
+        raw = verify_one(params, None)
+        verified = [
+            VerifiedSearch(s.algorithm, s.num_simulations, int(verify_one(params, s).blunders))
             for s in searches
         ]
-        return issue(parts, raw, examined, iterations, started, seed)
+        return issue(parts, raw, verified, iterations, started, seed)
 
     return certify
 
@@ -250,12 +249,12 @@ def make_certifier(
 def issue(
     parts: Parts,
     raw: Verdict,
-    searches: Sequence[Examined],
+    searches: Sequence[VerifiedSearch],
     iterations: int,
     started: float,
     seed: int,
 ) -> Certificate:
-    """Returns the certificate of what was found; `started` is the run's, in `time.time()`."""
+    """Returns the certificate of a verdict; `started` is the run's, in `time.time()`."""
     selfplay = parts.selfplay
     return Certificate(
         game=parts.game.name,

@@ -1,6 +1,6 @@
-"""What a player does in positions of known truth, for games too large to be enumerated.
+"""Evaluation of a player on labelled positions, for games too large to be enumerated.
 
-The labels judge and never teach: the programs read these figures, learning never does.
+The labels are used only for evaluation. Training never depends on them.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from azjax.games.rows import in_batches
 from azjax.players.ratings import Interval, mean_proportion, proportion
 from azjax.proof.verify import has_wrong_sign
 
-MEAN = "mean"  # Of the classes that are not apart; beside their names.
-_SLICE = 500  # Positions that a policy is asked about at a time.
+MEAN = "mean"  # Of the classes that are not apart, in addition to their names.
+_SLICE = 500  # Positions in one call of a policy.
 
 
-class Tally(NamedTuple):
-    """What a policy did in the positions of each class. All are `int32 [K]`.
+class ErrorCounts(NamedTuple):
+    """Errors of a policy in the positions of each class. All are `int32 [K]`.
 
     Attributes:
       positions: how many there are.
@@ -29,7 +29,7 @@ class Tally(NamedTuple):
       decisive: positions where exactly one action keeps the outcome.
       decisive_errors: those where its action is another one.
       decided: positions that are won or lost.
-      sign_errors: those whose value it takes for 0 or NaN, or gives the wrong sign.
+      sign_errors: those whose value estimate is 0 or NaN, or has the wrong sign.
     """
 
     positions: jax.Array
@@ -56,13 +56,13 @@ class Rates(NamedTuple):
     sign_errors: dict[str, Interval]
 
 
-def judge(positions: Positions, policy: Policy) -> Tally:
-    """Counts what a policy gets wrong, by class; pure array code, to be jitted.
+def count_errors(positions: Positions, policy: Policy) -> ErrorCounts:
+    """Counts the errors of a policy by class; pure array code, to be jitted.
 
     Args:
-      positions: of known truth.
-      policy: `states -> (scores [S, A], values [S])`. What it plays is told by `verify.choose`;
-        values are for the player to move, in [-1, 1].
+      positions: with labels.
+      policy: `states -> (scores [S, A], values [S])`. It plays what `choose` returns; values
+        are for the player to move, in [-1, 1].
     """
     scores, values = policy(positions.states)
     outcomes = jnp.asarray(positions.outcomes)
@@ -71,7 +71,7 @@ def judge(positions: Positions, policy: Policy) -> Tally:
     best = jnp.max(outcomes, axis=1)
     is_error = chosen < best
     is_decisive = jnp.sum(outcomes == best[:, None], axis=1) == 1
-    found = (
+    flags = (
         jnp.ones_like(is_error),
         is_error,
         is_decisive,
@@ -80,13 +80,13 @@ def judge(positions: Positions, policy: Policy) -> Tally:
         has_wrong_sign(values, best),
     )
     nothing = jnp.zeros(len(positions.classes), jnp.int32)
-    return Tally(*(nothing.at[positions.class_of].add(some) for some in found))
+    return ErrorCounts(*(nothing.at[positions.class_of].add(flag) for flag in flags))
 
 
-def rates(positions: Positions, tally: Tally) -> Rates:
+def rates(positions: Positions, counts: ErrorCounts) -> Rates:
     """Turns counts into shares; on the host."""
-    counts = [np.asarray(count).tolist() for count in tally]
-    return Rates(*(_shares(positions, *counts[i : i + 2]) for i in (0, 2, 4)))
+    lists = [np.asarray(count).tolist() for count in counts]
+    return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2, 4)))
 
 
 def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[str, Interval]:
@@ -104,18 +104,18 @@ def random_errors(positions: Positions) -> dict[str, float]:
     outcomes = positions.outcomes
     keeps = (outcomes == outcomes.max(axis=1, keepdims=True)).sum(axis=1)
     errors = 1 - keeps / (outcomes != ILLEGAL).sum(axis=1)
-    found = {
+    shares = {
         name: float(errors[positions.class_of == k].mean())
         for k, name in enumerate(positions.classes)
     }
-    averaged = [share for name, share in found.items() if name not in positions.apart]
-    return found | {MEAN: float(np.mean(averaged))}
+    averaged = [share for name, share in shares.items() if name not in positions.apart]
+    return shares | {MEAN: float(np.mean(averaged))}
 
 
 def in_slices(
     policy: Policy, notify: Callable[[int], None] = lambda done: None, size: int = _SLICE
 ) -> Policy:
-    """Makes of a compiled policy one that is asked about a few states at a time; on the host.
+    """Returns a policy that calls a compiled one with a few states at a time; on the host.
 
     Args:
       policy: of batches of one size, so that it is compiled once.

@@ -1,12 +1,12 @@
-"""What a beaten player learns from its defeats, until no opponent can beat it.
+"""Repair of a player that loses games, by better moves in single positions.
 
-Where `lines.py` finds a game that a player loses, its last move was refuted: the opponent's reply
-wins. A position in which every move is refuted is lost, and so the move before it is refuted as
-well. That much the rules prove. Which of the other moves to try, and whether to try one earlier in
-the game, the player tells by thinking again, longer than in play. What it finds goes into a book,
-by which it plays from then on. The games that go on from there are followed and mended in turn, and
-in the end all games once more. Nothing is asked but the rules and the player's own search; and
-nothing is believed, as the walk that finds no lost game any more is the proof.
+The last move of a game that exhaustive play finds lost is refuted: the opponent's reply wins. A
+position in which every move is refuted is lost, and so the move before it is refuted as well. The
+rules prove that much. A search that is longer than the player's own chooses among the other moves,
+or an earlier position to change. Its choices go into an override table, which the player uses from
+then on. The games that follow are explored and repaired in turn, and in the end all games once
+more. The repair uses only the rules and the player's search. An exploration that finds no lost
+game proves the result.
 """
 
 import dataclasses
@@ -25,19 +25,19 @@ from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
 from azjax.games.hashing import contents, make_index
 from azjax.players import Agent, Decision
-from azjax.proof.lines import Line, images_of, replay
+from azjax.proof.lines import Line, action_symmetries, replay
 
-_CLEARLY = 0.5  # So much more must be expected of a move to call another one a mistake.
+_CLEARLY = 0.5  # A move is a mistake if another move's expected value exceeds its own by more.
 
 
-class Book(NamedTuple):
+class OverrideTable(NamedTuple):
     """Moves to be played in certain positions.
 
     Attributes:
       states: the positions, leaves `[K, ...]`, on the host.
       actions: `int32 [K]`.
-      refuted: `bool [K, A]`, the moves that lose there, whatever follows.
-      rounds: how often lost games were mended.
+      refuted: `bool [K, A]`, the moves that lose there against some line of play.
+      rounds: how often lost games were repaired.
     """
 
     states: State
@@ -46,84 +46,89 @@ class Book(NamedTuple):
     rounds: int = 0
 
 
-def empty_book(game: Game) -> Book:
-    """Returns a book without any move."""
+def empty_table(game: Game) -> OverrideTable:
+    """Returns a table without any move."""
     none = np.zeros(0, np.int32)
     states = _rows(jax.device_get(init_batch(game, 1)), none)
-    return Book(states, none, np.zeros((0, game.num_actions), bool))
+    return OverrideTable(states, none, np.zeros((0, game.num_actions), bool))
 
 
-def book_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
-    """Where a run keeps the book of a checkpoint's player in one seat; 0: its network alone."""
+def table_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
+    """Returns where a run keeps the table of a checkpoint's player in one seat.
+
+    0 simulations are the network alone.
+    """
     seat_name = ("first", "second")[seat]
     return run_dir / "lines" / f"{iteration}-{seat_name}-{simulations}.book.npz"
 
 
-def save_book(path: pathlib.Path, book: Book) -> None:
-    """Writes a book, whole or not at all."""
-    with replacing(path) as beside, beside.open("wb") as file:
-        states = packing.pack(book.states)
-        np.savez(file, **book._replace(states=states)._asdict())
+def save_table(path: pathlib.Path, table: OverrideTable) -> None:
+    """Writes a table, whole or not at all."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        states = packing.pack(table.states)
+        np.savez(file, **table._replace(states=states)._asdict())
 
 
-def load_book(path: pathlib.Path, game: Game) -> Book:
-    """Reads a book of a game.
+def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
+    """Reads a table of a game.
 
     Raises:
-      ValueError: if the file is none, or damaged, or has a move that is not legal.
+      ValueError: if the file is not a table, is damaged, or has a move that is not legal.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             states = packing.unpack(game, file["states"])
-            book = Book(states, file["actions"], file["refuted"], file["rounds"].item())
+            table = OverrideTable(states, file["actions"], file["refuted"], file["rounds"].item())
         legal = np.asarray(jax.vmap(game.legal_actions)(states))
-        moves = np.arange(game.num_actions) == book.actions[:, None]
-        fits = book.refuted.shape == moves.shape == legal.shape
+        moves = np.arange(game.num_actions) == table.actions[:, None]
+        fits = table.refuted.shape == moves.shape == legal.shape
         if not fits or not (legal & moves).any(axis=1).all():
             raise ValueError("the moves are not those of the positions")
-        return book
+        return table
     except (EOFError, KeyError, NotImplementedError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{path} is damaged, or no book of {game.name}: delete it, and mend again"
+            f"{path} is damaged or not an override table of {game.name}: delete it and repair again"
         ) from error
 
 
-def book_agent(game: Game, agent: Agent, book: Book, name: str | None = None) -> Agent:
-    """Plays the book's moves in its positions, and as another player does in all others.
+def override_agent(
+    game: Game, agent: Agent, table: OverrideTable, name: str | None = None
+) -> Agent:
+    """Plays the table's moves in its positions, and as another player does in all others.
 
-    What that one expects of the position is told in both.
+    Values are the other player's in both.
 
     Raises:
-      ValueError: if the book has no positions, or they cannot be looked up, see `make_index`.
+      ValueError: if the table has no positions, or they cannot be looked up, see `make_index`.
     """
-    if not len(book.actions):
-        raise ValueError("the book has no positions: play without it")
-    index, known = make_index(game, book.states), contents(book.states, axes=1)
-    by_book = jnp.asarray(book.actions)
+    if not len(table.actions):
+        raise ValueError("the override table has no positions: play without it")
+    index, in_table = make_index(game, table.states), contents(table.states, axes=1)
+    overrides = jnp.asarray(table.actions)
 
     def act(params, key, states):
         decision = agent.act(params, key, states)
         row = index(states)
-        is_known = jnp.all(contents(states, axes=1) == known[row], axis=1)
-        action = jnp.where(is_known, by_book[row], decision.action)
+        is_in_table = jnp.all(contents(states, axes=1) == in_table[row], axis=1)
+        action = jnp.where(is_in_table, overrides[row], decision.action)
         return decision._replace(
             action=action,
             weights=jnp.where(
-                is_known[:, None], jax.nn.one_hot(action, game.num_actions), decision.weights
+                is_in_table[:, None], jax.nn.one_hot(action, game.num_actions), decision.weights
             ),
         )
 
-    return agent._replace(name=name or f"{agent.name} with {len(known)} moves by book", act=act)
+    return agent._replace(name=name or f"{agent.name} with {len(in_table)} overrides", act=act)
 
 
 @dataclasses.dataclass(eq=False)
-class Thought:
-    """What a player thinks of one position, which experience corrects.
+class Analysis:
+    """What a search found in one position, which lost games correct.
 
     Attributes:
       legal: `bool [A]`.
-      expected: `float [A]`, of each move, for the player; -1 of those that were not tried.
-      refuted: `bool [A]`, the moves that lose, whatever follows.
+      expected: `float [A]`, the value of each move for the player; -1 of those that were not tried.
+      refuted: `bool [A]`, the moves that lose against some line of play.
       chosen: the move that a search chose.
     """
 
@@ -138,153 +143,160 @@ class Thought:
         return not (self.legal & ~self.refuted).any()
 
     @property
-    def worth(self) -> float:
-        """What is expected of the best move."""
+    def value(self) -> float:
+        """The expected value of the best move."""
         return self.expected[self.legal].max()
 
     @property
     def best(self) -> int:
-        """The move to play: the chosen one, unless it is refuted or clearly more is expected."""
+        """The move to play: the chosen one, unless it is refuted or another is clearly better."""
         left = np.where(self.legal & ~self.refuted, self.expected, -np.inf)
         is_right = not self.refuted[self.chosen] and left.max() <= left[self.chosen] + _CLEARLY
         return self.chosen if is_right or self.is_lost else int(left.argmax())
 
-    def learn(self, action: int, worth: float, is_lost: bool) -> None:
-        """Takes into account what the position is worth that an opponent led to after a move."""
-        self.expected[action] = min(self.expected[action], worth)
+    def update(self, action: int, value: float, is_lost: bool) -> None:
+        """Lowers the value of a move to that of a position that an opponent led to after it."""
+        self.expected[action] = min(self.expected[action], value)
         self.refuted[action] |= is_lost
 
 
-Think = Callable[[State], list[Thought]]
+Analyze = Callable[[State], list[Analysis]]
 
 
-def make_think(game: Game, decide: Callable[[State], Decision], book: Book) -> Think:
-    """Builds `states [N, ...] -> N thoughts`, on the host; of a position it is always the same one.
+def make_analyze(game: Game, decide: Callable[[State], Decision], table: OverrideTable) -> Analyze:
+    """Builds `states [N, ...] -> N analyses`, on the host; a position always has the same one.
 
     Args:
       game: the rules.
       decide: a search, on the host.
-      book: with the moves that are known to be refuted.
+      table: with the moves that are refuted already.
     """
-    refuted = dict(zip(_keys(book.states), book.refuted, strict=True))
+    refuted = dict(zip(_keys(table.states), table.refuted, strict=True))
     nothing = np.zeros(game.num_actions, bool)
-    memory: dict[bytes, Thought] = {}
+    memory: dict[bytes, Analysis] = {}
 
-    def think(states):
+    def analyze(states):
         keys = _keys(states)
         new = {key: row for row, key in enumerate(keys) if key not in memory}
         if new:
-            asked = _rows(states, np.array([*new.values()]))
-            decision = decide(asked)
+            searched = _rows(states, np.array([*new.values()]))
+            decision = decide(searched)
             visits, values = np.asarray(decision.visit_counts), np.asarray(decision.q_values)
-            legal = np.asarray(jax.vmap(game.legal_actions)(asked))
+            legal = np.asarray(jax.vmap(game.legal_actions)(searched))
             for row, key in enumerate(new):
                 losing = refuted.get(key, nothing).copy()
                 expected = np.where((visits[row] > 0) & ~losing, values[row], -1.0)
-                memory[key] = Thought(legal[row], expected, losing, int(decision.action[row]))
+                memory[key] = Analysis(legal[row], expected, losing, int(decision.action[row]))
         return [memory[key] for key in keys]
 
-    return think
+    return analyze
 
 
-class Mended(NamedTuple):
-    """What came of some lost games.
+class Repaired(NamedTuple):
+    """The result of a repair.
 
     Attributes:
-      book: with better moves.
-      starts: what was played up to each position that has one, once, `lines.follow` goes on there.
+      table: with better moves.
+      starts: one line to each position that has one, for `exhaustive.explore` to start from.
     """
 
-    book: Book
+    table: OverrideTable
     starts: list[Line]
 
 
-def mend(
-    game: Game, book: Book, games: Sequence[Line], seat: int, think: Think, symmetric: bool
-) -> Mended:
-    """Puts other moves into a book, at most one for each of some lost games.
+def repair(
+    game: Game,
+    table: OverrideTable,
+    games: Sequence[Line],
+    seat: int,
+    analyze: Analyze,
+    symmetric: bool,
+) -> Repaired:
+    """Adds other moves to a table, at most one for each of some lost games.
 
     Args:
       game: the rules.
-      book: what was found so far.
-      games: lost games of the player that moves by it, from `lines.lost_games`.
+      table: the moves so far.
+      games: lost games of the player that uses the table, from `exhaustive.lost_games`.
       seat: 0 or 1, the player's.
-      think: from `make_think`, of a search that is longer than the player's. It learns.
-      symmetric: whether the player makes the image of its move in the images of a position, as
-        in `lines.follow`.
+      analyze: from `make_analyze`, of a search that is longer than the player's; it is updated.
+      symmetric: whether the player makes the image of its move in the symmetric copies of a
+        position, as in `exhaustive.explore`.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
     states = replay(game, lines)
     own = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
     lines = [lines[row] for row in own]
-    thoughts = dict(zip(lines, think(_rows(states, own)), strict=True))
-    starts: dict[Thought, Line] = {}
+    analyses = dict(zip(lines, analyze(_rows(states, own)), strict=True))
+    starts: dict[Analysis, Line] = {}
     for line in games:
-        played = [(thoughts[line[:ply]], ply) for ply in range(len(line)) if line[:ply] in thoughts]
-        worth, is_lost = -1.0, True
-        for thought, ply in reversed(played):
-            thought.learn(line[ply], worth, is_lost)
-            worth, is_lost = thought.worth, thought.is_lost
+        played = [(analyses[line[:ply]], ply) for ply in range(len(line)) if line[:ply] in analyses]
+        value, is_lost = -1.0, True
+        for analysis, ply in reversed(played):
+            analysis.update(line[ply], value, is_lost)
+            value, is_lost = analysis.value, analysis.is_lost
         played = list(itertools.takewhile(lambda each: not each[0].is_lost, played))
-        if played and not any(thought in starts for thought, _ in played):
-            thought, ply = _find_mistake(line, played)
-            starts[thought] = line[:ply]
-    known = {
-        thought: line
-        for line, thought in thoughts.items()
-        if thought in starts or thought.refuted.any()
+        if played and not any(analysis in starts for analysis, _ in played):
+            analysis, ply = _find_mistake(line, played)
+            starts[analysis] = line[:ply]
+    changed = {
+        analysis: line
+        for line, analysis in analyses.items()
+        if analysis in starts or analysis.refuted.any()
     }
-    moves = [thought.best for thought in known]
-    refuted = [thought.refuted for thought in known]
-    book = _add(game, book, [*known.values()], moves, refuted, images_of(game, symmetric))
-    return Mended(book, [line for thought, line in starts.items() if not thought.is_lost])
+    moves = [analysis.best for analysis in changed]
+    refuted = [analysis.refuted for analysis in changed]
+    symmetries = action_symmetries(game, symmetric)
+    table = _add(game, table, [*changed.values()], moves, refuted, symmetries)
+    return Repaired(table, [line for analysis, line in starts.items() if not analysis.is_lost])
 
 
-def _find_mistake(line: Line, played: list[tuple[Thought, int]]) -> tuple[Thought, int]:
+def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analysis, int]:
     """Finds the last ply of a game at which another move is clearly better, or most so."""
     most, mistake = -1.0, played[-1]
-    for thought, ply in reversed(played):
-        gain = thought.expected[thought.best] - thought.expected[line[ply]]
-        if thought.best != line[ply] and gain > most:
-            most, mistake = gain, (thought, ply)
+    for analysis, ply in reversed(played):
+        gain = analysis.expected[analysis.best] - analysis.expected[line[ply]]
+        if analysis.best != line[ply] and gain > most:
+            most, mistake = gain, (analysis, ply)
         if most > _CLEARLY:
             break
     return mistake
 
 
-def make_alike(game: Game, book: Book, games: Sequence[Line]) -> Mended:
-    """Puts into a book that the last move of each game is made in all images, too.
+def make_symmetric(game: Game, table: OverrideTable, games: Sequence[Line]) -> Repaired:
+    """Adds the last move of each line to a table, in all symmetric copies.
 
     Args:
       game: the rules, with symmetries.
-      book: what was found so far.
-      games: of the player that moves by it, from `lines.unlike_games`; one at least.
+      table: the moves so far.
+      games: of the player that uses the table, from `exhaustive.symmetry_violations`; at least one.
     """
     lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
     nothing = [np.zeros(game.num_actions, bool)] * len(games)
-    return Mended(_add(game, book, lines, moves, nothing, images_of(game, True)), lines)
+    table = _add(game, table, lines, moves, nothing, action_symmetries(game, True))
+    return Repaired(table, lines)
 
 
 def _add(
     game: Game,
-    book: Book,
+    table: OverrideTable,
     lines: list[Line],
     moves: list[int],
     refuted: list[np.ndarray],
-    images: np.ndarray,
-) -> Book:
-    """Adds moves after some lines, and what is refuted there; a position's newest move counts."""
+    symmetries: np.ndarray,
+) -> OverrideTable:
+    """Adds moves after some lines, and what is refuted there; new moves replace old ones."""
     if not lines:
-        return book
-    played = [tuple(image[[*line]]) for image in images for line in lines]
-    states = [replay(game, played), book.states]
-    actions = np.concatenate([*images[:, moves], book.actions]).astype(np.int32)
-    losing = [*(np.stack(refuted)[:, np.argsort(image)] for image in images), book.refuted]
+        return table
+    played = [tuple(symmetry[[*line]]) for symmetry in symmetries for line in lines]
+    states = [replay(game, played), table.states]
+    actions = np.concatenate([*symmetries[:, moves], table.actions]).astype(np.int32)
+    losing = [*(np.stack(refuted)[:, np.argsort(each)] for each in symmetries), table.refuted]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
     first, which = packing.distinct(packing.pack(states))
     union = np.zeros((len(first), game.num_actions), bool)
     np.logical_or.at(union, which, np.concatenate(losing))
-    return Book(_rows(states, first), actions[first], union, book.rounds)
+    return OverrideTable(_rows(states, first), actions[first], union, table.rounds)
 
 
 def _keys(states: State) -> list[bytes]:

@@ -1,6 +1,6 @@
 """Proof by enumeration: what a policy does in every reachable state of a game.
 
-Not a sample of games: the whole tree. A policy that passes cannot be beaten.
+It covers the whole tree, not a sample of games. A policy that passes cannot be beaten.
 """
 
 import itertools
@@ -17,13 +17,13 @@ _MOST_LINES = 10_000_000  # That are counted, if the sum over all actions fits i
 
 
 class Verdict(NamedTuple):
-    """What `verify` found. All counts are `int32 []`.
+    """The result of `verify`. All counts are `int32 []`.
 
     Attributes:
-      decision_states: states examined, `D`.
+      decision_states: states verified, `D`.
       blunders: decision states where the chosen action throws away value.
-      losing_lines: `int32 [2]`, complete games that are lost, and need not have been, when player 0
-        (first entry) or player 1 (second entry) follows the policy and the opponent plays anything.
+      losing_lines: `int32 [2]`, games lost from positions that perfect play would not lose, when
+        player 0 (first entry) or player 1 (second entry) follows the policy, over all replies.
       value_sign_errors: decided (won or lost) decision states where the value estimate is
         zero or NaN or has the wrong sign.
       value_error: `float32 []`, mean absolute error of the value estimate.
@@ -41,22 +41,21 @@ class Verdict(NamedTuple):
 
 
 def verify(solution: Solution, policy: Policy) -> Verdict:
-    """Examines a policy in every decision state; pure array code, to be jitted.
+    """Verifies a policy in every decision state; pure array code, to be jitted.
 
-    Of games with more than thousands of positions, the policy is better asked before, in slices,
-    and its answers examined by `certificate.make_verifier`, since a program that closes over the
-    solution holds a copy of it.
+    A program that closes over the solution holds a copy of it. For games with more than thousands
+    of positions, call the policy in slices and `certificate.make_verifier` with its outputs.
 
     Args:
       solution: from `solver.solve`.
-      policy: `states -> (scores [D, A], values [D])`. What it plays is told by `choose`;
-        values are for the player to move, in [-1, 1].
+      policy: `states -> (scores [D, A], values [D])`. It plays what `choose` returns; values
+        are for the player to move, in [-1, 1].
     """
-    return examine(solution, *policy(solution.decision_states))
+    return verify_outputs(solution, *policy(solution.decision_states))
 
 
-def examine(solution: Solution, scores: Any, values: Any) -> Verdict:
-    """Examines what a policy answered, `scores [D, A]` and `values [D]`; see `verify`."""
+def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
+    """Verifies a policy by its outputs, `scores [D, A]` and `values [D]`; see `verify`."""
     legal = solution.legal[solution.decisions]
     actions = choose(scores, legal)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
@@ -81,12 +80,12 @@ def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Arra
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     """Counts the games lost by a deterministic player, over every reply of the opponent.
 
-    A game counts if there was a position in it that perfect play would not have lost: from the
-    start, or since a mistake of the opponent. Some games are lost from one seat, whoever plays.
+    A game counts if perfect play would not have lost from one of its positions: from the start, or
+    after a mistake of the opponent. In some games perfect play loses from one seat.
 
     Returns:
-      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Ten million
-      stand for as many or more; fewer do in games with more than 214 actions.
+      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Counts are
+      cut off at ten million, or at fewer in games with more than 214 actions.
     """
     num_actions = solution.legal.shape[1]
     most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)

@@ -28,7 +28,7 @@ class Record:
         the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
       errors: of the raw network in labelled positions, by name: `error`, the mean share of moves
         that worsen the outcome, `error/CLASS`, and `sign_error`, the share of wrong signs of the
-        value; see `judge.Rates`. Empty where the iteration was not judged.
+        value; see `labelled.Rates`. Empty for iterations without this evaluation.
     """
 
     iteration: int

@@ -10,7 +10,7 @@ from azjax._commands import command
 from azjax._files import Path
 from azjax.drawing import Drawing, node
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.proof.certificate import describe
+from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
 from azjax.runs.player import Player
 from azjax.training import metrics
@@ -79,7 +79,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
         return "Nothing was proved about it."
     try:
         content = json.loads(path.read_text())
-        title, _ = describe(content)
+        title, _ = certificate_table(content)
         known = content["game"], content["seed"], content["iterations"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import Drawing, canvas, node
+from azjax.players.ratings import Interval
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
@@ -13,6 +14,7 @@ _DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
 _MOST_TITLES = 60  # Points of a line that tell their numbers.
 _LEAST = 480  # Pixels of width, at which text has 9.
 _LINE = 15  # Between labels, at least.
+_ROW = 24  # Height of an interval.
 
 
 def line_chart(
@@ -67,9 +69,42 @@ def line_chart(
             places = [(to_x(x), to_y(y)) for x, y in line]
             said = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
             parts.append(_line(name, i, places, said, next(labels)))
-    picture = canvas(_WIDTH, _HEIGHT, *parts, label=title).element
+    return _picture(title, parts, _HEIGHT, _WIDTH)
+
+
+def interval_chart(title: str, intervals: Mapping[str, Interval]) -> Element:
+    """Draws estimates with their intervals, one below the other, each with its name.
+
+    Raises:
+      ValueError: if there are none.
+    """
+    if not intervals:
+        raise ValueError(f"{title!r} has no intervals: give one or more")
+    low, high = min(i.low for i in intervals.values()), max(i.high for i in intervals.values())
+    ticks, bottom = _ticks(low, high), _TOP + _ROW * len(intervals)
+    to_x = _scale(ticks[0], ticks[-1], _LEFT, _RIGHT)
+    parts = [_title(title)]
+    for x in map(to_x, ticks):
+        look = {"stroke": "currentColor", "stroke-opacity": 0.16}
+        parts.append(node("line", {"x1": x, "x2": x, "y1": _TOP, "y2": bottom} | look))
+    parts.append(_x_axis(bottom, "", ticks, to_x))
+    for row, (name, interval) in enumerate(intervals.items()):
+        y, (x, start, end) = _TOP + _ROW * (row + 0.5), map(to_x, interval)
+        look = {"stroke-width": 2, "style": f"stroke: {_color(0)}"}
+        said = "{} [{}, {}]".format(*map(_number, interval))
+        parts += [
+            node("line", {"x1": start, "x2": end, "y1": y, "y2": y} | look),
+            _dot((x, y), 4, _color(0), f"{name}: {said}"),
+            _text(_RIGHT + 10, y + 4, name),
+        ]
+    width = max(_WIDTH, _RIGHT + 20 + 7 * max(map(len, intervals)))  # Names are whole.
+    return _picture(title, parts, bottom + 36, width)
+
+
+def _picture(title: str, parts: Iterable[Element], height: float, width: float) -> Element:
+    picture = canvas(width, height, *parts, label=title).element
     picture.set("class", "az-chart")
-    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {_WIDTH}px; height: auto")
+    picture.set("style", f"width: 100%; min-width: {_LEAST}px; max-width: {width}px; height: auto")
     return picture
 
 
@@ -149,9 +184,7 @@ def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
 
 
 def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
-    parts = [_text(12, 18, title, size=13, weight=600)]
-    if unit:
-        parts[0].append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
+    parts = [_title(title, unit)]
     ends = ticks[0], ticks[-1]  # Which are always told.
     for i, tick in enumerate(ticks):
         y = to_y(tick)
@@ -159,12 +192,21 @@ def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
         parts.append(node("line", {"x1": _LEFT, "x2": _RIGHT, "y1": y, "y2": y} | look))
         if tick in ends or all(abs(y - to_y(end)) > 12 for end in ends):
             parts.append(_text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True))
-    for x in x_ticks:
-        parts.append(_text(to_x(x), _BOTTOM + 16, _number(x), anchor="middle", faint=True))
-    axis = _text(_RIGHT + 24, _BOTTOM + 16, x_label, faint=True)
-    axis.set("class", "az-axis-name")
-    parts.append(axis)
-    return node("g", None, *parts)
+    return node("g", None, *parts, _x_axis(_BOTTOM, x_label, x_ticks, to_x))
+
+
+def _title(title: str, unit: str = "") -> Element:
+    text = _text(12, 18, title, size=13, weight=600)
+    if unit:
+        text.append(node("tspan", {"font-weight": 400, "fill-opacity": 0.7}, f"  {unit}"))
+    return text
+
+
+def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Element:
+    parts = [_text(to_x(x), bottom + 16, _number(x), anchor="middle", faint=True) for x in ticks]
+    name = _text(_RIGHT + 24, bottom + 16, x_label, faint=True)
+    name.set("class", "az-axis-name")
+    return node("g", None, *parts, name)
 
 
 def _line(name: str, index: int, places, said: list[str], label_y: float) -> Element:
@@ -193,8 +235,9 @@ def _path(places) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
-def _dot(place, radius: float, color: str) -> Element:
-    return node("circle", {"cx": place[0], "cy": place[1], "r": radius, "style": f"fill: {color}"})
+def _dot(place, radius: float, color: str, said: str | None = None) -> Element:
+    look = {"cx": place[0], "cy": place[1], "r": radius, "style": f"fill: {color}"}
+    return node("circle", look, *([node("title", None, said)] if said else []))
 
 
 def _text(x, y, words, size=12.0, anchor=None, weight=None, faint=False) -> Element:

@@ -17,7 +17,7 @@ from azjax.drawing import node, signed
 from azjax.games import solver
 from azjax.games.base import Game, State, init_batch
 from azjax.games.solver import Solution
-from azjax.proof.certificate import describe
+from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
 from azjax.runs.player import Player, load
 from azjax.training import metrics
@@ -104,7 +104,7 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
         return []
     try:
         content = json.loads(path.read_text())
-        title, rows = describe(content)
+        title, rows = certificate_table(content)
         if (content["game"], content["seed"]) != (game, config.seed):
             raise ValueError("it is another run's")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -9,7 +9,7 @@ import time
 import jax
 
 from azjax.cli.lines import make_act, make_agent
-from azjax.proof import lines
+from azjax.proof import exhaustive
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -40,7 +40,7 @@ def time_lines(repeats: int) -> list[dict]:
     return show(f"every reply to a player of Connect Four; medians of {repeats}", rows)
 
 
-def _follow(player: Player, act: lines.Act, count: int) -> tuple[int, float, float]:
+def _follow(player: Player, act: exhaustive.Act, count: int) -> tuple[int, float, float]:
     """Decides at least so many positions; returns how many, the seconds, and those of `act`."""
     asking = 0.0
 
@@ -53,6 +53,6 @@ def _follow(player: Player, act: lines.Act, count: int) -> tuple[int, float, flo
 
     with tempfile.TemporaryDirectory() as folder:
         before = time.perf_counter()
-        steps = lines.follow(player.game, timed, 0, pathlib.Path(folder) / "lines")
+        steps = exhaustive.explore(player.game, timed, 0, pathlib.Path(folder) / "lines")
         found = next(itertools.dropwhile(lambda found: found.ends.decisions < count, steps))
         return found.ends.decisions, time.perf_counter() - before, asking

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from azjax.players import Agent
-from azjax.players.arena import play_games
 from azjax.viz.chart import line_chart
+from experiments.lecture.series import play_series
 from experiments.lecture.setup import Order, Setup, classic, learner, searcher
 
 
@@ -40,15 +40,8 @@ def compute(setup: Setup) -> list[dict]:
     for number, series in enumerate(SERIES):
         for order in ORDERS[: setup.choose(2, 1)]:
             key = jax.random.fold_in(setup.key("learning"), 2 * number + ORDERS.index(order))
-            games = play_games(
-                setup.game,
-                learner(series.simulations, order),
-                _opponent(series.opponent),
-                series.games * learners,
-                key,
-                batch_size=learners,
-            )
-            outcomes = games.outcomes.reshape(series.games, learners)
+            players = learner(series.simulations, order), _opponent(series.opponent)
+            outcomes = play_series(setup.game, *players, series.games, learners, key)
             results.append(_summarize(series, order, outcomes))
             setup.advance(1)
     return results

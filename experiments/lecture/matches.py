@@ -9,6 +9,7 @@ from azjax.drawing import canvas, node
 from azjax.games.solver import count_games
 from azjax.players import Agent, ratings
 from azjax.players.arena import Results, play_games
+from experiments.lecture.compatibility import count_p_value
 from experiments.lecture.setup import Setup, classic, random_player, searcher
 
 # Who moves first, who second, and the lecture's games won by the first, drawn, lost.
@@ -74,7 +75,7 @@ def play_all(setup: Setup) -> list[dict]:
         key = jax.random.fold_in(setup.key("matches"), number)
         games = _play(setup, first, second, many, key)
         counts = [int((games.outcomes == value).sum()) for value in (1, 0, -1)]
-        p_value = ratings.count_p_value(lecture, counts) if lecture else None
+        p_value = count_p_value(lecture, counts) if lecture else None
         results.append({
             "first": first, "second": second, "lecture": lecture, "counts": counts,
             "distinct": len(np.unique(games.digests)), "p-value": p_value,

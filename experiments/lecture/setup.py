@@ -19,15 +19,14 @@ from azjax.games.solver import Solution
 from azjax.players import (
     Agent,
     Decision,
-    PersistentConfig,
     alpha_beta_agent,
     decide,
     minimax_agent,
-    persistent_agent,
     random_agent,
 )
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
 from azjax.search.evaluators import Evaluator, rollout_evaluator
+from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
 
 ROOT_2 = math.sqrt(2)
 Order = Literal["random", "last"]  # In which a learner tries untried moves.
@@ -172,7 +171,7 @@ def _chunks(solution: Solution) -> Iterator[np.ndarray]:
 
 
 @functools.cache
-def learner(simulations: int, expansion: Order = "last") -> Agent:
+def learner(simulations: int, expansion: Order = "last") -> PersistentPlayer:
     """The lecture's MCTSSolver: one tree for all moves and games."""
     config = PersistentConfig(simulations, expansion=expansion, capacity=2**13)
-    return persistent_agent(games.make("tic_tac_toe"), config)
+    return make_persistent(games.make("tic_tac_toe"), config)

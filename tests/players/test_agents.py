@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import random
 
 import jax
 import jax.numpy as jnp
@@ -10,25 +9,22 @@ import numpy as np
 import pytest
 
 from azjax.games import solver
-from azjax.games.base import init_batch, random_action, where
+from azjax.games.base import init_batch
 from azjax.players import (
-    PersistentConfig,
     alpha_beta_agent,
     anytime_agent,
     minimax_agent,
     network_agent,
     perfect_agent,
-    persistent_agent,
     random_agent,
     sampled,
     search_agent,
 )
 from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_resumable, make_search
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
-from reference import Position, minimax, negamax, persistent
+from contract import ROWS, ask, assert_contract, assert_policies, rows_of, same, some_states
+from reference import Position, minimax, negamax
 from tables import AS_IN_TRAINING, bench
-
-ROWS = 8
 
 
 def rules_of(name):
@@ -40,43 +36,9 @@ def solved(name):
     return solver.solve(bench(name).game)
 
 
-@functools.cache
-def some_states(name, count, finished=0):
-    """Positions after a random number of random moves; the last few are played to the end."""
-    game = bench(name).game
-    key_length, key_moves = jax.random.split(jax.random.key(0))
-    lengths = jax.random.randint(key_length, (count,), 0, game.max_plies)
-
-    @jax.vmap
-    def wander(row, key, length):
-        def move(state, ply):
-            action = random_action(game, jax.random.fold_in(key, ply), state)
-            moved, _ = game.step(state, action)
-            stops = (game.is_over(moved) | (ply >= length)) & (row < count - finished)
-            return where(stops, state, moved), None
-
-        return jax.lax.scan(move, game.init(), jnp.arange(game.max_plies))[0]
-
-    rows = jnp.arange(count)
-    return jax.device_get(jax.jit(wander)(rows, jax.random.split(key_moves, count), lengths))
-
-
-def rows_of(states, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], states)
-
-
 def positions_of(states):
     boards, players, over = (np.asarray(leaf).tolist() for leaf in states)
     return list(map(Position, map(tuple, boards), players, over))
-
-
-def ask(agent, states, seed=0, level=0):
-    act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
-    return jax.device_get(act(agent.params, jax.random.key(seed), states))
-
-
-def same(left, right):
-    return all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right)))
 
 
 # The contract.
@@ -99,13 +61,11 @@ def make_agent(kind, name):
         return search_agent(game, UCT(num_simulations=8), rollout_evaluator(game))
     if kind == "minimax":
         return minimax_agent(game, 2, evaluate, table)
-    if kind == "alpha_beta":
-        return alpha_beta_agent(game, 2, evaluate, table)
-    return persistent_agent(game, PersistentConfig(8, capacity=64))
+    return alpha_beta_agent(game, 2, evaluate, table)
 
 
 DETERMINISTIC = ["perfect", "network", "puct", "gumbel", "minimax", "alpha_beta"]
-KINDS = [*DETERMINISTIC, "random", "sampled", "uct", "persistent"]
+KINDS = [*DETERMINISTIC, "random", "sampled", "uct"]
 KNOWS = {  # What a decision holds beside the action and the weights.
     "random": set(),
     "perfect": {"value", "q_values"},
@@ -116,9 +76,8 @@ KNOWS = {  # What a decision holds beside the action and the weights.
     "uct": {"value", "q_values", "visit_counts", "nodes"},
     "minimax": {"value", "q_values", "nodes"},
     "alpha_beta": {"value", "q_values", "nodes"},
-    "persistent": {"value", "q_values", "visit_counts", "nodes"},
 }
-LARGE = ["random", "network", "puct", "alpha_beta", "persistent"]  # In games of many positions.
+LARGE = ["random", "network", "puct", "alpha_beta"]  # In games of many positions.
 CASES = [
     *(("tic_tac_toe", kind) for kind in KINDS if kind != "uct"),
     pytest.param("tic_tac_toe", "uct", marks=pytest.mark.slow),
@@ -127,51 +86,11 @@ CASES = [
 ]
 
 
-def assert_policies(policies, legal):
-    assert (policies >= 0).all()
-    assert not policies[~legal].any()
-    np.testing.assert_allclose(policies.sum(axis=1), 1, atol=1e-5)
-
-
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_contract(name, kind):
-    agent, game = make_agent(kind, name), bench(name).game
-    states = some_states(name, ROWS, finished=1)
-    decision = ask(agent, states)
+    agent = make_agent(kind, name)
     assert agent.deterministic == (kind in DETERMINISTIC)
-    assert {field for field, leaf in decision._asdict().items() if leaf is not None} == {
-        *("action", "weights"),
-        *KNOWS[kind],
-    }
-    for field in KNOWS[kind] | {"action", "weights"}:
-        leaf = getattr(decision, field)
-        is_scalar = field in ("action", "value", "nodes")
-        is_count = field in ("action", "visit_counts", "nodes")
-        assert leaf.shape == ((ROWS,) if is_scalar else (ROWS, game.num_actions)), field
-        assert leaf.dtype == (np.int32 if is_count else np.float32), field
-    assert states.over.tolist() == [False] * (ROWS - 1) + [True]
-    found = rows_of(decision, slice(ROWS - 1))  # That of the finished game means nothing.
-    legal = np.asarray(jax.vmap(game.legal_actions)(states))[:-1]
-    assert legal[np.arange(ROWS - 1), found.action].all()
-    assert_policies(found.weights, legal)
-    if found.prior is not None:
-        assert_policies(found.prior, legal)
-    for outcomes in (found.value, found.q_values):
-        assert outcomes is None or (abs(outcomes) <= 1).all()
-    if found.q_values is not None:
-        assert not found.q_values[~legal].any()
-    if found.visit_counts is not None:
-        assert (found.visit_counts >= 0).all()
-        assert not found.visit_counts[~legal].any()
-        assert (found.nodes == 8).all()
-    other = rows_of(ask(agent, states, seed=1), slice(ROWS - 1))
-    if agent.deterministic:
-        assert same(found, other)
-        for row in (0, 4):  # The same, whatever else is in the batch.
-            alone = ask(agent, rows_of(states, np.full(ROWS, row)))
-            assert same(alone, rows_of(decision, np.full(ROWS, row)))
-    elif name != "misere_pile":  # Which leaves too little to chance.
-        assert not same(found, other)
+    assert_contract(agent, name, KNOWS[kind])
 
 
 RANDOM = {  # What these kinds are with an evaluator that draws, or does not say.
@@ -325,154 +244,6 @@ def test_a_horizon_behind_the_end_is_the_end(full_searches, solution):
     states = rows_of(solution.decision_states, late)
     beyond = ask(alpha_beta_agent(bench("tic_tac_toe").game, 50), states)
     assert same(beyond, rows_of(full_searches[1], late))
-
-
-# Players with a memory.
-
-LANES = 256
-
-
-@functools.cache
-def learner(name, expansion="random", capacity=1024, exploration=2**0.5, simulations=20):
-    config = PersistentConfig(simulations, exploration, expansion, capacity)
-    agent = persistent_agent(bench(name).game, config)
-    return agent, jax.jit(agent.learn)
-
-
-def after(game, moves, count):
-    state = game.init()
-    for move in moves:
-        state, _ = game.step(state, move)
-    return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], count, axis=0), state)
-
-
-@pytest.mark.parametrize(
-    ("name", "expansion", "exploration", "moves", "then"),
-    [
-        pytest.param("tic_tac_toe", "last", 2**0.5, (), (4, 0), marks=pytest.mark.slow),
-        ("tic_tac_toe", "last", 0.3, (0, 4, 8, 2), (6,)),
-        pytest.param("tic_tac_toe", "random", 2**0.5, (0, 4, 8, 2), (6,), marks=pytest.mark.slow),
-        ("tic_tac_toe", "last", 2**0.5, (0, 4, 8, 2, 6, 3), (5,)),
-        pytest.param("misere_pile", "last", 4.0, (), (0,), marks=pytest.mark.slow),
-    ],
-)
-def test_visits_are_distributed_as_those_of_the_twin(name, expansion, exploration, moves, then):
-    """Means of 256 players within five standard errors, at one move and, after it, another."""
-    game, rules = bench(name).game, rules_of(name)
-    agent, learn = learner(name, expansion, exploration=exploration, simulations=30)
-    memory, rng = agent.init_memory(LANES), random.Random(0)
-    twins = [persistent.Memory() for _ in range(LANES)]
-    position = rules.start()
-    for move in moves:
-        position, _ = rules.play(position, move)
-    for seed, more in enumerate([(), then]):
-        for move in more:
-            position, _ = rules.play(position, move)
-        states = after(game, moves + more, LANES)
-        decision, memory = learn(agent.params, jax.random.key(seed), states, memory)
-        expected = np.zeros((LANES, game.num_actions))
-        for lane, twin in enumerate(twins):
-            args = rules, twin, position, 30, exploration, rng, expansion
-            for action, visits in persistent.learn(*args).items():
-                expected[lane, action] = visits
-        for power in (1, 2):  # The spread, too.
-            found, wanted = decision.visit_counts.astype(float) ** power, expected**power
-            error = np.sqrt((found.var(axis=0) + wanted.var(axis=0)) / LANES)
-            assert (abs(found.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
-        sign = 1 if position.player == 0 else -1  # Of outcomes, to the player to move.
-        values = [sign * twin.totals[position] / twin.visits[position] for twin in twins]
-        error = np.sqrt((np.var(values) + decision.value.var()) / LANES)
-        assert abs(np.mean(values) - decision.value.mean()) <= 5 * error + 1e-6
-        action = int(expected.sum(axis=0).argmax())
-        likely = [(twin, twin.children[position].get(action)) for twin in twins]
-        means = [sign * twin.totals[to] / twin.visits[to] for twin, to in likely if to]
-        found = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
-        error = np.sqrt(np.var(means) / len(means) + found.var() / len(found))
-        assert abs(np.mean(means) - found.mean()) <= 5 * error + 1e-6
-
-
-@pytest.mark.slow
-def test_a_memory_grows_by_the_simulations_of_each_call(tic_tac_toe):
-    agent, learn = learner("tic_tac_toe")
-    states, memory = init_batch(tic_tac_toe, ROWS), agent.init_memory(ROWS)
-    for calls in (1, 2, 3):
-        decision, memory = learn(agent.params, jax.random.key(calls), states, memory)
-        assert (memory.visits.max(axis=1) == 20 * calls).all()  # The root's.
-        assert (decision.visit_counts.sum(axis=1) == 20 * calls).all()
-        assert (decision.nodes == 20).all()
-        stored = (memory.fingerprints != 0).sum(axis=1)
-        assert ((stored > 9) & (stored <= 1 + 20 * calls)).all()
-    assert abs(memory.totals).max() > 0
-    assert not same(rows_of(memory, 0), rows_of(memory, 1))  # Each game has its own.
-
-
-def test_rows_with_a_memory_do_not_mix():
-    agent, learn = learner("tic_tac_toe")
-    states, key = some_states("tic_tac_toe", ROWS), jax.random.key(0)
-    _, memory = learn(agent.params, jax.random.key(1), states, agent.init_memory(ROWS))
-    found = learn(agent.params, key, states, memory)
-    turned = np.array([0, *np.roll(np.arange(1, ROWS), 3)])
-    other = learn(agent.params, key, rows_of(states, turned), rows_of(memory, turned))
-    assert same(rows_of(found, 0), rows_of(other, 0))
-    assert not same(rows_of(found, 1), rows_of(other, 1))
-
-
-def test_a_finished_game_teaches_nothing():
-    agent, learn = learner("tic_tac_toe")
-    states = some_states("tic_tac_toe", ROWS, finished=1)
-    _, memory = learn(agent.params, jax.random.key(0), states, agent.init_memory(ROWS))
-    _, later = learn(agent.params, jax.random.key(1), states, memory)
-    for before in (agent.init_memory(ROWS), memory):
-        for name in ("visits", "totals", "children"):
-            last = getattr(later, name)[-1]
-            np.testing.assert_array_equal(last, getattr(before, name)[-1], err_msg=name)
-    assert (later.visits[:-1].max(axis=1) == 40).all()
-
-
-@pytest.mark.slow
-def test_more_is_known_below_the_positions_met(tic_tac_toe):
-    """What was learnt at the start is there after the move that was simulated most."""
-    agent, learn = learner("tic_tac_toe", simulations=200)
-    states = init_batch(tic_tac_toe, ROWS)
-    first, memory = learn(agent.params, jax.random.key(0), states, agent.init_memory(ROWS))
-    moved = jax.vmap(tic_tac_toe.step)(states, first.action)[0]
-    before = jnp.take_along_axis(first.visit_counts, first.action[:, None], axis=1)[:, 0]
-    agent, learn = learner("tic_tac_toe", simulations=1)  # It takes the other's memory over.
-    second, memory = learn(agent.params, jax.random.key(1), moved, memory)
-    # Its own first visit was a random game from it, and chose no action.
-    np.testing.assert_array_equal(second.visit_counts.sum(axis=1), before)
-
-
-@pytest.mark.slow
-def test_a_full_table_still_plays():
-    agent, learn = learner("tic_tac_toe", capacity=16, simulations=100)
-    game, memory = bench("tic_tac_toe").game, agent.init_memory(ROWS)
-    _, memory = learn(agent.params, jax.random.key(0), init_batch(game, ROWS), memory)
-    assert (memory.fingerprints != 0).all()
-    states = some_states("tic_tac_toe", ROWS)
-    decision, later = learn(agent.params, jax.random.key(1), states, memory)
-    legal = np.asarray(jax.vmap(game.legal_actions)(states))
-    assert legal[np.arange(ROWS), decision.action].all()
-    assert_policies(np.asarray(decision.weights), legal)
-    np.testing.assert_array_equal(later.fingerprints, memory.fingerprints)
-    unknown = np.asarray(decision.nodes) == 0
-    assert 0 < unknown.sum() < ROWS
-    assert not decision.value[unknown].any()
-    assert same(rows_of(later, unknown), rows_of(memory, unknown))
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"num_simulations": 0}, "persistent.num_simulations"),
-        ({"exploration": -1.0}, "persistent.exploration"),
-        ({"expansion": "first"}, "persistent.expansion"),
-        ({"capacity": 8}, "persistent.capacity"),
-    ],
-)
-def test_refuses_settings_out_of_range(settings, said):
-    with pytest.raises(ValueError, match=said):
-        PersistentConfig(**settings)
 
 
 # Players with a clock, and the searches in steps that they are made of.

@@ -15,10 +15,8 @@ from azjax.games.hashing import mix
 from azjax.players import (
     Agent,
     Decision,
-    PersistentConfig,
     arena,
     minimax_agent,
-    persistent_agent,
     random_agent,
 )
 from azjax.players import perfect_agent as make_perfect_agent
@@ -322,67 +320,6 @@ def test_refuses_openings_that_cannot_be_had(game):
         random_openings(pile, KEY, 5, 6)
 
 
-# Players with a memory.
-
-
-def counting(game):
-    """Remembers how many games it began; the first move of its nth is the nth free cell."""
-
-    def learn(params, key, states, memory):
-        legal = jax.vmap(game.legal_actions)(states)
-        begins = jnp.sum(states.board != 0, axis=1) < 2
-        turn = jnp.where(begins, memory, 0) % jnp.sum(legal, axis=1)
-        action = jnp.argmax(jnp.cumsum(legal, axis=1) > turn[:, None], axis=1)
-        return Decision(action.astype(jnp.int32), legal / 1.0), memory + begins
-
-    return Agent(
-        "counting",
-        act=lambda params, key, states: learn(params, key, states, jnp.zeros(len(states.board)))[0],
-        init_memory=lambda batch_size: jnp.zeros(batch_size, jnp.int32),
-        learn=learn,
-    )
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 4])
-def test_memories_last_from_batch_to_batch(game, lowest, batch_size):
-    """One memory for each game of a batch; the player opens with another cell each time."""
-    agent = counting(game)
-    games = play_games(game, agent, lowest, 9, KEY, batch_size=batch_size)
-    batch = np.arange(9) // batch_size
-    _, numbers = np.unique(games.digests, return_inverse=True)
-    assert len(set(numbers)) == batch.max() + 1
-    assert ((numbers[:, None] == numbers) == (batch[:, None] == batch)).all()
-    assert same(games, play_games(game, agent, lowest, 9, KEY, batch_size=batch_size))
-
-
-def test_two_players_with_memories(game):
-    agents = counting(game), counting(game)
-    games = play_games(game, *agents, 6, KEY, batch_size=2)
-    other = play_games(game, *agents, 6, KEY, seat=1, batch_size=2)
-    assert len(set(games.digests)) == 3
-    np.testing.assert_array_equal(games.digests, other.digests)
-    np.testing.assert_array_equal(games.outcomes, -other.outcomes)
-
-
-@pytest.mark.slow
-def test_a_learner_keeps_what_it_learnt(game, lowest):
-    """The start position has been simulated 5 times more in every game."""
-    seen = []
-    learner = persistent_agent(game, PersistentConfig(5, capacity=256))
-
-    def learn(params, key, states, memory):
-        decision, memory = learner.learn(params, key, states, memory)
-        starts = ~jnp.any(states.board != 0)
-        jax.debug.callback(lambda *found: seen.append(found), starts, memory.visits[0])
-        return decision, memory
-
-    play_games(game, learner._replace(learn=learn), lowest, 4, KEY, batch_size=1)
-    jax.effects_barrier()
-    visits = [slots for starts, slots in seen if starts]
-    start = np.argmax(visits[0])
-    assert [slots[start] for slots in visits] == [5, 10, 15, 20]
-
-
 # Tournaments.
 
 
@@ -443,15 +380,6 @@ def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, anyhow):
         last = games.plies.max() - 1  # Asked in its plies alone, once for the whole batch.
         assert asked == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
         asked.clear()
-
-
-@pytest.mark.slow
-def test_a_learner_against_a_player_on_the_host(game, lowest):
-    agent = counting(game)
-    on_host = lowest._replace(traceable=False)
-    games = play_games(game, agent, on_host, 2, KEY, batch_size=1)
-    assert same(games, play_games(game, agent, lowest, 2, KEY, batch_size=1))
-    assert games.digests[0] != games.digests[1]
 
 
 @pytest.mark.parametrize("traceable", [True, pytest.param(False, marks=pytest.mark.slow)])

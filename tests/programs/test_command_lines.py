@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -205,18 +205,18 @@ def test_what_a_training_and_its_pages_print_runs_in_a_bare_shell(program, statu
 
 
 @pytest.mark.parametrize("columns", [None, "40"])
-def test_a_long_command_in_an_error_is_whole(columns, tmp_path, monkeypatch, capsys):
+def test_a_long_command_in_an_error_is_whole(columns, monkeypatch, capsys):
     if columns is None:
         monkeypatch.delenv("COLUMNS", raising=False)
     else:
         monkeypatch.setenv("COLUMNS", columns)
     executable = f"/{'environments/' * 10}bin/python"
     monkeypatch.setattr("sys.executable", executable)
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
-    seeds = find_program("seeds")
-    assert seeds.main(["--plot", str(tmp_path / "x.png")]) == 2
-    install = f"{executable} -m pip install 'azjax[plots]'"
-    said = f"error: --plot needs matplotlib: add it with {install}\n"
+    benchmark = find_program("benchmark")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert benchmark.main(["--speed"]) == 2
+    install = f"{executable} -m pip install 'azjax[benchmark]'"
+    said = f"error: --speed needs pgx: add it with {install}\n"
     assert capsys.readouterr().err == said
     assert os.environ.get("COLUMNS") == columns
 

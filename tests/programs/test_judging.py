@@ -14,7 +14,7 @@ from azjax import games, training
 from azjax._commands import command
 from azjax.cli import judging, own, verify
 from azjax.games import connect_four
-from azjax.proof.labelled import judge, random_errors, rates
+from azjax.proof.labelled import count_errors, random_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
@@ -51,7 +51,7 @@ def state():
 def test_the_averaged_network_is_judged_without_search(state):
     params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
     answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
-    expected = rates(POSITIONS, judge(POSITIONS, lambda _: answers))
+    expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers))
     found = judging.find_errors(judging.make_judge(PARTS, 1), state, last=9)
     assert found == {
         "error": expected.errors["mean"].estimate,
@@ -145,7 +145,7 @@ def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
     for agent, answers in zip(
         found["players"], [player.evaluate(POSITIONS.states), (scores, expected)], strict=True
     ):
-        tally = judge(POSITIONS, lambda _, answers=answers: answers)
+        tally = count_errors(POSITIONS, lambda _, answers=answers: answers)
         for name, counts in tally._asdict().items():
             said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
             assert agent["counts"][name] == said

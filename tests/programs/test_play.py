@@ -16,7 +16,6 @@ import azjax
 import misere_pile
 from azjax import runs
 from azjax.cli import board, play, table
-from azjax.cli.players import make_agent
 from azjax.games import tic_tac_toe
 from azjax.players import Decision, random_agent
 from azjax.runs import presets
@@ -231,34 +230,6 @@ def test_hint_of_a_search(program, tmp_path):
 def test_hint_without_a_machine_at_the_table(program):
     _, out, _ = program("--x human --o human", ["hint", "quit"])
     assert "perfect would play 0" in out
-
-
-@pytest.mark.slow
-def test_a_hint_teaches_a_learner_nothing(tic_tac_toe):
-    machine = table.Machine(tic_tac_toe, make_agent("learner:5", tic_tac_toe), jax.random.key(0))
-    state = tic_tac_toe.init()
-    visits = [
-        int(machine.decide(state, remember=remember).visit_counts.sum())
-        for remember in (False, True, False, True, False)
-    ]
-    assert visits == [5, 5, 10, 10, 15]
-
-
-@pytest.mark.slow
-def test_a_learner_remembers_earlier_games(program, monkeypatch):
-    seen = []
-    decide = table.Machine.decide
-
-    def watched(self, state, remember=False):
-        decision = decide(self, state, remember)
-        if self.name.startswith("learner") and not np.any(state.board):
-            seen.append(int(decision.visit_counts.sum()))
-        return decision
-
-    monkeypatch.setattr(table.Machine, "decide", watched)
-    typed = [*range(9), "y", *range(9), "y", *range(9), "n"]
-    program("--x learner:5", typed, terminal=True)
-    assert seen[0] == 5 and seen[1] >= 10  # It opened the first game and the third.
 
 
 # The ends.

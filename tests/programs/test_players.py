@@ -51,10 +51,10 @@ def make_run(run_dir, config):
 
 
 def write_book(run_dir, iteration, seat, number, states, action):
-    path = repair.book_path(run_dir, iteration, seat, number)
+    path = repair.table_path(run_dir, iteration, seat, number)
     path.parent.mkdir(exist_ok=True)
     nothing = np.zeros((1, 9), bool)
-    repair.save_book(path, repair.Book(states, np.array([action], np.int32), nothing))
+    repair.save_table(path, repair.OverrideTable(states, np.array([action], np.int32), nothing))
 
 
 def act(agent, game, key=KEY):
@@ -81,8 +81,6 @@ def assert_same(left, right):
         ("uct", "uct(100)"),
         ("uct:7", "uct(7)"),
         ("uct:0.5s", "uct(0.5 s)"),
-        ("learner", "learner(50)"),
-        ("learner:8", "learner(8)"),
         ("network", "network #6"),
         ("alphazero", f"alphazero({SIMULATIONS}) #6"),
         ("alphazero:9", "alphazero(9) #6"),
@@ -97,7 +95,6 @@ def test_names(spec, name, tic_tac_toe, run):
     agent = make_agent(spec, tic_tac_toe, own.Typed(run))
     assert agent.name == name
     assert agent.traceable == ("s)" not in name)
-    assert (agent.learn is not None) == name.startswith("learner")
 
 
 @pytest.mark.parametrize(("spec", "name"), [("book", "book #6"), ("book:3#2", "book(3) #2")])
@@ -125,17 +122,17 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
     rows = solution.decisions[solution.player[solution.decisions] == 0]
     actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    path = repair.book_path(run, 6, 0, 0)
+    path = repair.table_path(run, 6, 0, 0)
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
-    repair.save_book(path, repair.Book(states, actions, refuted, rounds=1))
+    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert found["up_to_symmetry"] == (rounds > 1)
     assert found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["moves_by_book"] == len(rows)
-    changed = repair.load_book(path, azjax.make("tic_tac_toe")).actions != actions
+    changed = repair.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
     assert ("-compared" in names) and ("-images" in "".join(names)) == (rounds == 1)
@@ -160,7 +157,7 @@ def test_every_player_is_explained(tic_tac_toe, run):
 
 
 @pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
-@pytest.mark.parametrize("spec", ["random", "alphabeta:2", "uct:5", "learner:5"])
+@pytest.mark.parametrize("spec", ["random", "alphabeta:2", "uct:5"])
 @pytest.mark.slow
 def test_plays_every_game(spec, game):
     decision = act(make_agent(spec, game), game)
@@ -181,15 +178,6 @@ def test_uct_is_the_classic_search(tic_tac_toe):
     found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
     assert_same(found, act(classic, tic_tac_toe))
     assert found.nodes[0] == 20
-
-
-def test_a_learner_has_its_simulations_and_room(tic_tac_toe):
-    learner = make_agent("learner:6", tic_tac_toe)
-    learn, states = jax.jit(learner.learn), init_batch(tic_tac_toe, 1)
-    decision, _ = learn(learner.params, KEY, states, learner.init_memory(1))
-    assert decision.visit_counts.sum() == 6
-    larger = make_agent("learner", azjax.make("connect_four"))
-    assert larger.nodes == 16 * learner.nodes
 
 
 @pytest.mark.parametrize(
@@ -313,7 +301,7 @@ def amount(spec, counts, ends="use 1 to 1000000"):
 
 
 OR_TIME = "use 1 to 1000000, or a time up to 3600s such as 0.5s"
-EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, book, puct, gumbel"
+EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, book, puct, gumbel"
 
 
 @pytest.mark.parametrize(
@@ -332,8 +320,8 @@ EVERY = "random, perfect, minimax, alphabeta, uct, learner, network, alphazero, 
         amount("minimax:-1", "moves ahead"),
         amount("minimax:1s", "moves ahead"),
         amount("alphabeta:", "moves ahead"),
-        amount("learner:0.5s", "simulations"),
-        amount("learner:5.0", "simulations"),
+        amount("book:0.5s", "simulations"),
+        amount("book:5.0", "simulations"),
         amount("uct:", "simulations", OR_TIME),
         amount("uct:x", "simulations", OR_TIME),
         amount("uct:1000001", "simulations", OR_TIME),

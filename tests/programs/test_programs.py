@@ -33,8 +33,8 @@ from azjax.cli import (
 )
 from azjax.cli.players import make_agent
 from azjax.proof import certificate as certificates
-from azjax.proof.certificate import Certificate, Examined
-from azjax.proof.repair import book_path, load_book
+from azjax.proof.certificate import Certificate, VerifiedSearch
+from azjax.proof.repair import load_table, table_path
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
 from azjax.training import memory
@@ -488,7 +488,7 @@ def test_lost_games_are_mended(finished, capfd):
     status = verify.main([*arguments, "--mend", "1"])
     out = capfd.readouterr().out
     game = azjax.make("tic_tac_toe")
-    book = load_book(book_path(finished, 6, 0, 0), game)
+    book = load_table(table_path(finished, 6, 0, 0), game)
     moves = len(book.actions)
     said = f"round 1: {lost:,} ends lost; {moves:,} moves in the book now, images counted"
     assert out.startswith(said) and f" alone, {moves:,} moves by book, " in out
@@ -570,7 +570,7 @@ def proved(goal):
 
 
 def test_a_raw_network_without_blunders_may_still_fail_with_search(tmp_path, monkeypatch):
-    almost = dataclasses.replace(proved("perfect"), searches=(Examined("puct", 32, 1),))
+    almost = dataclasses.replace(proved("perfect"), searches=(VerifiedSearch("puct", 32, 1),))
     found = iter([almost, proved("perfect")])
     monkeypatch.setattr(certificates, "reached", lambda goal, verdict: True)
     monkeypatch.setattr(conclude, "certify", lambda *_: next(found))

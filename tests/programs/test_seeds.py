@@ -2,6 +2,7 @@
 
 import re
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
@@ -25,7 +26,7 @@ def rows(said):
 
 @pytest.mark.slow
 def test_every_seed_has_a_row(tmp_path, capsys):
-    assert seeds.main([*TINY, "--plot", str(tmp_path / "plot.png")]) == 1
+    assert seeds.main([*TINY, "--plot", str(tmp_path / "plot.svg")]) == 1
     said = capsys.readouterr().out
     assert (
         len(re.findall(r"^iteration +[12] .* perfect +0 of 2  blunders, median", said, re.M)) == 2
@@ -34,7 +35,8 @@ def test_every_seed_has_a_row(tmp_path, capsys):
     assert [row[:2] for row in found] == [("0", "never"), ("1", "never")]
     assert found[0][2] != found[1][2]  # Each has a key of its own.
     assert "perfect: 0 of 2 seeds\n" in said
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    picture = ElementTree.parse(tmp_path / "plot.svg").getroot()
+    assert picture.get("aria-label") == "Share of 2 seeds: perfect"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,8 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
     [
         (["--seeds", "0"], "--seeds is 0: use 1 to 65536"),
         (["--max-iterations", "0"], "--max-iterations is 0: use 1 or more"),
-        (["--plot", "/nowhere/x.png"], "there is no folder /nowhere"),
+        (["--plot", "/nowhere/x.svg"], "there is no folder /nowhere"),
+        (["--plot", "x.png"], "--plot is x.png: use a name that ends in .svg"),
         (["--game", "chess"], "unknown game 'chess': use one of "),
         (
             ["--game", "hex:6"],

@@ -2,6 +2,7 @@
 
 import os
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,10 +28,12 @@ def play(*arguments):
 
 @pytest.mark.slow
 def test_a_tournament_is_printed_and_drawn(tmp_path, capsys):
-    plot = tmp_path / "ratings.png"
+    plot = tmp_path / "ratings.svg"
     assert play("random", "perfect", "uct:5", "--games", 200, "--plot", plot) == 0
     matches, fitted = capsys.readouterr().out.split("ratings")
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    names = ["perfect", "uct(5)", "random"]  # Best first.
+    texts = [element.text for element in ElementTree.parse(plot).iter() if element.text]
+    assert [text for text in texts if text in names] == names
     rows = [re.findall(r"[\d.]+", line)[-7:] for line in matches.splitlines()[1:]]
     assert len(rows) == 6
     for wins, draws, losses, score, low, high, _ in (map(float, row) for row in rows):
@@ -38,7 +41,7 @@ def test_a_tournament_is_printed_and_drawn(tmp_path, capsys):
         assert score == pytest.approx((wins + draws / 2) / 100, abs=1e-3)
         assert low <= score <= high and 0.02 < high - low < 0.25
     best = re.findall(r"^(\S+) +([+-]\d+) +([+-]\d+) … ([+-]\d+) *$", fitted, re.M)
-    assert [row[0] for row in best] == ["perfect", "uct(5)", "random"]
+    assert [row[0] for row in best] == names
     assert all(int(low) < int(elo) < int(high) for _, elo, low, high in best)
 
 
@@ -123,9 +126,10 @@ def test_ratings_use_both_seats():
         (["random", "perfect", "--game", "connect_four"], "too many positions"),
         (["random", "network"], "add @RUN_DIR"),
         (
-            ["random", "perfect", "--plot", "/nowhere/x.png"],
+            ["random", "perfect", "--plot", "/nowhere/x.svg"],
             "there is no folder /nowhere",
         ),
+        (["random", "perfect", "--plot", "x.png"], "--plot is x.png: use a name that ends in .svg"),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch):

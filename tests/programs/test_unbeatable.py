@@ -14,7 +14,7 @@ from azjax.cli import own, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.networks import Network
-from azjax.proof import lines, repair
+from azjax.proof import exhaustive, repair
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
@@ -23,7 +23,7 @@ from azjax.training.selfplay import SelfPlayConfig
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
-from reference.exhaustive_play import follow
+from reference.exhaustive_play import explore
 from tables import Table, bench
 
 
@@ -109,7 +109,7 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
     """What was found is what one finds who plays one game after the other."""
     status, found, text = answer
     number = following.SEATS[seat]
-    every = follow(rules, moves.__getitem__, number, same=same)
+    every = explore(rules, moves.__getitem__, number, same=same)
     assert found["decisions"] == every.decisions
     assert list(found["ends"].values()) == every.moves
     assert list(found["games"].values()) == every.games
@@ -185,7 +185,7 @@ def test_a_sample_may_lose_a_game(choose, examine):
     status, found, text = examine(make_player(moves), "--most", "16", seat="second")
     assert status == 1 and found["sampled"] and not found["unbeatable"]
     assert "NOT PROVED" not in text and "UNBEATABLE" not in text
-    lost = follow(rules, moves.__getitem__, 1).lost
+    lost = explore(rules, moves.__getitem__, 1).lost
     assert tuple(found["first_lost_game"]) in lost and found["ends"]["lost"] > 0
     share, low, high = found["share_of_games_lost"]
     games = found["games"]
@@ -223,16 +223,16 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
         assert answer[1]["iteration"] == one.iteration
         assert (answer[1]["seat"], answer[1]["simulations"]) == (seat, int(simulations))
         assert_counts(answer, moves, seat)
-    found = [follow(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
+    found = [explore(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
     changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
-    nothing = repair.empty_book(player.game)
+    nothing = repair.empty_table(player.game)
     assert len({following._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     """Saves `{position: action}` as the book of network #6; returns its path."""
-    path = repair.book_path(run_dir, 6, seat, simulations)
+    path = repair.table_path(run_dir, 6, seat, simulations)
     path.parent.mkdir(exist_ok=True)
     boards = np.array([position.board for position in moves], np.int8)
     start = jax.device_get(init_batch(bench("tic_tac_toe").game, 1))
@@ -243,7 +243,7 @@ def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     )
     actions = np.array([*moves.values()], np.int32)
     refuted = np.zeros((len(moves), 9), bool)
-    repair.save_book(path, repair.Book(states, actions, refuted, rounds))
+    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds))
     return path
 
 
@@ -259,7 +259,7 @@ def test_a_book_is_played_if_it_is_asked_for(choose, examine, tmp_path):
         assert f" alone, {answer[1]['moves_by_book']:,} moves by book, moving first" in answer[2]
         assert_counts(alone := examine(player), moves)
         assert alone[1]["moves_by_book"] == 0 and "by book" not in alone[2]
-    found = [follow(rules, each.__getitem__, 0).games for each in (moves, *books)]
+    found = [explore(rules, each.__getitem__, 0).games for each in (moves, *books)]
     assert found[0] != found[1] != found[2] != found[0]
 
 
@@ -269,7 +269,7 @@ def test_a_book_is_played_if_it_is_asked_for(choose, examine, tmp_path):
 def mistreatments(solution, positions, moves, worth):
     """Positions that the first player reaches, each with an unlike move of a certain worth."""
     reached, rows = [], {position: row for row, position in enumerate(positions)}
-    follow(rules, lambda position: reached.append(position) or moves[position], 0)
+    explore(rules, lambda position: reached.append(position) or moves[position], 0)
     for position in sorted({*reached}):
         values = solution.action_values[solution.decisions[rows[position]]]
         for action in rules.legal(position):
@@ -319,7 +319,7 @@ def certify(solution, tmp_path, monkeypatch, capfd):
 def weaken(moves, solution, positions, worth, thrown):
     """Plays a worse move in one position that it reaches moving first: `{position: action}`."""
     reached = []
-    follow(rules, lambda position: reached.append(position) or moves[position], 0)
+    explore(rules, lambda position: reached.append(position) or moves[position], 0)
     for position in reached:
         values = solution.action_values[solution.decisions[positions.index(position)]]
         if values.max() == worth and thrown in values:
@@ -382,7 +382,7 @@ def thinks_shortly(monkeypatch):
 
 def with_book(moves, path):
     """The moves of a player with a book, and the book."""
-    book = repair.load_book(path, bench("tic_tac_toe").game)
+    book = repair.load_table(path, bench("tic_tac_toe").game)
     leaves = (leaf.tolist() for leaf in book.states)
     known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
     assert len(set(known)) == len(known)
@@ -400,15 +400,13 @@ def test_symmetric_copies_are_repaired_alike(
         return make_act(agent)
 
     monkeypatch.setattr(following, "make_act", make_and_note)
-    moves, path = choose(1, is_fair=True), repair.book_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1, is_fair=True), repair.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--mend", "1")
     better, book, known = with_book(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["moves_by_book"] == len(known) > 0
-    assert [name.endswith(" moves by book") for name in names] == [False] + [True] * (
-        len(names) - 1
-    )
+    assert [name.endswith(" overrides") for name in names] == [False] + [True] * (len(names) - 1)
     assert len(names) > 2
     for cells in rules.symmetries():
         for position in known:
@@ -423,7 +421,7 @@ def test_as_many_rounds_are_made_as_asked_for(
 ):
     """All calls together; what is lost is said before each."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), repair.book_path(tmp_path, 6, 1, 0)
+    moves, path = choose(1), repair.table_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
         answer = examine(player, "--mend", str(most), seat="second")
@@ -444,10 +442,10 @@ def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypat
     numbers, thoughts, player = [], [], make_player(choose(1))
     monkeypatch.setattr(following, "make_agent", lambda player, number: numbers.append(number))
     monkeypatch.setattr(following, "make_decide", lambda agent: None)
-    monkeypatch.setattr(following, "make_think", lambda game, decide, book: book)
-    monkeypatch.setattr(following, "mend", lambda *given: thoughts.append(given) or (book, []))
-    monkeypatch.setattr(lines, "lost_games", lambda folder: [(0,)])
-    book = repair.empty_book(player.game)._replace(rounds=rounds)
+    monkeypatch.setattr(following, "make_analyze", lambda game, decide, book: book)
+    monkeypatch.setattr(following, "repair", lambda *given: thoughts.append(given) or (book, []))
+    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
+    book = repair.empty_table(player.game)._replace(rounds=rounds)
     walk = following._Walk(None, tmp_path, False, 0, 0.0)
     following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
     assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
@@ -458,8 +456,8 @@ def test_an_interrupted_repair_goes_on(
 ):
     """Before and after its book is written, and while games are followed."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), repair.book_path(tmp_path, 6, 0, 0)
-    player, save, make_act = make_player(moves), following.save_book, following.make_act
+    moves, path = choose(1), repair.table_path(tmp_path, 6, 0, 0)
+    player, save, make_act = make_player(moves), following.save_table, following.make_act
     stops, asked = iter([True, False, False, True]), itertools.count()
 
     def save_or_stop(path, book):
@@ -479,7 +477,7 @@ def test_an_interrupted_repair_goes_on(
 
         return ask
 
-    monkeypatch.setattr(following, "save_book", save_or_stop)
+    monkeypatch.setattr(following, "save_table", save_or_stop)
     monkeypatch.setattr(following, "make_act", make_or_stop)
     monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
     statuses = []

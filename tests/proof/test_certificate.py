@@ -11,11 +11,11 @@ import pytest
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import (
     Certificate,
-    Examined,
-    describe,
+    VerifiedSearch,
+    certificate_table,
     make_certifier,
     reached,
-    searches_to_examine,
+    searches_to_verify,
 )
 from azjax.proof.verify import Verdict, verify
 from azjax.runs.config import Config, make_parts
@@ -70,7 +70,7 @@ def test_a_search_is_judged_with_the_settings_given(certificate, solution, table
 
 @pytest.mark.parametrize("search", [PUCT_FAR, GUMBEL_FAR, UCT(exploration=0.1)])
 def test_a_run_is_examined_with_puct_and_gumbel_and_its_own_settings(search):
-    puct, gumbel = searches_to_examine(search, 9)
+    puct, gumbel = searches_to_verify(search, 9)
     own = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
     assert puct == dataclasses.replace(own["puct"], num_simulations=9)
     assert gumbel == dataclasses.replace(own["gumbel"], num_simulations=9)
@@ -82,14 +82,14 @@ def test_a_search_of_ones_own_is_examined_after_these():
         algorithm: str = "own"
 
     own = Own(num_simulations=3, c_puct=0.3)
-    assert searches_to_examine(own, 9)[2:] == (dataclasses.replace(own, num_simulations=9),)
+    assert searches_to_verify(own, 9)[2:] == (dataclasses.replace(own, num_simulations=9),)
 
 
 def test_by_default_these_are_examined(solution, monkeypatch):
     seen = []
     monkeypatch.setattr(certificates, "check_trees", lambda search, *_: seen.append(search))
     make_certifier(make_parts(CONFIG), solution)
-    assert tuple(seen) == searches_to_examine(PUCT_FAR, 32)
+    assert tuple(seen) == searches_to_verify(PUCT_FAR, 32)
 
 
 def test_many_positions_are_examined_in_slices(certificate, solution, table, monkeypatch):
@@ -132,7 +132,7 @@ FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_seco
 
 def with_faults(faults):
     zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
-    searches = tuple(Examined(name, 32, int(name in faults)) for name in FAULTS[:2])
+    searches = tuple(VerifiedSearch(name, 32, int(name in faults)) for name in FAULTS[:2])
     ones = dict.fromkeys({*faults} - {*FAULTS[:2]}, 1)
     return Certificate(**zeros | {"versions": {}, "searches": searches} | ones)
 
@@ -143,7 +143,7 @@ def test_one_fault_of_any_kind_is_too_many(count):
         certificate = with_faults(faults)
         assert certificate.perfect == (not faults)
         assert certificate.unbeatable == (not {*faults} & {*FAULTS[3:]})
-        title, _ = describe(certificate.as_json())
+        title, _ = certificate_table(certificate.as_json())
         word = "Perfect" if certificate.perfect else "Unbeatable"
         assert title.startswith(word if certificate.unbeatable else "Not proved")
 

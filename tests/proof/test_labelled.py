@@ -1,4 +1,4 @@
-"""Labelled positions are what they say, and the judge counts what a player gets wrong in them."""
+"""Labelled positions are what they say, and the errors of a player in them are counted."""
 
 import functools
 
@@ -12,7 +12,7 @@ from azjax.games import connect_four
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.players import alpha_beta_agent
 from azjax.players.ratings import mean_proportion, proportion
-from azjax.proof.labelled import MEAN, Tally, in_slices, judge, random_errors, rates
+from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.proof.verify import verify
 from reference import Position
 from reference import connect_four as rules
@@ -150,7 +150,7 @@ def test_recursion_finds_the_plies_of_endgames(positions, plies, endgames):
         assert [found.get(a, (0, 0))[1] for a in range(7)] == plies[row].tolist()
 
 
-# The judge.
+# Errors.
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +166,8 @@ def tic_tac_toe_positions(solution):
 
 @functools.cache
 def counted(make):
-    """Compiles the judge once for each set of positions, which a function makes."""
-    return jax.jit(lambda *answers: judge(make(), lambda _: answers))
+    """Compiles the count once for each set of positions, which a function makes."""
+    return jax.jit(lambda *answers: count_errors(make(), lambda _: answers))
 
 
 def noise(positions, seed):
@@ -183,16 +183,16 @@ def test_it_counts_as_the_proof_does(solution, tic_tac_toe_positions):
     everywhere = np.zeros((len(solution.decisions), 9)), solution.values[solution.decisions].copy()
     everywhere[0][rows], everywhere[1][rows] = scores, values
     verdict = verify(solution, lambda _: everywhere)
-    tally = judge(tic_tac_toe_positions, lambda _: (scores, values))
-    assert tally.errors.sum() == verdict.blunders > 0
-    assert tally.sign_errors.sum() == verdict.value_sign_errors > 0
-    assert tally.positions.sum() == len(rows)
-    assert tally.positions.tolist() == np.bincount(tic_tac_toe_positions.class_of).tolist()
+    counts = count_errors(tic_tac_toe_positions, lambda _: (scores, values))
+    assert counts.errors.sum() == verdict.blunders > 0
+    assert counts.sign_errors.sum() == verdict.value_sign_errors > 0
+    assert counts.positions.sum() == len(rows)
+    assert counts.positions.tolist() == np.bincount(tic_tac_toe_positions.class_of).tolist()
 
 
 def test_decisive_positions_are_those_with_one_good_move(tic_tac_toe_positions):
     scores, values = noise(tic_tac_toe_positions, 1)
-    tally = judge(tic_tac_toe_positions, lambda _: (scores, values))
+    counts = count_errors(tic_tac_toe_positions, lambda _: (scores, values))
     outcomes, class_of = tic_tac_toe_positions.outcomes, tic_tac_toe_positions.class_of
     legal = outcomes != ILLEGAL
     actions = np.where(legal, scores, -np.inf).argmax(axis=1)
@@ -201,11 +201,11 @@ def test_decisive_positions_are_those_with_one_good_move(tic_tac_toe_positions):
     wrong = outcomes[np.arange(len(actions)), actions] < wins
     for k in range(8):
         of = class_of == k
-        assert (tally.decisive[k], tally.decisive_errors[k]) == (
+        assert (counts.decisive[k], counts.decisive_errors[k]) == (
             (of & one).sum(),
             (of & one & wrong).sum(),
         )
-        assert tally.decided[k] == (of & (wins != 0)).sum()
+        assert counts.decided[k] == (of & (wins != 0)).sum()
 
 
 def test_who_knows_the_labels_errs_nowhere_and_who_inverts_them_errs(positions):
@@ -236,17 +236,17 @@ def test_illegal_moves_and_nan_are_answered_by_a_legal_move(positions):
     wrong = (lowest < best(positions)[:, 0]).sum()
     for score in (np.nan, -np.inf):
         scores = np.where(legal, score, 1.0).astype(np.float32)
-        tally = counted(connect_four.positions)(scores, np.full(len(legal), np.nan))
-        assert tally.errors.sum() == wrong
-        assert (tally.sign_errors == tally.decided).all()
+        counts = counted(connect_four.positions)(scores, np.full(len(legal), np.nan))
+        assert counts.errors.sum() == wrong
+        assert (counts.sign_errors == counts.decided).all()
 
 
 def test_rates_are_shares_with_their_intervals():
     positions = Positions((), np.zeros((1, 1)), ("a", "b", "c"), np.zeros(1), apart=("c",))
-    tally = Tally(
+    counts = ErrorCounts(
         *map(np.array, ([9, 4, 5], [3, 1, 5], [0, 2, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]))
     )
-    found = rates(positions, tally)
+    found = rates(positions, counts)
     expected = {"a": (3, 9), "b": (1, 4), "c": (5, 5)}
     mean = mean_proportion([3, 1], [9, 4])
     assert found.errors == {n: proportion(*x) for n, x in expected.items()} | {MEAN: mean}

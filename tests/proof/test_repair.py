@@ -1,4 +1,4 @@
-"""Players that are beaten learn better moves, until they are beaten no more."""
+"""Players that lose games are repaired until they lose none."""
 
 import jax
 import numpy as np
@@ -7,15 +7,18 @@ import pytest
 from azjax.games.base import init_batch
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision, network_agent
-from azjax.proof import lines, repair
+from azjax.proof import exhaustive, lines
 from azjax.proof.repair import (
-    book_agent,
-    empty_book,
-    load_book,
-    make_alike,
-    make_think,
-    mend,
-    save_book,
+    Analysis,
+    OverrideTable,
+    empty_table,
+    load_table,
+    make_analyze,
+    make_symmetric,
+    override_agent,
+    repair,
+    save_table,
+    table_path,
 )
 from azjax.search.evaluators import uniform_evaluator
 
@@ -56,66 +59,66 @@ def guess(solution, place):
     return guess
 
 
-def mend_once(game, decide, games, book=None):
-    book = book or empty_book(game)
-    return mend(game, book, games, 0, make_think(game, decide, book), False)
+def repair_once(game, decide, games, table=None):
+    table = table or empty_table(game)
+    return repair(game, table, games, 0, make_analyze(game, decide, table), False)
 
 
-def by_book(book, place):
+def overrides(table, place):
     """Its moves, by the positions' rows of the solution."""
-    rows = place(book.states)
+    rows = place(table.states)
     assert len({*rows.tolist()}) == len(rows)
-    return dict(zip(rows.tolist(), book.actions.tolist(), strict=True))
+    return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
-    ("seat", "thinker", "symmetric"),
+    ("seat", "searcher", "symmetric"),
     [(0, "know", True), (1, "know", False), (1, "guess", False), (1, "guess", True)],
 )
-def test_a_player_is_mended_until_no_game_is_lost(
-    tic_tac_toe, solution, place, request, seat, thinker, symmetric, tmp_path
+def test_a_player_is_repaired_until_no_game_is_lost(
+    tic_tac_toe, solution, place, request, seat, searcher, symmetric, tmp_path
 ):
-    think = make_think(tic_tac_toe, request.getfixturevalue(thinker), empty_book(tic_tac_toe))
+    analyze = make_analyze(tic_tac_toe, request.getfixturevalue(searcher), empty_table(tic_tac_toe))
     worth = np.random.default_rng(1).random(solution.num_states)
     if symmetric:
         worth = worth[symmetry_classes(tic_tac_toe, solution)]
     actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
-    book, lost = empty_book(tic_tac_toe), []
+    table, lost = empty_table(tic_tac_toe), []
     for number in range(60):
-        moves = by_book(book, place)
+        moves = overrides(table, place)
 
         def act(states, moves=moves):
             return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
 
         folder = tmp_path / str(number)
-        *_, found = lines.follow(tic_tac_toe, act, seat, folder, symmetric=symmetric)
-        games = list(lines.lost_games(folder))
+        *_, found = exhaustive.explore(tic_tac_toe, act, seat, folder, symmetric=symmetric)
+        games = list(exhaustive.lost_games(folder))
         lost.append(found.ends.moves[2])
         if not games:
             break
-        mended = mend(tic_tac_toe, book, games, seat, think, symmetric)
-        assert 0 < len(mended.starts) <= len(games)
-        rows = place(lines.replay(tic_tac_toe, mended.starts)).tolist()
-        book, moves = mended.book, by_book(mended.book, place)
+        repaired = repair(tic_tac_toe, table, games, seat, analyze, symmetric)
+        assert 0 < len(repaired.starts) <= len(games)
+        rows = place(lines.replay(tic_tac_toe, repaired.starts)).tolist()
+        table, moves = repaired.table, overrides(repaired.table, place)
         assert len({*rows}) == len(rows) and {*rows} <= {*moves}
     assert lost[0] > 20 and lost[-1] == 0
-    rows = place(book.states)
+    rows = place(table.states)
     assert len(rows) and all(solution.player[row] == seat for row in rows)
-    assert book.refuted.any() and not (book.refuted & ~solution.legal[rows]).any()
-    assert (solution.action_values[rows][book.refuted] == -1).all()
-    assert thinker == "guess" or solution.optimal[rows, book.actions].all()
-    if symmetric:  # So it may be played, too, in the images that were not followed.
-        *_, every = lines.follow(tic_tac_toe, act, seat, tmp_path / "every")
+    assert table.refuted.any() and not (table.refuted & ~solution.legal[rows]).any()
+    assert (solution.action_values[rows][table.refuted] == -1).all()
+    assert searcher == "guess" or solution.optimal[rows, table.actions].all()
+    if symmetric:  # It may be played in the symmetric copies that were not explored as well.
+        *_, every = exhaustive.explore(tic_tac_toe, act, seat, tmp_path / "every")
         assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
-def test_the_last_mistake_is_mended(tic_tac_toe, solution, place, know):
+def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, know):
     """X plays 0 and 1, both in time to be saved, and 5, which loses; O plays 4, 2 and 6."""
-    book, starts = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
-    assert book.actions.tolist() == [6] and starts == [(0, 4, 1, 2)]
-    assert np.flatnonzero(book.states.board[0]).tolist() == [0, 1, 2, 4]
-    assert np.flatnonzero(book.refuted[0]).tolist() == [5]
-    [row] = place(book.states)
+    table, starts = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    assert table.actions.tolist() == [6] and starts == [(0, 4, 1, 2)]
+    assert np.flatnonzero(table.states.board[0]).tolist() == [0, 1, 2, 4]
+    assert np.flatnonzero(table.refuted[0]).tolist() == [5]
+    [row] = place(table.states)
     assert solution.values[row] == 0 > solution.action_values[row, 5]
 
 
@@ -125,37 +128,37 @@ def test_where_every_move_is_refuted_the_one_before_is(tic_tac_toe, guess):
     games = [(*lost, 2, 3), (*lost, 3, 2), (*lost, 5, 2)]
     refuted = {}
     for count, starts in ((2, [lost]), (3, [forced])):
-        made = mend_once(tic_tac_toe, guess, games[:count])
+        made = repair_once(tic_tac_toe, guess, games[:count])
         assert made.starts == starts
-        stones = np.abs(made.book.states.board).sum(axis=1)
+        stones = np.abs(made.table.states.board).sum(axis=1)
         refuted[count] = {
             int(stone): np.flatnonzero(row).tolist()
-            for stone, row in zip(stones, made.book.refuted, strict=True)
+            for stone, row in zip(stones, made.table.refuted, strict=True)
         }
     assert refuted == {2: {6: [2, 3]}, 3: {4: [8], 6: [2, 3, 5]}}
     # What is known of a position is known in other games that come to it.
-    again = mend_once(tic_tac_toe, guess, [(7, 0, 1, 4, 8, 6, 2, 3)], made.book)
+    again = repair_once(tic_tac_toe, guess, [(7, 0, 1, 4, 8, 6, 2, 3)], made.table)
     assert again.starts == [(7, 0, 1, 4)]
 
 
-def test_what_is_lost_from_the_start_is_not_mended(tic_tac_toe, guess):
+def test_what_is_lost_from_the_start_is_not_repaired(tic_tac_toe, guess):
     start = jax.device_get(init_batch(tic_tac_toe, 1))
-    book = repair.Book(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
-    assert mend_once(tic_tac_toe, guess, [(0, 4, 1, 2, 5, 6)], book).starts == []
+    table = OverrideTable(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
+    assert repair_once(tic_tac_toe, guess, [(0, 4, 1, 2, 5, 6)], table).starts == []
 
 
-def test_a_position_is_thought_about_once(tic_tac_toe, guess):
+def test_a_position_is_searched_once(tic_tac_toe, guess):
     asked = []
 
     def decide(states):
         asked.append(states.board.tolist())
         return guess(states)
 
-    think = make_think(tic_tac_toe, decide, empty_book(tic_tac_toe))
+    analyze = make_analyze(tic_tac_toe, decide, empty_table(tic_tac_toe))
     states = lines.replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
-    found = think(states)
-    assert [found.index(thought) for thought in found] == [0, 1, 2, 2, 4]
-    assert think(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
+    found = analyze(states)
+    assert [found.index(analysis) for analysis in found] == [0, 1, 2, 2, 4]
+    assert analyze(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
     assert asked == [states.board[[0, 1, 3, 4]].tolist()]
 
 
@@ -183,13 +186,13 @@ def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, 
         visits = np.broadcast_to((np.arange(9) == 8) | (tried == "all"), q_values.shape)
         return Decision(np.full(len(stones), 8), None, q_values=q_values, visit_counts=visits)
 
-    book, starts = mend_once(tic_tac_toe, decide, [(0, 4, 1, 2, 5, 6)])
+    table, starts = repair_once(tic_tac_toe, decide, [(0, 4, 1, 2, 5, 6)])
     assert [*map(len, starts)] == [start]
-    [row] = np.flatnonzero(np.abs(book.states.board).sum(axis=1) == start)
-    assert book.actions[row] == action
+    [row] = np.flatnonzero(np.abs(table.states.board).sum(axis=1) == start)
+    assert table.actions[row] == action
 
 
-def random_thoughts():
+def random_analyses():
     """Positions of five moves, one at least legal; refuted ones are worth nothing."""
     rng = np.random.default_rng(0)
     for _ in range(500):
@@ -198,121 +201,121 @@ def random_thoughts():
         refuted = legal & (rng.random(5) < 0.5)
         expected = rng.choice([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0], 5)
         expected[refuted] = rng.choice([-1.0, 1.0])  # Whatever is expected of it.
-        yield repair.Thought(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
+        yield Analysis(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
 
 
 def test_the_best_move_is_no_refuted_one():
     """It is the chosen one, unless that is refuted or much more is expected of another one."""
     others = 0
-    for thought in random_thoughts():
-        left = [move for move in range(5) if thought.legal[move] and not thought.refuted[move]]
-        best = max(left, key=lambda move: thought.expected[move], default=thought.chosen)
-        gain = thought.expected[best] - thought.expected[thought.chosen]
-        if thought.chosen in left and gain <= 0.5:
-            best = thought.chosen
-        assert (thought.best, thought.is_lost) == (best, not left)
-        assert thought.worth == max(thought.expected[thought.legal])
-        others += best != thought.chosen
+    for analysis in random_analyses():
+        left = [move for move in range(5) if analysis.legal[move] and not analysis.refuted[move]]
+        best = max(left, key=lambda move: analysis.expected[move], default=analysis.chosen)
+        gain = analysis.expected[best] - analysis.expected[analysis.chosen]
+        if analysis.chosen in left and gain <= 0.5:
+            best = analysis.chosen
+        assert (analysis.best, analysis.is_lost) == (best, not left)
+        assert analysis.value == max(analysis.expected[analysis.legal])
+        others += best != analysis.chosen
     assert others > 100
 
 
 def test_all_that_moves_led_to_is_remembered():
     """A move is worth no more than the least that it led to, and a refuted one stays refuted."""
     rng = np.random.default_rng(1)
-    for thought in random_thoughts():
-        expected, refuted = thought.expected.copy(), thought.refuted.copy()
+    for analysis in random_analyses():
+        expected, refuted = analysis.expected.copy(), analysis.refuted.copy()
         for _ in range(8):
             action, worth, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
-            thought.learn(action, worth, is_lost)
+            analysis.update(action, worth, is_lost)
             expected[action] = worth if worth < expected[action] else expected[action]
             if is_lost:
                 refuted[action] = True
-            assert thought.expected.tolist() == expected.tolist()
-            assert thought.refuted.tolist() == refuted.tolist()
+            assert analysis.expected.tolist() == expected.tolist()
+            assert analysis.refuted.tolist() == refuted.tolist()
 
 
-def test_nothing_is_expected_of_what_the_book_refutes(tic_tac_toe, guess):
-    """Whatever a search finds; and what is learned here stays out of the book given."""
+def test_nothing_is_expected_of_what_the_table_refutes(tic_tac_toe, guess):
+    """Whatever a search finds; and updates do not change the given table."""
     states = lines.replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
     refuted[0, [1, 2]] = True
-    book = repair.Book(rows_of(states, [0]), np.array([3], np.int32), refuted)
+    table = OverrideTable(rows_of(states, [0]), np.array([3], np.int32), refuted)
 
     def decide(states):
         q_values = np.full((len(states.board), 9), 0.75)
         return guess(states)._replace(q_values=q_values)
 
-    think = make_think(tic_tac_toe, decide, book)
-    known, new = think(states)
+    analyze = make_analyze(tic_tac_toe, decide, table)
+    known, new = analyze(states)
     assert known.refuted.tolist() == refuted[0].tolist() and not new.refuted.any()
     assert known.expected[known.legal].tolist() == [-1, -1] + [0.75] * 5
     assert new.expected[new.legal].tolist() == [0.75] * 7
-    known.learn(5, -1.0, True)
-    assert np.flatnonzero(book.refuted[0]).tolist() == [1, 2]
-    assert think(states)[0].refuted[5]
+    known.update(5, -1.0, True)
+    assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2]
+    assert analyze(states)[0].refuted[5]
 
 
 def test_the_newest_move_of_a_position_counts(tic_tac_toe, know):
-    old, _ = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    old, _ = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
     other = old._replace(actions=np.array([3], np.int32))
-    new, _ = mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 3, 6)], other)
+    new, _ = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 3, 6)], other)
     assert new.actions.tolist() == old.actions.tolist() == [6]
     assert np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
 
 
-def test_a_book_comes_before_the_player(tic_tac_toe, solution, tmp_path):
+def test_a_table_comes_before_the_player(tic_tac_toe, solution, tmp_path):
     evaluate = uniform_evaluator(tic_tac_toe)
     agent = network_agent(tic_tac_toe, evaluate, None, name="first")
     chosen = solution.decisions[::7]
-    book = repair.Book(
+    table = OverrideTable(
         rows_of(solution.states, chosen),
         solution.legal[chosen].cumsum(axis=1).argmax(axis=1).astype(np.int32),  # The last one.
         solution.action_values[chosen] == -1,
         rounds=3,
     )
-    save_book(tmp_path / "book.npz", book)
-    loaded = load_book(tmp_path / "book.npz", tic_tac_toe)
-    assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(book)))
-    player = book_agent(tic_tac_toe, agent, loaded)
-    assert player.name == f"first with {len(chosen)} moves by book" and player.deterministic
-    assert book_agent(tic_tac_toe, agent, loaded, "x").name == "x"
+    save_table(tmp_path / "table.npz", table)
+    loaded = load_table(tmp_path / "table.npz", tic_tac_toe)
+    assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(table)))
+    player = override_agent(tic_tac_toe, agent, loaded)
+    assert player.name == f"first with {len(chosen)} overrides" and player.deterministic
+    assert override_agent(tic_tac_toe, agent, loaded, "x").name == "x"
     key, states = jax.random.key(0), solution.decision_states
     plain, found = (jax.jit(one.act)(None, key, states) for one in (agent, player))
     is_known = np.isin(solution.decisions, chosen)
-    assert found.action[is_known].tolist() == book.actions.tolist()
+    assert found.action[is_known].tolist() == table.actions.tolist()
     assert (found.action[is_known] != plain.action[is_known]).any()
-    np.testing.assert_array_equal(found.weights[is_known], np.eye(9)[book.actions])
+    np.testing.assert_array_equal(found.weights[is_known], np.eye(9)[table.actions])
     for ours, theirs in ((found.action, plain.action), (found.weights, plain.weights)):
         np.testing.assert_array_equal(ours[~is_known], theirs[~is_known])
     np.testing.assert_array_equal(found.value, plain.value)
 
 
-def test_what_is_played_in_one_image_is_played_in_all(tic_tac_toe, solution, place, tmp_path):
+def test_a_move_of_one_symmetric_copy_is_played_in_all(tic_tac_toe, solution, place, tmp_path):
     actions = np.where(solution.legal, np.random.default_rng(1).random((9,)), -1).argmax(axis=1)
-    book, counts = empty_book(tic_tac_toe), []
+    table, counts = empty_table(tic_tac_toe), []
     for number in range(9):
-        moves = by_book(book, place)
+        moves = overrides(table, place)
 
         def act(states, moves=moves):
             return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
 
         folder, settings = tmp_path / str(number), {"symmetric": True, "compare": True}
-        *_, found = lines.follow(tic_tac_toe, act, 0, folder, **settings)
-        unlike = list(lines.unlike_games(folder))
-        if not unlike:
+        *_, found = exhaustive.explore(tic_tac_toe, act, 0, folder, **settings)
+        violations = list(exhaustive.symmetry_violations(folder))
+        if not violations:
             break
-        counts.append(len(unlike))
-        book, starts = make_alike(tic_tac_toe, book, unlike)
-        assert starts == [game[:-1] for game in unlike] and not book.refuted.any()
+        counts.append(len(violations))
+        table, starts = make_symmetric(tic_tac_toe, table, violations)
+        assert starts == [game[:-1] for game in violations] and not table.refuted.any()
     assert counts and max(counts) > 5
-    *_, every = lines.follow(tic_tac_toe, act, 0, tmp_path / "every")
+    *_, every = exhaustive.explore(tic_tac_toe, act, 0, tmp_path / "every")
     assert every.ends.games.tolist() == found.ends.games.tolist()
     assert every.ends.decisions > found.ends.decisions
 
 
-def test_a_book_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, tmp_path):
-    path, (book, _) = tmp_path / "book.npz", mend_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
-    save_book(path, book)
+def test_a_table_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, tmp_path):
+    path, (table, _) = tmp_path / "table.npz", repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+    save_table(path, table)
 
     def write_half(file, **arrays):
         file.write(b"PK")
@@ -320,22 +323,30 @@ def test_a_book_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, t
 
     monkeypatch.setattr(np, "savez", write_half)
     with pytest.raises(KeyboardInterrupt):
-        save_book(path, empty_book(tic_tac_toe))
-    assert load_book(path, tic_tac_toe).actions.tolist() == book.actions.tolist() == [6]
-    assert [file.name for file in tmp_path.iterdir()] == ["book.npz"]
+        save_table(path, empty_table(tic_tac_toe))
+    assert load_table(path, tic_tac_toe).actions.tolist() == table.actions.tolist() == [6]
+    assert [file.name for file in tmp_path.iterdir()] == ["table.npz"]
 
 
-def test_an_empty_book_is_no_book(tic_tac_toe, tmp_path):
+def test_an_empty_table_is_not_played(tic_tac_toe, tmp_path):
     agent = network_agent(tic_tac_toe, uniform_evaluator(tic_tac_toe), None)
-    book = empty_book(tic_tac_toe)
-    save_book(tmp_path / "book.npz", book)
-    assert load_book(tmp_path / "book.npz", tic_tac_toe).states.board.shape == (0, 9)
-    with pytest.raises(ValueError, match="the book has no positions: play without it"):
-        book_agent(tic_tac_toe, agent, book)
+    table = empty_table(tic_tac_toe)
+    save_table(tmp_path / "table.npz", table)
+    assert load_table(tmp_path / "table.npz", tic_tac_toe).states.board.shape == (0, 9)
+    with pytest.raises(ValueError, match="the override table has no positions: play without it"):
+        override_agent(tic_tac_toe, agent, table)
+
+
+def test_names_on_disk_are_those_of_older_versions(tic_tac_toe, tmp_path):
+    path = table_path(tmp_path, 6, 1, 32)
+    assert path == tmp_path / "lines" / "6-second-32.book.npz"
+    save_table(tmp_path / "table.npz", empty_table(tic_tac_toe))
+    with np.load(tmp_path / "table.npz") as file:
+        assert sorted(file) == ["actions", "refuted", "rounds", "states"]
 
 
 def spoiled(**arrays):
-    """A book of one position, X at 0 and O to move to 4, with other arrays in it."""
+    """A table of one position, X at 0 and O to move to 4, with other arrays in it."""
     states = np.array([[1, *[0] * 8, 1, 0]], np.uint8)
     sound = {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
     return {"states": states} | sound | arrays
@@ -356,10 +367,10 @@ def spoiled(**arrays):
         spoiled(rounds=[1, 2]),
     ],
 )
-def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
-    path = tmp_path / "book.npz"
+def test_a_file_that_is_no_table_is_named(tic_tac_toe, content, tmp_path):
+    path = tmp_path / "table.npz"
     np.savez(path, **spoiled())
-    assert load_book(path, tic_tac_toe).actions.tolist() == [4]
+    assert load_table(path, tic_tac_toe).actions.tolist() == [4]
     if isinstance(content, dict):
         np.savez(path, **content)
     elif content.startswith(b"another"):
@@ -369,15 +380,7 @@ def test_a_file_that_is_no_book_is_named(tic_tac_toe, content, tmp_path):
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError) as error:
-        load_book(path, tic_tac_toe)
+        load_table(path, tic_tac_toe)
     assert str(error.value) == (
-        f"{path} is damaged, or no book of tic_tac_toe: delete it, and mend again"
+        f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"
     )
-
-
-def test_lines_lead_to_their_positions(tic_tac_toe, solution):
-    found = lines.replay(tic_tac_toe, [(), (4,), (4, 0, 8)])
-    start = jax.device_get(init_batch(tic_tac_toe, 3))
-    assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, start)
-    assert found.board.tolist() == [[0] * 9, [0] * 4 + [1] + [0] * 4, [-1, 0, 0, 0, 1, 0, 0, 0, 1]]
-    assert found.player.tolist() == [0, 1, 1]

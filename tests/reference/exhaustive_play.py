@@ -21,7 +21,7 @@ def position_after(rules, line):
     return position
 
 
-def follow(rules, policy, seat, starts=((),), same=lambda position: position):
+def explore(rules, policy, seat, starts=((),), same=lambda position: position):
     """Plays `policy(position) -> action` in one seat; `same` names what counts as one position."""
     decisions, moves, games, lost, positions = 0, [0, 0, 0], [0, 0, 0], set(), []
     lines = [tuple(start) for start in starts]

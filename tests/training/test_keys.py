@@ -15,8 +15,9 @@ from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.training.learner import LearnerConfig
 from azjax.training.positions import add, make_archive
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import unroll
-from azjax.training.starts import SelfPlayConfig, start_games
+from azjax.training.selfplay import SelfPlayConfig, start_games, unroll
+from experiments.lecture.persistent import PersistentConfig, make_persistent
+from experiments.lecture.series import play_series
 from ledger import Ledger
 
 CONFIG = Config(
@@ -87,15 +88,12 @@ PLAYERS = {
     "puct, sampled": lambda game: players.sampled(
         players.search_agent(game, PUCT(num_simulations=3), rollout_evaluator(game))
     ),
-    "memory": lambda game: players.persistent_agent(
-        game, players.PersistentConfig(num_simulations=3, capacity=64)
-    ),
 }
 
 
 @pytest.mark.parametrize(
     "player",
-    ["puct, sampled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("uct", "memory"))],
+    ["puct, sampled", pytest.param("uct", marks=pytest.mark.slow)],
 )
 def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
     """Over both seats, and over two batches of games from each."""
@@ -106,6 +104,15 @@ def test_a_match_uses_every_key_once(ledger, tic_tac_toe, player):
             tic_tac_toe, first, second, 4, jax.random.fold_in(key, 2 + seat), seat, batch_size=2
         )
     arena.play_match(tic_tac_toe, first, second, 4, key)
+    assert ledger.misused() == {}
+    assert ledger.counts()["uniform"] > 20
+
+
+@pytest.mark.slow
+def test_a_series_with_a_memory_uses_every_key_once(ledger, tic_tac_toe):
+    player = make_persistent(tic_tac_toe, PersistentConfig(num_simulations=3, capacity=64))
+    opponent = players.random_agent(tic_tac_toe)
+    play_series(tic_tac_toe, player, opponent, 2, 2, jax.random.key(0))
     assert ledger.misused() == {}
     assert ledger.counts()["uniform"] > 20
 

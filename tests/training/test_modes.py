@@ -21,6 +21,7 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
+from experiments.lecture.persistent import PersistentConfig, make_persistent
 from small import conv
 
 GAMES = ["tic_tac_toe", "connect_four:4x4", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
@@ -130,11 +131,12 @@ def test_players_and_proofs(tic_tac_toe, solution):
         players.search_agent(tic_tac_toe, PUCT(num_simulations=2), uniform_evaluator(tic_tac_toe)),
         players.minimax_agent(tic_tac_toe, 2),
         players.alpha_beta_agent(tic_tac_toe, 2),
-        players.persistent_agent(tic_tac_toe, players.PersistentConfig(num_simulations=2)),
     ]
     for player in agents:
         act = functools.partial(player.act, player.params)
         trace(act, jax.random.key(0), states)
+    player = make_persistent(tic_tac_toe, PersistentConfig(num_simulations=2))
+    trace(player.learn, jax.random.key(0), states, player.init_memory(2))
     policy = functools.partial(uniform_evaluator(tic_tac_toe), None, None)
     trace(lambda: verify(solution, policy))
     match = arena.play_match(tic_tac_toe, *agents[:2], 4, jax.random.key(0))

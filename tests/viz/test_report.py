@@ -21,13 +21,14 @@ from azjax.drawing import signed
 from azjax.games import connect_four
 from azjax.games.base import init_batch
 from azjax.players.arena import Match, Tally
+from azjax.players.ratings import Interval
 from azjax.proof import certificate as certificates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from azjax.training import metrics
 from azjax.viz import atlas, film, matches
-from azjax.viz.chart import line_chart, side_by_side, standalone
+from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
 from azjax.viz.report import write_report
@@ -206,6 +207,27 @@ def test_a_chart_of_its_own_has_the_colors_of_the_pages_in_both_themes():
         number = re.search(rf"--az-(series-\d): var\(--az-{name}\)", styles)
         expected = re.search(rf"--az-{name}: light-dark\(#\w+, (#\w+)\)", styles)[1]
         assert f"--az-{number[1] if number else name}: {expected}" in dark.lower()
+
+
+def test_a_chart_of_intervals_is_to_scale():
+    intervals = {"a & b": Interval(10.0, -20.0, 50.0), "c": Interval(-95.5, -100.0, -91.0)}
+    chart = interval_chart("Elo", intervals)
+    at = {"".join(e.itertext()): float(e.get("x")) for e in chart.iter("text")}
+    assert {"a & b", "c", "-100", "-50", "0", "50"} <= set(at)
+    places = np.array([
+        [float(line.get("x1")), float(dot.get("cx")), float(line.get("x2"))]
+        for line, dot in zip(
+            [e for e in chart.iter("line") if e.get("y1") == e.get("y2")],
+            chart.iter("circle"),
+            strict=True,
+        )
+    ])  # fmt: skip
+    values = (places - at["0"]) / (at["50"] - at["0"]) * 50
+    np.testing.assert_allclose(values, [[-20, 10, 50], [-100, -95.5, -91]], atol=0.1)
+    said = [e.text for e in chart.iter("title")]
+    assert said == ["a & b: 10 [-20, 50]", "c: -95.5 [-100, -91]"]
+    with pytest.raises(ValueError, match="'Elo' has no intervals: give one or more"):
+        interval_chart("Elo", {})
 
 
 def test_a_chart_refuses_lines_of_another_length():

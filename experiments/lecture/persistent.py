@@ -6,6 +6,7 @@ different moves share one entry, so the tree is in truth a graph.
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from azjax._settings import MOST_SIMULATIONS, check_range, check_types
 from azjax.games.base import Game, State, check_batch
 from azjax.games.hashing import contents, weigh
-from azjax.players.agent import Agent, Decision
+from azjax.players import Decision
 from azjax.search.evaluators import rollout
 
 _PROBES = 16  # Neighbouring slots in which a position may stand.
@@ -65,6 +66,20 @@ class Experience(NamedTuple):
     children: jax.Array
 
 
+class PersistentPlayer(NamedTuple):
+    """A player with a memory.
+
+    Attributes:
+      name: for tables and charts.
+      init_memory: `batch_size -> Experience`, empty, every leaf `[B, ...]`.
+      learn: `(key, states [B, ...], memory) -> (Decision, memory)`.
+    """
+
+    name: str
+    init_memory: Callable[[int], Experience]
+    learn: Callable[[jax.Array, State, Experience], tuple[Decision, Experience]]
+
+
 class _Walk(NamedTuple):
     """A simulation on its way down."""
 
@@ -75,15 +90,13 @@ class _Walk(NamedTuple):
     outcome: jax.Array  # float32 [], rewards so far, for player 0.
 
 
-def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
+def make_persistent(game: Game, config: PersistentConfig) -> PersistentPlayer:
     """Makes a UCT player with a memory: its simulations add to those of earlier moves and games.
 
     At a node with untried actions one of them is tried, followed by a random game; at
     others UCB1 chooses, with the visits and the mean of the *position* that an action
     leads to, however it was reached. The most visited action is played. Where the table is full,
     new positions are not stored, and at one of them the player moves at random.
-
-    Its `act` starts from an empty memory.
     """
     slots = config.slots
 
@@ -96,8 +109,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
             children=jnp.full((*size, game.num_actions), -1, jnp.int32),
         )
 
-    def learn(params, key, states, memory):
-        del params
+    def learn(key, states, memory):
         key_simulate, key_choose = jax.random.split(key)
         batch = check_batch(game, states)
         if memory.visits.shape != (batch, slots):
@@ -117,16 +129,7 @@ def persistent_agent(game: Game, config: PersistentConfig) -> Agent:
         choose = jax.vmap(lambda *xs: _choose(game, config, *xs))
         return choose(keys, memory, roots, states), memory
 
-    def act(params, key, states):
-        return learn(params, key, states, init_memory(check_batch(game, states)))[0]
-
-    return Agent(
-        name=f"learner({config.num_simulations})",
-        act=act,
-        nodes=slots,
-        init_memory=init_memory,
-        learn=learn,
-    )
+    return PersistentPlayer(f"learner({config.num_simulations})", init_memory, learn)
 
 
 def _locate(memory: Experience, state: State, wanted: jax.Array) -> tuple[jax.Array, Experience]:

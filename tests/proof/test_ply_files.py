@@ -9,8 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.proof import lines
-from bad_players import highest, make_act, pair
+from azjax.proof import exhaustive, lines, moves, ply_files
+from bad_players import highest, lowest, make_act, pair
+from reference import exhaustive_play
 
 CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
@@ -78,18 +79,20 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request, monkeypatch):
-    """`follow(folder) -> steps`, one after the other in a single thread."""
+    """`explore(folder) -> steps`, one after the other in a single thread."""
     name, policy, seat, settings = CASES[request.param]
-    monkeypatch.setattr(lines, "_WORKERS", 1)
-    monkeypatch.setattr(lines, "_BATCH", 64)
+    monkeypatch.setattr(ply_files, "_WORKERS", 1)
+    monkeypatch.setattr(moves, "_BATCH", 64)
     monkeypatch.setattr(lines, "_REPLAYED", 64)
     act = make_act(pair(name), policy)
 
-    def follow(folder, **others):
-        return list(lines.follow(pair(name).game, act, seat, folder, **{**settings, **others}))
+    def explore(folder, **others):
+        return list(
+            exhaustive.explore(pair(name).game, act, seat, folder, **{**settings, **others})
+        )
 
-    follow.name = request.param
-    return follow
+    explore.name = request.param
+    return explore
 
 
 def contents(folder):
@@ -109,11 +112,11 @@ def is_equal(steps, others):
     return jax.tree.all(jax.tree.map(np.array_equal, steps[-1], others[-1]))
 
 
-def kill(follow, folder, disk, last, cut=b""):
+def kill(explore, folder, disk, last, cut=b""):
     """Whether it was killed before it was done."""
     disk.boot(last, cut)
     try:
-        follow(folder)
+        explore(folder)
     except Killed:
         return True
     finally:
@@ -121,7 +124,7 @@ def kill(follow, folder, disk, last, cut=b""):
     return False
 
 
-def test_a_walk_that_is_killed_at_any_change_of_a_file_goes_on(case, tmp_path, monkeypatch):
+def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path)
     whole = case(tmp_path / "whole")
     changes, files = disk.changes, contents(tmp_path / "whole")
@@ -138,7 +141,7 @@ def test_a_walk_that_is_killed_at_any_change_of_a_file_goes_on(case, tmp_path, m
 
 
 @pytest.mark.parametrize("case", ["every"], indirect=True)
-def test_a_walk_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
+def test_an_exploration_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path)
     whole = case(tmp_path / "whole")
     changes, files = disk.changes, contents(tmp_path / "whole")
@@ -151,7 +154,7 @@ def test_a_walk_may_be_killed_again_anywhere(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("case", ["every"], indirect=True)
-def test_a_walk_may_go_on_with_parts_of_another_size(case, tmp_path, monkeypatch):
+def test_an_exploration_may_resume_with_parts_of_another_size(case, tmp_path, monkeypatch):
     """Nothing of a ply that was not complete stays."""
     disk = Disk(monkeypatch, tmp_path)
     whole = case(tmp_path / "whole")
@@ -172,7 +175,7 @@ def test_what_is_done_is_not_done_again(case, tmp_path, monkeypatch):
 
 def test_threads_write_the_same_files(case, tmp_path, monkeypatch):
     one = case(tmp_path / "one")
-    monkeypatch.setattr(lines, "_WORKERS", 4)
+    monkeypatch.setattr(ply_files, "_WORKERS", 4)
     four = case(tmp_path / "four")
     assert is_equal(one, four)
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
@@ -180,10 +183,43 @@ def test_threads_write_the_same_files(case, tmp_path, monkeypatch):
 
 def test_few_parts_are_in_memory_at_a_time(monkeypatch):
     """What is done side by side comes in order, and no more is taken than there are threads."""
-    monkeypatch.setattr(lines, "_WORKERS", 3)
+    monkeypatch.setattr(ply_files, "_WORKERS", 3)
     taken, most = [], []
-    results = lines._side_by_side(lambda part: -part, (taken.append(n) or n for n in range(20)))
+    results = ply_files.in_threads(lambda part: -part, (taken.append(n) or n for n in range(20)))
     for done, result in enumerate(results):
         assert result == -done
         most.append(len(taken) - done)
     assert len(taken) == 20 and max(most) == 3
+
+
+def test_names_on_disk_are_those_of_older_versions(tmp_path):
+    """An exploration that an older version began is continued."""
+    one = pair("tic_tac_toe")
+    settings = {"symmetric": True, "compare": True}
+    next(exhaustive.explore(one.game, make_act(one, lowest), 0, tmp_path, **settings))
+    fields = ("hash", "images", "group", "games", "parent", "action")
+    for name in ("part", "children"):
+        assert np.load(tmp_path / "000" / f"{name}-000000.npy").dtype.names == fields
+    with np.load(tmp_path / "000" / "ends-000000.npz") as file:
+        assert sorted(file) == ["decisions", "games", "lost", "moves", "unlike"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "000",
+        "settings.json",
+        "starts.json",
+    ]
+
+
+def test_lines_lead_to_the_positions_that_they_are_of(tmp_path):
+    """Each position of each ply has a separate line, through parts of all sizes."""
+    one, starts = pair("misere_pile"), ((0,), (1,))
+    expected = exhaustive_play.explore(one.rules, lambda p: lowest(one.rules, p), 0, starts)
+    act = make_act(one, lowest)
+    list(exhaustive.explore(one.game, act, 0, tmp_path, starts=starts, part_size=2))
+    for ply, count in enumerate(expected.positions):
+        traced = ply_files.lines_to(tmp_path, ply, np.arange(count)[::-1])
+        assert {line[:1] for line in traced} <= {*starts}
+        after = {exhaustive_play.position_after(one.rules, line) for line in traced}
+        assert len(after) == count
+        assert [ply_files.lines_to(tmp_path, ply, np.array([row]))[0] for row in range(count)] == [
+            *reversed(traced)
+        ]

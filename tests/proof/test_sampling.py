@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.proof import lines
+from azjax.proof import exhaustive, moves, ply_files, sampling
 from bad_players import lowest, make_act, pair
 from reference import exhaustive_play
 
@@ -19,17 +19,17 @@ def player():
 @pytest.fixture(scope="module")
 def expected():
     rules = pair("tic_tac_toe").rules
-    return exhaustive_play.follow(rules, lambda p: lowest(rules, p), SEAT, STARTS)
+    return exhaustive_play.explore(rules, lambda p: lowest(rules, p), SEAT, STARTS)
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lines, "_BATCH", 64)
+    monkeypatch.setattr(moves, "_BATCH", 64)
 
 
 def sample(player, folder, most, **settings):
     game = pair("tic_tac_toe").game
-    *_, last = lines.follow(game, player, SEAT, folder, most=most, starts=STARTS, **settings)
+    *_, last = exhaustive.explore(game, player, SEAT, folder, most=most, starts=STARTS, **settings)
     return last
 
 
@@ -45,9 +45,9 @@ def rows_of(count, seed=0):
 def draw_all(rows, most, seed, part_size):
     """Draws from parts of some size; returns the rows drawn, and the games of each group."""
     parts = np.split(rows, range(part_size, len(rows), part_size))
-    draw = lines._sampler(parts, most, seed)
+    draw = sampling.make_sampler(parts, most, seed)
     drawn = np.concatenate([draw(part.copy()) for part in parts])
-    games = np.zeros((1 + lines.GROUPS, len(rows)))
+    games = np.zeros((1 + sampling.GROUPS, len(rows)))
     number = drawn["images"].reshape(-1, 4).copy().view(np.uint32)[:, 0]
     np.add.at(games, (drawn["group"], number), drawn["games"])
     return drawn, games[1:]
@@ -60,7 +60,7 @@ def test_positions_are_drawn_in_proportion_to_their_games(most, part_size):
     rows["games"][200] = 2 * rows["games"].sum()  # Some samples draw it more than once.
     for seed in range(10):
         drawn, games = draw_all(rows, most, seed, part_size)
-        between = rows["games"].sum() / (most // lines.GROUPS)
+        between = rows["games"].sum() / (most // sampling.GROUPS)
         assert len(drawn) == np.count_nonzero(games) <= most  # None stands there twice.
         np.testing.assert_allclose(games.sum(axis=1), rows["games"].sum())
         assert (abs(games - rows["games"]) < between * (1 + 1e-9)).all()
@@ -70,14 +70,14 @@ def test_positions_are_drawn_in_proportion_to_their_games(most, part_size):
 
 def test_a_sample_of_a_sample_stands_for_its_own_games():
     """Groups stay apart: each draws from what it drew before, and none from another one's."""
-    rows = np.concatenate([rows_of(40, seed) for seed in range(lines.GROUPS)])
-    rows["group"] = np.repeat(np.arange(1, 1 + lines.GROUPS), 40)
+    rows = np.concatenate([rows_of(40, seed) for seed in range(sampling.GROUPS)])
+    rows["group"] = np.repeat(np.arange(1, 1 + sampling.GROUPS), 40)
     rows["images"] = np.arange(len(rows), dtype=np.uint32)[:, None].view(np.uint8)[:, None]
     for part_size in (1000, 33):
         drawn, games = draw_all(rows, 80, 3, part_size)
-        of_group = rows["games"].reshape(lines.GROUPS, 40).sum(axis=1)
+        of_group = rows["games"].reshape(sampling.GROUPS, 40).sum(axis=1)
         np.testing.assert_allclose(games.sum(axis=1), of_group)
-        own = np.kron(np.eye(lines.GROUPS), np.ones(40))
+        own = np.kron(np.eye(sampling.GROUPS), np.ones(40))
         assert not (games * (1 - own)).any() and len(drawn) <= 80
         between = of_group[:, None] / 5
         assert (abs(games - rows["games"]) * own < between * (1 + 1e-9)).all()
@@ -96,15 +96,15 @@ def test_what_is_drawn_is_unbiased():
 def test_samples_differ_from_each_other_and_from_ply_to_ply(player, tmp_path, monkeypatch):
     rows = rows_of(300)
     _, games = draw_all(rows, 160, 0, 500)
-    assert len({each.tobytes() for each in games}) > lines.GROUPS / 2
+    assert len({each.tobytes() for each in games}) > sampling.GROUPS / 2
     assert draw_all(rows, 160, 1, 500)[1].tolist() != games.tolist()
-    seeds, sampler = [], lines._sampler
+    seeds, sampler = [], sampling.make_sampler
 
     def record(parts, most, seed):
         seeds.append(seed)
         return sampler(parts, most, seed)
 
-    monkeypatch.setattr(lines, "_sampler", record)
+    monkeypatch.setattr(ply_files, "make_sampler", record)
     sample(player, tmp_path, 16)
     assert len({*seeds}) == len(seeds) > 2
 
@@ -131,18 +131,18 @@ def test_as_many_positions_as_allowed_are_no_sample(player, expected, tmp_path):
     assert sample(player, tmp_path / "sample", largest - 1).sampled
 
 
-def test_walks_are_unbiased_and_their_intervals_hold(player, expected, tmp_path, monkeypatch):
-    """The estimates of many walks, each of other samples, against the games that there are."""
-    sampler, estimates, held = lines._sampler, [], []
+def test_estimates_are_unbiased_and_their_intervals_hold(player, expected, tmp_path, monkeypatch):
+    """Estimates of many explorations, each with other samples, against the exact counts."""
+    sampler, estimates, held = sampling.make_sampler, [], []
     truth = np.array(expected.games)
     shares = truth / truth.sum()
-    for walk in range(25):
+    for run in range(25):
         monkeypatch.setattr(
-            lines,
-            "_sampler",
-            lambda parts, most, ply, walk=walk: sampler(parts, most, 100 * walk + ply),
+            ply_files,
+            "make_sampler",
+            lambda parts, most, ply, run=run: sampler(parts, most, 100 * run + ply),
         )
-        found = sample(player, tmp_path / str(walk), 32, part_size=30)
+        found = sample(player, tmp_path / str(run), 32, part_size=30)
         estimates.append(found.ends.games[:1] + found.ends.games[1:])
         intervals = [found.ends.share(column) for column in range(3)]
         held.append(
@@ -157,15 +157,15 @@ def test_walks_are_unbiased_and_their_intervals_hold(player, expected, tmp_path,
 
 
 def ends_of(games):
-    return lines.NOTHING._replace(games=np.asarray(games, float))
+    return sampling.NO_ENDS._replace(games=np.asarray(games, float))
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
 @pytest.mark.parametrize("column", [0, 1, 2])
 def test_the_interval_is_student_s_over_the_samples(column, confidence):
-    """Of games that were all followed and of estimates of the rest, whose mean counts."""
+    """Of games that were all explored and of estimates of the rest, whose mean counts."""
     rng = np.random.default_rng(column)
-    games = np.concatenate([[[30.0, 20, 10]], rng.uniform(100, 200, (lines.GROUPS, 3))])
+    games = np.concatenate([[[30.0, 20, 10]], rng.uniform(100, 200, (sampling.GROUPS, 3))])
     complete = games[0] + games[1:]
     shares = complete[:, column] / complete.sum(axis=1)
     expected = stats.ttest_1samp(shares, 0).confidence_interval(confidence)
@@ -181,7 +181,7 @@ def test_the_interval_is_student_s_over_the_samples(column, confidence):
 def test_the_interval_holds_as_often_as_it_says(confidence):
     rng, held = np.random.default_rng(0), []
     for _ in range(2000):
-        lost = rng.normal(30, 10, lines.GROUPS)
+        lost = rng.normal(30, 10, sampling.GROUPS)
         games = np.stack([100 - lost, np.zeros_like(lost), lost], axis=1)
         share = ends_of([[0, 0, 0], *games]).share(2, confidence)
         held.append(share.low <= 0.3 <= share.high)
@@ -189,7 +189,7 @@ def test_the_interval_holds_as_often_as_it_says(confidence):
 
 
 def test_shares_stay_between_none_and_all():
-    games = np.zeros((1 + lines.GROUPS, 3))
+    games = np.zeros((1 + sampling.GROUPS, 3))
     assert ends_of(games).share(2) == (0, 0, 0)
     games[1:, 0], games[1, :] = 100, (0, 0, 100)
     assert ends_of(games).share(2).low == 0 and ends_of(games).share(0).high == 1

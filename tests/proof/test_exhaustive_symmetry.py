@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from azjax.proof import lines
+from azjax.proof import exhaustive, lines
 from reference import Position
 from reference import tic_tac_toe as rules
-from reference.exhaustive_play import follow
+from reference.exhaustive_play import explore
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def make_act(moves):
     return lambda states: np.array([moves[position_of(board)] for board in states.board.tolist()])
 
 
-def walk(game, moves, seat, folder, **settings):
-    *_, last = lines.follow(game, make_act(moves), seat, folder, **settings)
+def explore_all(game, moves, seat, folder, **settings):
+    *_, last = exhaustive.explore(game, make_act(moves), seat, folder, **settings)
     return last
 
 
@@ -48,7 +48,7 @@ def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp
             reached[rules.least_image(position)] = position
         return fair_moves[position]
 
-    follow(rules, policy, 0)
+    explore(rules, policy, 0)
     numbers = []
     settings = {"symmetric": True, "compare": True, "part_size": 2}
     for number, position in enumerate(reached.values()):
@@ -56,9 +56,9 @@ def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp
         liked = rules.least_image(after[fair_moves[position]])
         other = next(move for move in after if rules.least_image(after[move]) != liked)
         folder = tmp_path / str(number)
-        last = walk(tic_tac_toe, fair_moves | {position: other}, 0, folder, **settings)
-        assert last.unlike
-        [(*line, _)] = lines.unlike_games(folder)
+        last = explore_all(tic_tac_toe, fair_moves | {position: other}, 0, folder, **settings)
+        assert last.breaks_symmetry
+        [(*line, _)] = exhaustive.symmetry_violations(folder)
         [board] = lines.replay(tic_tac_toe, [tuple(line)]).board.tolist()
         assert rules.least_image(position_of(board)) == rules.least_image(position)
         unlike = []

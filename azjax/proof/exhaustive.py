@@ -1,0 +1,192 @@
+"""Exhaustive play: a player's own moves against all replies, ply by ply.
+
+It uses only the rules. A lost game proves that the player can be beaten, and if no game is lost,
+no opponent can beat it. Positions reached in several ways are explored once, and so are symmetric
+copies of each other if the player respects the symmetries. The positions of a ply are spread over
+files, so that memory is bounded and an interrupted exploration resumes; see `ply_files`.
+"""
+
+import functools
+import itertools
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azjax.games.base import Game
+from azjax.proof import ply_files
+from azjax.proof.lines import Line, action_symmetries
+from azjax.proof.moves import Act, Moves, choose_moves, make_moves
+from azjax.proof.sampling import GROUPS, NO_ENDS, Ends
+
+_PART = 2**16  # Positions of one file.
+
+
+class Exploration(NamedTuple):
+    """How far exhaustive play is, and what it found so far.
+
+    Attributes:
+      ply: of the positions explored last.
+      positions: how many of that ply were explored.
+      total: how many there are.
+      ends: of all games so far.
+      lost: the line of the first lost game, None as long as there is none.
+      sampled: whether some positions were left out, so that games are estimates.
+      breaks_symmetry: whether the player was observed to break symmetry.
+    """
+
+    ply: int
+    positions: int
+    total: int
+    ends: Ends
+    lost: Line | None
+    sampled: bool
+    breaks_symmetry: bool
+
+
+def explore(
+    game: Game,
+    act: Act,
+    seat: int,
+    folder: pathlib.Path,
+    most: int | None = None,
+    part_size: int = _PART,
+    symmetric: bool = False,
+    compare: bool = False,
+    starts: Sequence[Line] = ((),),
+) -> Iterator[Exploration]:
+    """Plays a player against all replies; resumes where an earlier call was interrupted.
+
+    Args:
+      game: the rules.
+      act: `states [N, ...] -> actions [N]`, the player; a position determines its move.
+      seat: 0 or 1, the player's.
+      folder: for this player, seat and settings alone; it is made.
+      most: positions of one ply after the starts that are explored, `GROUPS` or more. If there
+        are more, positions are sampled in proportion to the games that lead to them, and the
+        counts of games are unbiased estimates.
+      part_size: positions in one file; each core holds one file in memory.
+      symmetric: explore one of the positions that are symmetric copies of each other, and assume
+        that the player makes the image of its move in the others, as an equivariant one does.
+        Decisions and moves are then counted up to symmetry, and games in full.
+      compare: call the player on all symmetric copies, see `symmetry_violations`. If there are no
+        violations, the result holds for every game.
+      starts: lines, one to each position that games are explored from.
+
+    Yields:
+      The state of the exploration, after every part; the last one is of all games.
+
+    Raises:
+      ValueError: if a setting is out of range, a start cannot be played or is over, or the folder
+        is of another player or other settings; if the player's move is illegal or missing; or if
+        the game goes on after its `max_plies`, or where no move is legal.
+    """
+    _check_settings(seat, most, part_size, starts)
+    symmetries = action_symmetries(game, symmetric)
+    settings = {
+        "seat": int(seat),
+        "most": None if most is None else int(most),
+        "symmetric": bool(symmetric),
+        "compare": bool(compare),
+    }
+    ply_files.begin(game, folder, symmetries, starts, part_size, settings)
+    shortest = min(map(len, starts))
+    state = Exploration(0, 0, 0, NO_ENDS, None, False, False)
+    choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
+    for ply in itertools.count():
+        ply_folder = ply_files.ply_path(folder, ply)
+        parts, bounds = ply_files.load_parts(ply_folder)
+        if not parts:
+            return
+        if ply + shortest >= game.max_plies:
+            [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
+            raise ValueError(
+                f"{game.name} is not over after {len(line)} moves, {list(line)}, and its max_plies "
+                f"is {game.max_plies}: set max_plies to the length of its longest game"
+            )
+        paths = _explore_ply(game, choose, symmetries, ply_folder, parts, bounds)
+        for path, done in zip(paths, bounds[1:].tolist(), strict=True):
+            state = state._replace(ply=ply, positions=done, total=int(bounds[-1]))
+            yield (state := _add_part(state, folder, path))
+        if not ply_files.ply_path(folder, ply + 1).exists():
+            ply_files.gather(folder, ply, most, part_size)
+        for path in ply_folder.glob("children-*.npy"):
+            path.unlink()
+
+
+def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequence[Line]) -> None:
+    if seat not in (0, 1):
+        raise ValueError(f"seat is {seat}: use 0 for the first player or 1 for the second")
+    if most is not None and most < GROUPS:
+        raise ValueError(
+            f"most is {most}: use {GROUPS} or more, one position for each sample, or None for all"
+        )
+    if part_size < 1:
+        raise ValueError(f"part_size is {part_size}: use 1 or more")
+    if not len(starts):
+        raise ValueError("starts is empty: give one line or more, such as () for the whole game")
+
+
+def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
+    """Adds the ends of one part of the current ply."""
+    lost = state.lost
+    with np.load(path) as file:
+        ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
+        if lost is None and len(file["lost"]):
+            parents, last = file["lost"][:1].T
+            lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
+        breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
+    sampled = bool(ends.games[1:].any())
+    return state._replace(ends=ends, lost=lost, sampled=sampled, breaks_symmetry=breaks_symmetry)
+
+
+def _explore_ply(
+    game: Game,
+    choose: Callable[[np.ndarray, Callable[[int], Line]], Moves],
+    symmetries: np.ndarray,
+    ply_folder: pathlib.Path,
+    parts: Sequence[np.ndarray],
+    bounds: np.ndarray,
+) -> Iterator[pathlib.Path]:
+    """Yields the file of the ends of each part of a ply, as soon as it is written.
+
+    Moves are chosen in this thread, so that it can be interrupted, and made in others.
+    """
+    paths = [ply_folder / f"ends-{number:06d}.npz" for number in range(len(parts))]
+
+    def choose_all():
+        for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
+            if path.exists():
+                yield number, None
+            else:
+                rows = np.array(part)
+                yield number, (rows, choose(rows, functools.partial(line_to, number)))
+
+    def line_to(number, row):
+        index = bounds[number : number + 1] + row
+        return ply_files.lines_to(ply_folder.parent, int(ply_folder.name), index)[0]
+
+    def make_chosen(task):
+        number, chosen = task
+        if chosen is not None:
+            rows, moves = chosen
+            children, ends = make_moves(game, symmetries, rows, moves, int(bounds[number]))
+            ply_files.save(ply_folder / f"children-{number:06d}.npy", children)
+            ply_files.save(paths[number], **ends)
+        return paths[number]
+
+    return ply_files.in_threads(make_chosen, choose_all())
+
+
+def lost_games(folder: pathlib.Path) -> Iterator[Line]:
+    """Yields the lines of lost games, the shortest first; at most 1,000 of each part."""
+    return ply_files.stored_lines(folder, "lost")
+
+
+def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
+    """Yields lines up to a move of the player that it does not make in all symmetric copies.
+
+    There are none unless `explore` compared symmetric copies.
+    """
+    return ply_files.stored_lines(folder, "unlike")

@@ -1,0 +1,95 @@
+"""Samples of the positions of a ply, and the estimates that they give."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from azjax.games import rows as packing
+from azjax.players.ratings import Interval
+
+GROUPS = 16  # Independent samples, whose spread gives the error of their mean.
+
+
+class Ends(NamedTuple):
+    """How games end for the player: won, drawn and lost, in this order.
+
+    Attributes:
+      decisions: positions in which the player chose a move.
+      moves: `int64 [3]`, different moves, of either side, that end a game.
+      games: `float64 [1 + GROUPS, 3]`, complete games. Row 0 counts games that were all explored;
+        each other row is an estimate of the remaining games from a separate sample.
+    """
+
+    decisions: int
+    moves: np.ndarray
+    games: np.ndarray
+
+    def __add__(self, other: tuple) -> "Ends":
+        """Adds the ends of other positions."""
+        return Ends(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def share(self, column: int, confidence: float = 0.95) -> Interval:
+        """Estimates the share of the games that have this outcome.
+
+        Its interval is Student's t over the samples, and a point if every game was explored.
+        """
+        games = self.games[:1] + self.games[1:]
+        shares = games[:, column] / np.maximum(games.sum(axis=1), 1)
+        estimate = games[:, column].mean() / max(games.sum(axis=1).mean(), 1)
+        spread = shares.std(ddof=1) / np.sqrt(GROUPS)
+        reach = stats.t.ppf((1 + confidence) / 2, GROUPS - 1) * spread
+        return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0))
+
+
+NO_ENDS = Ends(0, np.zeros(3, np.int64), np.zeros((1 + GROUPS, 3)))
+
+
+def merge(rows: np.ndarray) -> np.ndarray:
+    """Merges equal positions of one sample and adds their games; sorts them by their hashes.
+
+    The symmetric copy with the smallest hash represents a position.
+    """
+    copies = rows["images"]
+    hashed = packing.hashes(copies.reshape(-1, copies.shape[2])).reshape(copies.shape[:2])
+    keys = copies[np.arange(len(copies)), hashed.argmin(axis=1)]
+    keys = np.concatenate([keys, rows["group"][:, None]], axis=1)
+    order, first, hashes = packing.group_equal(keys)
+    merged = rows[order[first]]
+    merged["hash"] = hashes
+    if len(rows):
+        merged["games"] = np.add.reduceat(rows["games"][order], first)
+    return merged
+
+
+def make_sampler(
+    parts: Sequence[np.ndarray], most: int, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Builds `draw(part) -> positions`, to be called with one part after the other.
+
+    Each sample draws systematically, with a probability in proportion to the games that lead to a
+    position. A drawn position represents as many games as there are between two draws.
+    """
+    totals = np.sum([np.bincount(p["group"], p["games"], 1 + GROUPS) for p in parts], axis=0)
+    is_first, count = totals[0] > 0, most // GROUPS
+    start, passed = np.random.default_rng(seed).random(GROUPS), np.zeros(GROUPS)
+
+    def draw_one(rows: np.ndarray, group: int) -> np.ndarray:
+        mine = rows if is_first else rows[rows["group"] == group]
+        between = totals[0 if is_first else group] / count
+        if not len(mine):
+            return mine
+        reached = passed[group - 1] + np.cumsum(mine["games"])
+        first, last = np.ceil(
+            np.array([passed[group - 1], reached[-1]]) / between - start[group - 1]
+        )
+        points = (start[group - 1] + np.arange(first, last)) * between
+        passed[group - 1] = reached[-1]
+        drawn = mine[np.searchsorted(reached, points).clip(max=len(mine) - 1)]
+        drawn["group"], drawn["games"] = group, between
+        return drawn
+
+    return lambda rows: merge(
+        np.concatenate([draw_one(rows, group) for group in range(1, 1 + GROUPS)])
+    )

@@ -1,0 +1,92 @@
+"""The contract that every player keeps, and the positions in which it is checked."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.base import random_action, where
+from tables import bench
+
+ROWS = 8
+
+
+@functools.cache
+def some_states(name, count, finished=0):
+    """Positions after a random number of random moves; the last few are played to the end."""
+    game = bench(name).game
+    key_length, key_moves = jax.random.split(jax.random.key(0))
+    lengths = jax.random.randint(key_length, (count,), 0, game.max_plies)
+
+    @jax.vmap
+    def wander(row, key, length):
+        def move(state, ply):
+            action = random_action(game, jax.random.fold_in(key, ply), state)
+            moved, _ = game.step(state, action)
+            stops = (game.is_over(moved) | (ply >= length)) & (row < count - finished)
+            return where(stops, state, moved), None
+
+        return jax.lax.scan(move, game.init(), jnp.arange(game.max_plies))[0]
+
+    rows = jnp.arange(count)
+    return jax.device_get(jax.jit(wander)(rows, jax.random.split(key_moves, count), lengths))
+
+
+def rows_of(states, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], states)
+
+
+def ask(agent, states, seed=0, level=0):
+    act = jax.jit(agent.act, compiler_options={"xla_backend_optimization_level": level})
+    return jax.device_get(act(agent.params, jax.random.key(seed), states))
+
+
+def same(left, right):
+    return all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right)))
+
+
+def assert_policies(policies, legal):
+    assert (policies >= 0).all()
+    assert not policies[~legal].any()
+    np.testing.assert_allclose(policies.sum(axis=1), 1, atol=1e-5)
+
+
+def assert_contract(agent, name, knows):
+    """`knows` are the fields of its decisions besides the action and the weights."""
+    game = bench(name).game
+    states = some_states(name, ROWS, finished=1)
+    decision = ask(agent, states)
+    assert {field for field, leaf in decision._asdict().items() if leaf is not None} == {
+        *("action", "weights"),
+        *knows,
+    }
+    for field in knows | {"action", "weights"}:
+        leaf = getattr(decision, field)
+        is_scalar = field in ("action", "value", "nodes")
+        is_count = field in ("action", "visit_counts", "nodes")
+        assert leaf.shape == ((ROWS,) if is_scalar else (ROWS, game.num_actions)), field
+        assert leaf.dtype == (np.int32 if is_count else np.float32), field
+    assert states.over.tolist() == [False] * (ROWS - 1) + [True]
+    found = rows_of(decision, slice(ROWS - 1))  # That of the finished game means nothing.
+    legal = np.asarray(jax.vmap(game.legal_actions)(states))[:-1]
+    assert legal[np.arange(ROWS - 1), found.action].all()
+    assert_policies(found.weights, legal)
+    if found.prior is not None:
+        assert_policies(found.prior, legal)
+    for outcomes in (found.value, found.q_values):
+        assert outcomes is None or (abs(outcomes) <= 1).all()
+    if found.q_values is not None:
+        assert not found.q_values[~legal].any()
+    if found.visit_counts is not None:
+        assert (found.visit_counts >= 0).all()
+        assert not found.visit_counts[~legal].any()
+        assert (found.nodes == 8).all()
+    other = rows_of(ask(agent, states, seed=1), slice(ROWS - 1))
+    if agent.deterministic:
+        assert same(found, other)
+        for row in (0, 4):  # The same, whatever else is in the batch.
+            alone = ask(agent, rows_of(states, np.full(ROWS, row)))
+            assert same(alone, rows_of(decision, np.full(ROWS, row)))
+    elif name != "misere_pile":  # Which leaves too little to chance.
+        assert not same(found, other)
