@@ -32,9 +32,10 @@ def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]
     over = jnp.all(tree.root_invalid_actions, axis=-1, keepdims=True)  # Nothing happens there.
     known = jnp.sum((selection.first != UNVISITED) | over, axis=-1, dtype=jnp.int32)
     count = jnp.min(known)
+    actions = jnp.maximum(selection.first, 0).T
 
     def grow(tree):
-        expansions = _expand_together(simulator, tree, jnp.maximum(selection.first, 0).T)
+        expansions = _expand_together(simulator, tree, actions)
 
         def grow_one(i, tree):
             expansion = jax.tree.map(lambda leaf: leaf[i], expansions)
