@@ -2198,7 +2198,12 @@ def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copies what tests need; compilations are kept in the original's cache."""
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "runs", "build", "dist"))
+
+    def ignore(source: str, names: list[str]) -> set[str]:
+        outputs = {"runs", "build", "dist"} if pathlib.Path(source) == ROOT else set()
+        return {name for name in names if name.startswith(".") or name in outputs}
+
+    shutil.copytree(ROOT, folder, ignore=ignore)
     cache = ROOT / ".pytest_cache"
     cache.mkdir(exist_ok=True)
     (folder / ".pytest_cache").symlink_to(cache)
