@@ -2200,8 +2200,8 @@ def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
 def copy_tree(folder: pathlib.Path) -> None:
     """Copies what tests need; compilations are kept in the original's cache."""
 
-    def ignore(path, names):
-        outputs = {"runs", "build", "dist"} if pathlib.Path(path) == ROOT else set()
+    def ignore(source: str, names: list[str]) -> set[str]:
+        outputs = {"runs", "build", "dist"} if pathlib.Path(source) == ROOT else set()
         return {name for name in names if name.startswith(".") or name in outputs}
 
     shutil.copytree(ROOT, folder, ignore=ignore)

@@ -56,9 +56,10 @@ def choose_moves(
     player, played = players_and_legal(game, states)
     has_move = played.any(axis=1)
     if not has_move.all():
+        line = list(line_to(int(has_move.argmin())))
         raise ValueError(
-            f"{game.name} has no legal move after the moves {list(line_to(has_move.argmin()))}, "
-            "and is not over there: correct its legal_actions or is_over"
+            f"{game.name} has no legal move after the moves {line}, and is not over there: correct "
+            "its legal_actions or is_over"
         )
     own = player == seat
     if not own.any():
