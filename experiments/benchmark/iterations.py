@@ -5,11 +5,11 @@ import functools
 from typing import Any
 
 import jax
+from azjax.proof.callbacks import Verification
 from jax.sharding import Mesh
 from rich.progress import track
 
 from azjax import training
-from azjax.cli.proof import make_proof
 from azjax.cli.seeds import compile_seeds
 from azjax.networks import ResNetConfig
 from azjax.runs import presets

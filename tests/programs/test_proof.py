@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from azjax.cli.proof import Proof, examine, make_proof
 
 from azjax import training
-from azjax.cli.proof import Proof, examine, make_proof
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 

@@ -4,8 +4,8 @@ import time
 
 import jax.numpy as jnp
 import pytest
-
 from azjax.cli.records import make_record, score
+
 from azjax.proof.verify import Verdict
 from azjax.training.step import Metrics
 
