@@ -187,10 +187,9 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
     quiet = jax.process_index() != 0
     note = (lambda sentence: None) if quiet else note
     mesh = _make_mesh(config, resume, note)
-    if not resume:
-        config, changes = _fit_devices(config, mesh.size, keep)
-        if changes:
-            note(f"{mesh.size} devices: {changes}")
+    config, changes = _fit_devices(config, mesh.size, keep, resume)
+    if changes:
+        note(f"{mesh.size} devices: {changes}")
     processes.check_devices()
     parts = make_parts(config)
     training.check_parts(parts, mesh.size)
@@ -240,8 +239,16 @@ def _make_mesh(config: Config, resume: bool, note: Note) -> Mesh:
     return training.make_mesh(devices)
 
 
-def _fit_devices(config: Config, num_devices: int, keep: Collection[str]) -> tuple[Config, str]:
-    """Rounds settings so that the devices share them evenly; returns the changes in words, too."""
+def _fit_devices(
+    config: Config, num_devices: int, keep: Collection[str], resume: bool
+) -> tuple[Config, str]:
+    """Rounds settings of a new run so that the devices share them evenly.
+
+    Returns:
+      The settings, and the changes in words.
+    """
+    if resume:
+        return config, ""
     fitted = fit_devices(config, num_devices, keep)
     changes = list_changes(config, fitted)
     return fitted, ", ".join(f"{name} {new} instead of {old}" for name, old, new in changes)

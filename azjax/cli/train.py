@@ -21,19 +21,25 @@ class Interrupts(Callback):
 
     everywhere = True
 
+    def __init__(self):
+        """Listens once the loop starts."""
+        self._held = contextlib.ExitStack()
+
     def on_start(self, loop: Loop) -> None:
         """Listens."""
-        self._request = interrupts.Request()
-        self._request.__enter__()
+        self._request = self._held.enter_context(interrupts.Request())
 
     def on_iteration(self, loop: Loop) -> None:
         """Tells the loop."""
         (loop.interrupted,) = processes.any_of(self._request.made)
 
+    def on_end(self, loop: Loop) -> None:
+        """Leaves Ctrl-C to whatever comes after the training."""
+        self.close()
+
     def close(self) -> None:
         """Leaves Ctrl-C to others."""
-        if hasattr(self, "_request"):
-            self._request.__exit__()
+        self._held.close()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,18 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes", "drawing"],
-    *["games", "networks", "search", "players", "training", "runs", "proof", "viz", "cli"],
+    *[
+        "games",
+        "networks",
+        "search",
+        "players",
+        "training",
+        "runs",
+        "proof",
+        "viz",
+        "programs",
+        "cli",
+    ],
 ]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}
