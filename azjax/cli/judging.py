@@ -1,84 +1,16 @@
 """How often a player errs in a game with labelled positions: in training, and afterwards."""
 
 import functools
-import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
-from azjax import training
-from azjax.cli import console, launch
+from azjax.cli import console
 from azjax.games.base import State
 from azjax.games.positions import Positions
 from azjax.players.ratings import Interval
-from azjax.proof import certificate as certificates
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.runs.player import Player
-
-_SHARE = 0.02  # Of an iteration's evaluations, which take less than all of its time.
-
-
-class Judge(NamedTuple):
-    """Labelled positions, and what they tell of a network.
-
-    Attributes:
-      find_errors: `variables -> shares of errors`, by their names in the records.
-      every: iterations between two judgements.
-    """
-
-    find_errors: Callable[[Any], dict[str, float]]
-    every: int
-
-
-def make_judge(parts: training.Parts, num_devices: int) -> Judge | None:
-    """Makes the judge of the averaged network without search; None where nothing is labelled.
-
-    One device judges, while the others of the `num_devices` wait.
-    """
-    if parts.game.positions is None:
-        return None
-    positions = parts.game.positions()
-    count = jax.jit(lambda *answers: count_errors(positions, lambda _: answers))
-
-    @jax.jit
-    def answer(variables, states):
-        return certificates.network_policy(parts, parts.network.fold(variables))(states)
-
-    def find_errors(variables) -> dict[str, float]:
-        ask = in_slices(functools.partial(answer, variables))
-        return describe(positions, count(*ask(positions.states)))
-
-    every = iterations_between(parts, len(positions.outcomes) * num_devices, _SHARE)
-    return Judge(find_errors, every)
-
-
-def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
-    """How often so many evaluations can be afforded, if they are to take a share of self-play's."""
-    selfplay = parts.selfplay
-    made = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
-    return math.ceil(evaluations / (share * made))
-
-
-def describe(positions: Positions, tally: ErrorCounts) -> dict[str, float]:
-    """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
-    found = rates(positions, tally)
-    errors = {f"error/{name}": share.estimate for name, share in found.errors.items()}
-    if MEAN in found.errors:
-        errors = {"error": errors.pop(f"error/{MEAN}")} | errors
-    if MEAN in found.sign_errors:
-        errors["sign_error"] = found.sign_errors[MEAN].estimate
-    return errors
-
-
-def find_errors(judge: Judge | None, state: training.TrainState, last: int) -> dict[str, float]:
-    """Judges the first iteration, the last one, and now and then one between, in process 0."""
-    iteration = int(state.iteration)
-    is_due = judge and (iteration % judge.every == 0 or iteration in (1, last))
-    if not judge or not is_due or not launch.is_first():
-        return {}
-    return judge.find_errors(training.one_copy(state.learner.ema_params))
-
 
 # A trained player.
 

@@ -1,69 +1,45 @@
 """Trains a network by self-play until it is proved perfect: `azjax train`."""
 
 import contextlib
-import gc
 import sys
-import time
+
+import jax
+from rich.console import Console
 
 from azjax import _processes as processes
-from azjax import training
-from azjax.cli import console, interrupts, judging, launch
-from azjax.cli.conclude import certify_goal, conclude
+from azjax._commands import command
+from azjax.cli import console, interrupts, launch, own
 from azjax.cli.options import Options, parse
-from azjax.cli.proof import examine, save_seen
-from azjax.cli.records import make_record, open_sinks, score
-from azjax.cli.session import Session, prepare
-from azjax.runs import checkpoint
+from azjax.programs import Run, open_run
+from azjax.runs.callbacks import Sink
+from azjax.training import memory, metrics
+from azjax.training.loop import Callback, Loop
 
 
-def run(session: Session) -> int:
-    """Trains until the goal is reached, and returns the exit status.
+class Interrupts(Callback):
+    """Lets the iteration after Ctrl-C be the last one, in all processes."""
 
-    Raises:
-      FloatingPointError: if a metric is NaN or infinite.
-      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
-    """
-    plan, state = session.plan, session.state
-    start = int(state.iteration)
-    verdict, seen = examine(session.proof, state, anyway=start > 0)
-    save_seen(session.run_dir, start, session.proof, seen)
-    certificate = certify_goal(session, state, verdict) if start else None
-    with (
-        contextlib.ExitStack() as stack,
-        interrupts.Request() as interrupt,
-    ):
-        sinks = open_sinks(stack, session.run_dir, start, plan.max_iterations, session.goal)
-        while certificate is None and int(state.iteration) < plan.max_iterations:
-            state, verdict, record = _advance(session, state)
-            processes.in_first(lambda: [sink(record) for sink in sinks])
-            certificate = certify_goal(session, state, verdict)
-            unproved, interrupted = processes.any_of(certificate is None, interrupt.made)
-            certificate = None if unproved else certificate
-            is_last = certificate is not None or record.iteration >= plan.max_iterations
-            if is_last or interrupted or record.iteration % plan.checkpoint_every == 0:
-                rank = score(record, session.proof is None or session.proof.every == 1)
-                checkpoint.save(session.run_dir, state, rank, plan.keep_checkpoints)
-            if interrupted:
-                raise KeyboardInterrupt
-    return conclude(session, state, verdict, certificate, trained=int(state.iteration) > start)
+    everywhere = True
 
+    def __init__(self):
+        """Listens once the loop starts."""
+        self._held = contextlib.ExitStack()
 
-def _advance(session: Session, state: training.TrainState):
-    """Makes one iteration; returns the new state, its verdict and the record of both."""
-    before = time.time()
-    state, measured = session.iterate(state)
-    last = session.plan.max_iterations
-    verdict, seen = examine(session.proof, state, anyway=int(state.iteration) >= last)
-    errors = judging.find_errors(session.judge, state, last)
-    record = make_record(int(state.iteration), measured, verdict, errors, before, session.started)
-    if name := record.non_finite():
-        raise FloatingPointError(
-            f"{name} became {record.as_dict()[name]} in iteration {record.iteration}, so training "
-            f"stopped, and what {session.run_dir} holds is from before: start a new run with a "
-            "lower --learner.learning-rate, or with --learner.clip-norm 1"
-        )
-    save_seen(session.run_dir, record.iteration, session.proof, seen)
-    return state, verdict, record
+    def on_start(self, loop: Loop) -> None:
+        """Listens."""
+        self._request = self._held.enter_context(interrupts.Request())
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Tells the loop."""
+        (loop.interrupted,) = processes.any_of(self._request.made)
+
+    def on_end(self, loop: Loop) -> None:
+        """Leaves Ctrl-C to whatever comes after the training."""
+        self.close()
+
+    def close(self) -> None:
+        """Leaves Ctrl-C to others."""
+        self._held.close()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,14 +57,13 @@ def _train(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as joined:
         options = parse(given, lambda known: _start(known, arguments is None, joined))
-        with contextlib.ExitStack() as held:
-            gc.disable()  # It would search, again and again, the many small objects of tracing.
-            try:
-                session = prepare(options, interrupts.now.started, held)
-            finally:
-                gc.enable()
+        if options.resume and options.run_dir is not None:
+            own.check_edited(options.run_dir, options.config, options.typed, resume=True)
+        with _open(options) as run:
+            if jax.process_index() == 0:
+                print(memory.describe(run.needs, jax.device_count()))
             with console.no_mistakes():
-                return run(session)
+                return train(run, own.name_run(run.run_dir, run.config, options.typed))
 
 
 def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
@@ -109,3 +84,90 @@ def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
         if "replay.shards" not in options.given:
             evenly = (config.selfplay.games, config.learner.batch_size)
         launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
+
+
+@contextlib.contextmanager
+def _open(options: Options):
+    """Opens the run of a command line, and shows on a terminal that this takes a while."""
+    with contextlib.ExitStack() as held, contextlib.ExitStack() as shown:
+
+        def tell_outcome(run_dir):
+            if launch.is_first():
+                named = own.name_run(run_dir, options.config, options.typed)
+                interrupts.now.outcome = f"go on with --resume {named}"
+
+        def make_parts(config):
+            parts = own.make_parts(config, options.typed)
+            if parts.game.enumerable and launch.is_first():
+                console.announce_solving(parts.game)
+            return parts
+
+        if launch.is_first():
+            shown.enter_context(console.busy("compiling…"))
+        run = held.enter_context(
+            open_run(
+                options.config,
+                options.plan,
+                options.run_dir,
+                make_parts=make_parts,
+                resume=options.resume,
+                keep=options.given,
+                started=interrupts.now.started,
+                note=console.note,
+                on_lock=tell_outcome,
+            )
+        )
+        shown.close()
+        yield run
+
+
+def train(run: Run, named: str) -> int:
+    """Trains until the goal is reached, and returns the exit status.
+
+    Args:
+      run: made ready.
+      named: the options by which other programs take it.
+
+    Raises:
+      FloatingPointError: if a metric is NaN or infinite.
+      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
+    """
+    start = run.loop.iteration
+
+    def open_screen(loop: Loop):
+        terminal = Console()
+        if terminal.is_terminal:
+            return metrics.Display(terminal, loop.max_iterations, run.goal)
+        return metrics.Plain(sys.stdout)
+
+    run.train(
+        displays=[Sink(open_screen), Interrupts()],
+        show=console.show_certificate,
+        progress=console.busy_with_report,
+    )
+    processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
+    return 0 if run.reached else 1
+
+
+def _conclude(run: Run, named: str, trained: bool) -> None:
+    """Prints where everything is, and how to go on."""
+    if run.report is not None and run.report.failed:
+        console.note(run.report.failed)
+    elif run.report is not None and run.report.path:
+        print(f"report: {run.report.path}")
+    print(f"run directory: {run.run_dir}")
+    print(f"play against it: {command('azjax', 'play')} {named}")
+    print(f"see how it searches: {command('azjax', 'explain')} {named}")
+    if run.evaluation is not None:
+        print(f"see how often it errs: {command('azjax', 'verify')} {named}")
+    iterations = run.loop.iteration
+    if not run.reached:
+        console.note(
+            f"not {run.goal} after {iterations} iterations: go on with --resume "
+            f"{named} --max-iterations {2 * iterations}"
+        )
+    elif not trained:
+        console.note(
+            f"{run.run_dir} was finished already, after {iterations} iterations: to train "
+            f"on, add --until never --max-iterations {2 * iterations}"
+        )

@@ -1,11 +1,13 @@
-"""Where numbers go on the host: an iteration becomes a `Record`, and sinks are functions of it."""
+"""Where numbers go on the host: an iteration becomes a `Record`, which is shown and written."""
 
 import dataclasses
 import json
 import math
 import pathlib
+import time
 from typing import Any, TextIO
 
+import jax
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -29,6 +31,7 @@ class Record:
       errors: of the raw network in labelled positions, by name: `error`, the mean share of moves
         that worsen the outcome, `error/CLASS`, and `sign_error`, the share of wrong signs of the
         value; see `labelled.Rates`. Empty for iterations without this evaluation.
+      extra: what callbacks added, by name.
     """
 
     iteration: int
@@ -42,6 +45,14 @@ class Record:
     value_sign_errors: int | None = None
     value_error: float | None = None
     errors: dict[str, float] = dataclasses.field(default_factory=dict)
+    extra: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def add(self, **metrics: Any) -> "Record":
+        """Returns the record with other values of its fields, and other names in `extra`."""
+        fields = {field.name for field in dataclasses.fields(self)}
+        known = {name: value for name, value in metrics.items() if name in fields}
+        extra = {name: value for name, value in metrics.items() if name not in fields}
+        return dataclasses.replace(self, **known, extra=self.extra | extra)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the names and numbers of a line in the file, losses and errors among them."""
@@ -50,10 +61,58 @@ class Record:
             found |= value if isinstance(value, dict) else {name: value}
         return found
 
-    def non_finite(self) -> str | None:
-        """Returns the name of a metric that is NaN or infinite, or None."""
-        found = self.as_dict().items()
-        return next((name for name, x in found if x is not None and not math.isfinite(x)), None)
+    def check_finite(self) -> None:
+        """Refuses to go on with numbers that mean nothing.
+
+        Raises:
+          FloatingPointError: naming the first metric that is NaN or infinite.
+        """
+        for name, value in self.as_dict().items():
+            if value is not None and not math.isfinite(value):
+                raise FloatingPointError(
+                    f"{name} became {value} in iteration {self.iteration}, so training stopped, "
+                    "and what is saved is from before: start a new run with a lower "
+                    "learner.learning_rate, or with learner.clip_norm 1"
+                )
+
+
+def rank(record: Record, always_examined: bool = True) -> float:
+    """Ranks checkpoints; higher is better: fewest blunders, where known, then lowest loss.
+
+    Args:
+      record: of the iteration.
+      always_examined: whether blunders are counted in every iteration, if they are at all.
+    """
+    loss = record.losses["loss"]
+    if record.blunders is None or not always_examined:
+        return -loss
+    return -record.blunders - loss / 1e3
+
+
+def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
+    """Waits for the metrics of an iteration and puts them together.
+
+    Args:
+      iteration: its number.
+      measured: its `Metrics`.
+      before: the `time.time()` when it began.
+      started: the `time.time()` from which the run's seconds count.
+    """
+    measured = jax.device_get(measured)
+    now, losses = time.time(), measured.losses
+    return Record(
+        iteration=iteration,
+        seconds=now - started,
+        games=int(measured.games),
+        games_per_second=float(measured.games) / (now - before),
+        losses={name: float(losses[name]) for name in _in_order(losses)},
+    )
+
+
+def _in_order(losses: dict[str, Any]) -> list[str]:
+    """The names of losses; compiled programs return them in the order of the alphabet."""
+    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
+    return [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
 
 
 class JsonLines:

@@ -9,9 +9,9 @@ from jax.sharding import Mesh
 from rich.progress import track
 
 from azjax import training
-from azjax.cli.proof import make_proof
 from azjax.cli.seeds import compile_seeds
 from azjax.networks import ResNetConfig
+from azjax.proof.callbacks import Verification
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
@@ -88,11 +88,11 @@ def time_verification(options: Options) -> list[dict]:
     parts, mesh = make_parts(presets.get("default")), training.make_mesh()
     held = [training.make_state(parts, jax.random.key(0), mesh)]
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
-    judge = make_proof(parts, mesh).judge
+    verify = Verification(parts, mesh)._verify
     seconds = median_seconds(
         options.repeats,
         iteration=lambda: go_on(iterate, held),
-        verification=lambda: judge(training.one_copy(held[0].learner.ema_params)),
+        verification=lambda: verify(training.one_copy(held[0].learner.ema_params)),
     )
     row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
     row["verification over iteration, %"] = 100 * seconds["verification"] / seconds["iteration"]

@@ -18,7 +18,7 @@ import pytest
 import misere_pile
 from azjax import cli, runs
 from azjax._commands import command
-from azjax.cli import conclude, console, functions, own
+from azjax.cli import console, functions, own, train
 from azjax.cli.players import make_agent
 from azjax.runs import presets
 from azjax.runs.player import load
@@ -147,15 +147,14 @@ def printed(text):
 def conclude_run(run_dir):
     """Prints what a training does at its end."""
     config = runs.read_config(run_dir)
-    session = SimpleNamespace(
+    run = SimpleNamespace(
         run_dir=run_dir,
-        named=own.name_run(run_dir, config, own.NOTHING),
-        goal="never",
-        plan=SimpleNamespace(report=False),
-        judge=True,
-        proof=None,
+        loop=SimpleNamespace(iteration=1),
+        report=None,
+        evaluation=True,
+        reached=True,
     )
-    assert conclude.conclude(session, SimpleNamespace(iteration=1), None, None, trained=True) == 0
+    train._conclude(run, own.name_run(run_dir, config, own.NOTHING), trained=True)
 
 
 def complain_of_certificate(run_dir):

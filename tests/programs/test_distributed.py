@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from azjax import _processes as processes
-from azjax import runs
-from azjax.cli import launch, options, session, train
+from azjax import programs, runs
+from azjax.cli import launch, options, train
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
@@ -214,7 +214,7 @@ DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
 from azjax.runs import checkpoint
-from azjax import runs
+from azjax import programs, runs
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.cli import launch
 launch.join()
@@ -330,12 +330,13 @@ def test_one_process_reads_what_two_wrote_and_the_other_way_round(whole, tmp_pat
 def test_an_interrupt_of_one_process_stops_both(tmp_path):
     run_dir = tmp_path / "run"
     moment = """
-iterate = train._advance
-def watched(session, state):
-    if index == 1 and int(state.iteration) == 1:
+from azjax.training import loop
+make_record = loop.make_record
+def watched(iteration, *others):
+    if index == 1 and iteration == 2:
         os.kill(os.getpid(), signal.SIGTERM)
-    return iterate(session, state)
-train._advance = watched
+    return make_record(iteration, *others)
+loop.make_record = watched
 """
     rarely = ["--checkpoint-every", "4"]
     statuses, outs, errs = finish(train_two(run_dir, *SHORT, *rarely, program=patched(moment)))
@@ -360,12 +361,12 @@ def assert_error(err, *fragments):
 def test_a_full_disk_of_one_process_stops_both(process, tmp_path):
     run_dir = tmp_path / "run"
     limit = f"""
-run = train.run
-def limited(session):
+run = train.train
+def limited(*arguments):
     if index == {process}:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-    return run(session)
-train.run = limited
+    return run(*arguments)
+train.train = limited
 """
     statuses, _, errs = finish(train_two(run_dir, *SHORT, program=patched(limit)))
     assert statuses == [2, 2], errs
@@ -536,13 +537,13 @@ def test_any_number_of_devices_trains_and_goes_on(tmp_path, monkeypatch, capfd):
 
 def test_a_resumed_run_keeps_its_settings(monkeypatch):
     """And as many devices as divide its shards, of which the preset `mlp` has two."""
-    given = options.Options(presets.get("mlp"), options.Plan(), pathlib.Path("run"), resume=True)
+    config, said = presets.get("mlp"), []
     use_devices(3, monkeypatch)
-    mesh = session._make_mesh(given)
-    assert mesh.size == 2
-    assert session._fit_devices(given, mesh.size) == (given, "")
-    assert session._fit_devices(given, 3) == (given, "")
-    assert session._make_mesh(dataclasses.replace(given, resume=False)).size == 3
+    assert programs._make_mesh(config, True, said.append).size == 2
+    assert said[0].startswith("2 of 3 devices are used") and len(said) == 1
+    assert programs._make_mesh(config, False, said.append).size == 3
+    assert programs._fit_devices(config, 3, (), resume=True) == (config, "")
+    assert programs._fit_devices(config, 3, (), resume=False) != (config, "")
 
 
 def test_the_guide_has_the_numbers_of_the_default():

@@ -94,15 +94,16 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
 
 # What happens in the first iteration of a training that is interrupted once or twice.
 TRAINING = """
-from azjax.cli import interrupts, records
-make_record = records.make_record
+from azjax.cli import interrupts
+from azjax.training import loop
+make_record = loop.make_record
 def interrupted(*arguments):
     interrupt()
     while interrupts.now.patient:
         time.sleep(0.01)
     NEXT
     return make_record(*arguments)
-records.make_record = interrupted
+loop.make_record = interrupted
 """
 
 

@@ -12,12 +12,16 @@ import pytest
 import azjax
 from azjax import games, training
 from azjax._commands import command
-from azjax.cli import judging, own, verify
+from azjax.cli import own, verify
 from azjax.games import connect_four
+from azjax.proof.callbacks import LabelledEvaluation
 from azjax.proof.labelled import count_errors, random_errors, rates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, make_search
+from azjax.training import loop as loops
+from azjax.training.loop import Loop
+from azjax.training.metrics import Record
 from experiments import label
 from run_directories import make_run
 
@@ -52,30 +56,36 @@ def test_the_averaged_network_is_judged_without_search(state):
     params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
     answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
     expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers))
-    found = judging.find_errors(judging.make_judge(PARTS, 1), state, last=9)
-    assert found == {
+    loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
+    LabelledEvaluation(PARTS, 1).on_iteration(loop)
+    assert loop.record.errors == {
         "error": expected.errors["mean"].estimate,
         **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
         "sign_error": expected.sign_errors["mean"].estimate,
     }
 
 
-def test_nobody_judges_where_nothing_is_labelled(state):
+def test_nobody_judges_where_nothing_is_labelled():
     parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
-    assert judging.make_judge(parts, 1) is None
-    assert judging.find_errors(None, state, last=9) == {}
+    with pytest.raises(ValueError, match="tic_tac_toe has no labelled positions"):
+        LabelledEvaluation(parts, 1)
 
 
 def test_it_is_judged_at_the_first_and_last_iteration_and_at_every_few(monkeypatch):
-    judged = judging.Judge(lambda variables: {"error": 0.5}, every=4)
+    evaluation = LabelledEvaluation(PARTS, 1)
+    evaluation.every = 4
+    monkeypatch.setattr(evaluation, "find_errors", lambda variables: {"error": 0.5})
 
     def is_judged(iteration):
         learner = types.SimpleNamespace(ema_params=jnp.zeros(1))
         state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
-        return judging.find_errors(judged, state, last=11) == {"error": 0.5}
+        record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
+        loop = Loop(PARTS, state, None, 11, 0.0, record=record, callbacks=[evaluation])
+        loop.tell("on_iteration")
+        return loop.record.errors == {"error": 0.5}
 
     assert [i for i in range(1, 12) if is_judged(i)] == [1, 4, 8, 11]
-    monkeypatch.setattr(judging.launch, "is_first", lambda: False)
+    monkeypatch.setattr(loops.processes, "in_first", lambda action: None)
     assert not is_judged(4)
 
 
@@ -86,10 +96,10 @@ def test_it_takes_a_fiftieth_of_the_evaluations(sizes, devices):
     number, plies, simulations = sizes
     selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
     search = dataclasses.replace(PARTS.search, num_simulations=simulations)
-    judged = judging.make_judge(PARTS._replace(selfplay=selfplay, search=search), devices)
+    every = LabelledEvaluation(PARTS._replace(selfplay=selfplay, search=search), devices).every
     most = 0.02 * number * plies * (simulations + 1) / devices
-    assert len(POSITIONS.outcomes) <= most * judged.every
-    assert judged.every == 1 or len(POSITIONS.outcomes) > most * (judged.every - 1)
+    assert len(POSITIONS.outcomes) <= most * every
+    assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
 
 
 # Where the labels are from.

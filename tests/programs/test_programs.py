@@ -16,22 +16,21 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import runs
+from azjax import programs, runs
 from azjax._commands import command
 from azjax.cli import (
     arena,
-    conclude,
     console,
     explain,
     options,
     own,
     play,
     report,
-    session,
     train,
     verify,
 )
 from azjax.cli.players import make_agent
+from azjax.proof import callbacks
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate, VerifiedSearch
 from azjax.proof.repair import load_table, table_path
@@ -90,7 +89,7 @@ def traced_once():
     """Trains with one trace of an iteration for each configuration."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            train.training, "make_iteration", functools.cache(train.training.make_iteration)
+            programs.training, "make_iteration", functools.cache(programs.training.make_iteration)
         )
         yield
 
@@ -168,7 +167,8 @@ SIGNALLED = """
 import os, signal, sys
 from azjax.runs import checkpoint
 from azjax.training import metrics
-from azjax.cli import session, train
+from azjax import programs
+from azjax.cli import train
 
 def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
     original = getattr(owner, name)
@@ -256,7 +256,7 @@ def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "moment", ["os, 'rename', goes_to('/run')", "session, 'make_proof', lambda *_: True"]
+    "moment", ["os, 'rename', goes_to('/run')", "programs, 'Verification', lambda *_: True"]
 )
 def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
@@ -274,13 +274,14 @@ def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path,
 WAITING = """
 import sys
 from azjax.cli import train
-advance = train._advance
-def waiting(session, state):
-    if int(state.iteration) == 1:
+from azjax.training import loop
+make_record = loop.make_record
+def waiting(iteration, *others):
+    if iteration == 2:
         print("waiting", flush=True)
         sys.stdin.readline()
-    return advance(session, state)
-train._advance = waiting
+    return make_record(iteration, *others)
+loop.make_record = waiting
 sys.exit(train.main(sys.argv[1:]))
 """
 
@@ -550,7 +551,7 @@ def test_the_last_network_of_a_larger_game_is_examined(tmp_path, monkeypatch, ra
 def test_stops_as_soon_as_the_goal_is_reached(goal, tmp_path, capfd, monkeypatch):
     verdicts = iter([False, True, True])
     monkeypatch.setattr(certificates, "reached", lambda goal, verdict: next(verdicts))
-    monkeypatch.setattr(conclude, "certify", lambda *_: proved(goal))
+    monkeypatch.setattr(callbacks.Verification, "certify", lambda *_: proved(goal))
     run_dir = tmp_path / "run"
     assert train_in(run_dir, "--smoke", "--until", goal, "--max-iterations", "9") == 0
     assert steps(run_dir) == [2] and len(records(run_dir)) == 2
@@ -573,7 +574,7 @@ def test_a_raw_network_without_blunders_may_still_fail_with_search(tmp_path, mon
     almost = dataclasses.replace(proved("perfect"), searches=(VerifiedSearch("puct", 32, 1),))
     found = iter([almost, proved("perfect")])
     monkeypatch.setattr(certificates, "reached", lambda goal, verdict: True)
-    monkeypatch.setattr(conclude, "certify", lambda *_: next(found))
+    monkeypatch.setattr(callbacks.Verification, "certify", lambda *_: next(found))
     assert train_in(tmp_path / "run", "--smoke", "--until", "perfect") == 0
     assert steps(tmp_path / "run") == [2]
 
@@ -606,12 +607,12 @@ def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only
 @pytest.mark.slow
 def test_the_checkpoint_with_the_fewest_blunders_is_kept(tmp_path, monkeypatch, raw_only):
     blunders = iter([9, 3, 5, 4, 8, 7])
-    make_record = train.make_record
+    as_metrics = callbacks._as_metrics
 
-    def pretend(*arguments):
-        return dataclasses.replace(make_record(*arguments), blunders=next(blunders))
+    def pretend(verdict):
+        return as_metrics(verdict) | {"blunders": next(blunders)}
 
-    monkeypatch.setattr(train, "make_record", pretend)
+    monkeypatch.setattr(callbacks, "_as_metrics", pretend)
     assert train_in(tmp_path / "run", *SHORT, "--checkpoint-every", "1") == 0
     assert steps(tmp_path / "run") == [2, 4, 5, 6]
 
@@ -655,7 +656,7 @@ def test_stops_when_the_numbers_explode(tmp_path, capfd):
     wild += ["--learner.optimizer", "sgd", "--max-iterations", "9"]
     assert train_in(run_dir, "--smoke", *wild, "--checkpoint-every", "1") == 2
     err = capfd.readouterr().err
-    assert_one_sentence(err, "error: ", "lower --learner.learning-rate")
+    assert_one_sentence(err, "error: ", "lower learner.learning_rate")
     name, iteration = re.search(r"(\w+) became nan in iteration (\d+)", err).groups()
     assert name in records(run_dir)[-1]
     assert [record["iteration"] for record in records(run_dir)] == list(range(1, int(iteration)))
@@ -669,11 +670,11 @@ def test_says_so_when_the_disk_is_full(tmp_path):
     program = """
 import resource, sys
 from azjax.cli import train
-run = train.run
-def limited(session):
+run = train.train
+def limited(*arguments):
     resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # Enough for the answers.
-    return run(session)
-train.run = limited
+    return run(*arguments)
+train.train = limited
 sys.exit(train.main(sys.argv[1:]))
 """
     run_dir = tmp_path / "run"
@@ -817,7 +818,7 @@ def test_a_place_where_no_run_can_be_is_refused_before_compiling(
     make_place, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "_compile", None)
+    monkeypatch.setattr(programs, "_compile", None)
     run_dir, said = make_place(tmp_path)
     before = files(tmp_path)
     assert train.main(["--smoke", "--run-dir", run_dir]) == 2
@@ -827,7 +828,7 @@ def test_a_place_where_no_run_can_be_is_refused_before_compiling(
 
 def test_folders_above_a_run_that_cannot_be_are_not_made(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "_compile", refuse)
+    monkeypatch.setattr(programs, "_compile", refuse)
     assert train.main(["--smoke", "--run-dir", "some/deep/run"]) == 2
     assert_error(capfd, "refused while compiling")
     assert list(tmp_path.iterdir()) == []
@@ -841,7 +842,8 @@ def test_a_link_that_leads_nowhere_has_its_number_among_the_new_runs(tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
-    assert session._new_run_dir(options.parse([])).name == "tic_tac_toe-default-2"
+    parsed = options.parse([])
+    assert programs.new_run_dir(parsed.config, parsed.plan).name == "tic_tac_toe-default-2"
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])
@@ -851,7 +853,7 @@ def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, 
             damage(finished, step)
     else:
         (finished / name).write_text("no record\n" * 2)
-    monkeypatch.setattr(session, "_compile", None)
+    monkeypatch.setattr(programs, "_compile", None)
     before = files(finished)
     assert resume(finished) == 2
     assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")

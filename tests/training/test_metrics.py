@@ -62,12 +62,13 @@ def iterations(path):
 @pytest.mark.parametrize("name", ["loss", "grad_norm", "value_error"])
 def test_names_the_metric_that_is_not_finite(name, bad):
     changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
-    assert record(1, **changes).non_finite() == name
+    with pytest.raises(FloatingPointError, match=f"^{name} became {bad} in iteration 1, "):
+        record(1, **changes).check_finite()
 
 
 def test_finds_nothing_wrong_with_finite_numbers():
-    assert record(1).non_finite() is None
-    assert record(1, **NO_PROOF).non_finite() is None
+    record(1).check_finite()
+    record(1, **NO_PROOF).check_finite()
 
 
 def test_writes_each_record_at_once(tmp_path):
@@ -181,7 +182,8 @@ def test_errors_are_numbers_of_the_file(tmp_path):
     sink.close()
     first, second = metrics.read_records(tmp_path / "metrics.jsonl")
     assert first.items() >= ERRORS.items() and not second.keys() & ERRORS.keys()
-    assert record(1, errors=ERRORS | {"error/few": math.nan}).non_finite() == "error/few"
+    with pytest.raises(FloatingPointError, match="^error/few became nan"):
+        record(1, errors=ERRORS | {"error/few": math.nan}).check_finite()
 
 
 def show(records, max_iterations=100, width=140):

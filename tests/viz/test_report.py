@@ -15,8 +15,8 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import runs, training
-from azjax.cli import conclude, report, train
+from azjax import programs, runs, training
+from azjax.cli import console, report, train
 from azjax.drawing import signed
 from azjax.games import connect_four
 from azjax.games.base import init_batch
@@ -27,7 +27,7 @@ from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from azjax.training import metrics
-from azjax.viz import atlas, film, matches
+from azjax.viz import atlas, callbacks, film, matches
 from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
@@ -519,15 +519,15 @@ def test_matches_end_when_their_time_is_over(seconds, games, played, unjudged):
 @pytest.mark.parametrize(("smoke", "most"), [(True, 2), (False, 64)])
 def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkeypatch, capsys):
     run_dir, player = unjudged
-    session = SimpleNamespace(
-        proof=None, run_dir=run_dir, plan=SimpleNamespace(smoke=smoke), parts=player.parts
-    )
-    monkeypatch.setattr(conclude, "_make_player", lambda *_: player)
-    conclude._write_report(session, None)
+    monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
+    settings = programs._SMOKE if smoke else {}
+    page = callbacks.Report(run_dir, None, console.busy_with_report, **settings)
+    page.on_end(None)
+    assert page.path == run_dir / "report.html" and page.failed is None
     out, err = capsys.readouterr()
     names = ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     said = [f"for the report: at most {min(most, 8)} games against {name}\n" for name in names]
-    assert out == f"report: {run_dir / 'report.html'}\n" and err == "".join(said)
+    assert out == "" and err == "".join(said)
     page = (run_dir / "report.html").read_text(encoding="utf-8")
     assert f"At most {most} games against each" in page
 

@@ -1,0 +1,20 @@
+"""How a training begins."""
+
+import dataclasses
+
+import jax
+
+from azjax import programs
+from azjax.runs.config import Config
+
+
+def test_a_run_draws_from_the_seed_of_its_settings(monkeypatch):
+    keys = []
+
+    def note(parts, key, *others):
+        keys.append(key)
+
+    monkeypatch.setattr(programs.training, "make_state", note)
+    for seed in (7, 8):
+        programs._make_state(dataclasses.replace(Config(), seed=seed), None, None)
+    assert keys == [jax.random.key(7), jax.random.key(8)]
