@@ -1804,7 +1804,7 @@ MUTATIONS = [
     Mutation(
         "games: O's moves are shown where X's would lead",
         "azjax/games/breakthrough.py",
-        "to = target if mover == 0 else cells - 1 - target",
+        "to = target if int(state.player) == 0 else cells - 1 - target",
         "to = target",
         "tests/viz/test_drawing.py::test_breakthrough_shows_what_belongs_to_a_move_where_it_leads",
     ),

@@ -22,28 +22,21 @@ from azjax.games import (
 )
 from azjax.games.base import Game
 
-_REGISTRY: dict[str, Callable[..., Game]] = {
-    "tic_tac_toe": tic_tac_toe.make,
-    "connect_four": connect_four.make,
-    "mnk": mnk.make,
-    "othello": othello.make,
-    "hex": hex.make,
-    "hex_swap": functools.partial(hex.make, swap=True),
-    "breakthrough": breakthrough.make,
-}
-_SIZES = {  # The least and greatest number of numbers in a size, and how it is written.
-    "connect_four": (2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
-    "mnk": (3, 3, "ROWSxCOLUMNSxLENGTH"),
-    "othello": (1, 1, "SIZE"),
-    "hex": (1, 1, "SIZE"),
-    "hex_swap": (1, 1, "SIZE"),
-    "breakthrough": (2, 2, "ROWSxCOLUMNS"),
+# How a game is made, how many numbers its size has, at least and at most, and how it is written.
+_GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
+    "tic_tac_toe": (tic_tac_toe.make, 0, 0, ""),
+    "connect_four": (connect_four.make, 2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
+    "mnk": (mnk.make, 3, 3, "ROWSxCOLUMNSxLENGTH"),
+    "othello": (othello.make, 1, 1, "SIZE"),
+    "hex": (hex.make, 1, 1, "SIZE"),
+    "hex_swap": (functools.partial(hex.make, swap=True), 1, 1, "SIZE"),
+    "breakthrough": (breakthrough.make, 2, 2, "ROWSxCOLUMNS"),
 }
 
 
 def available() -> tuple[str, ...]:
     """Returns the names that `make` accepts, those of installed packages last."""
-    return (*_REGISTRY, *(name for name in _installed().names if name not in _REGISTRY))
+    return (*_GAMES, *(name for name in _installed().names if name not in _GAMES))
 
 
 def _installed() -> EntryPoints:
@@ -52,7 +45,7 @@ def _installed() -> EntryPoints:
 
 def has_variants(name: str) -> bool:
     """Whether the name may be followed by a size, as in `othello:6`, or is that of pgx."""
-    return name in _SIZES or name == "pgx"
+    return name == "pgx" or (name in _GAMES and _GAMES[name][2] > 0)
 
 
 @functools.cache
@@ -69,12 +62,12 @@ def make(name: str) -> Game:
     if base not in available() or (colon and not has_variants(base)):
         known = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
         raise ValueError(f"unknown game {name!r}: use one of {known}")
-    make_one = _REGISTRY.get(base) or _installed()[base].load()
+    make_one = _GAMES[base][0] if base in _GAMES else _installed()[base].load()
     return make_one(*_read_size(base, size)) if colon else make_one()
 
 
 def _read_size(name: str, size: str) -> list[int]:
-    least, most, written = _SIZES[name]
+    _, least, most, written = _GAMES[name]
     if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
         raise ValueError(f"{name}:{size} has no size that can be read: write {name}:{written}")
     return [int(number) for number in size.split("x")]

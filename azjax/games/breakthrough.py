@@ -109,10 +109,8 @@ def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _bound_positions(cells: int, pieces: int) -> int:
     """Counts boards with up to `pieces` pieces of each player, times two for who is to move."""
-    ways = [
-        math.comb(cells, i) * math.comb(cells - i, j) for i, j in np.ndindex(pieces + 1, pieces + 1)
-    ]
-    return 2 * sum(ways)
+    counts = np.ndindex(pieces + 1, pieces + 1)
+    return 2 * sum(math.comb(cells, i) * math.comb(cells - i, j) for i, j in counts)
 
 
 def _make_display(rows: int, columns: int) -> Display:
@@ -122,11 +120,8 @@ def _make_display(rows: int, columns: int) -> Display:
 
     def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
         """Draws the board, X moving up."""
-        mover = int(state.player)
-        to = target if mover == 0 else cells - 1 - target
-        look = {"size": size, "last": None if last is None else cells - 1 - int(target[last])}
-        if last is not None and mover == 1:
-            look["last"] = int(target[last])
+        to = target if int(state.player) == 0 else cells - 1 - target
+        look = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
         if values is not None:
             look["values"] = np.bincount(to, np.asarray(values), cells)
         if labels is not None:

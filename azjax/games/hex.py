@@ -146,27 +146,17 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
 
 def _make_display(n: int, swap: bool) -> Display:
     """Returns text, pictures and names of actions, with actions on the cells where they lead."""
-    mirror, names = _mirror(n), cell_names(n, n)
+    cells, names = (np.arange(n * n), _mirror(n)), cell_names(n, n)  # Of X's and O's actions.
 
     def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
-        is_first = int(state.player) == 0
-        look = on_cells(n * n, values, labels, last)
-        if look["last"] is not None and is_first:  # It was O's.
-            look["last"] = int(mirror[look["last"]])
-        if look["values"] is not None and not is_first:
-            look["values"] = look["values"][mirror]
-        if look["labels"] is not None and not is_first:
-            look["labels"] = [look["labels"][cell] for cell in mirror]
+        own, other = cells[state.player], cells[1 - state.player]
+        look = on_cells(own, other, values, labels, last)
         return hexagons.board(np.asarray(state.board), size=size, **look)
-
-    def name_actions(state: State) -> list[str]:
-        own = names if int(state.player) == 0 else [names[cell] for cell in mirror]
-        return [*own, *["swap"] * swap]
 
     return Display(
         render=lambda state: render_board(state.board, (n, n), slant=1),
         draw=draw,
-        name_actions=name_actions,
+        name_actions=lambda state: [*(names[i] for i in cells[state.player]), *["swap"] * swap],
     )
 
 
@@ -174,4 +164,5 @@ def draw_unmirrored(
     board: np.ndarray, values=None, labels=None, last=None, size=None
 ) -> drawing.Drawing:
     """Draws a board `int8 [n * n]` on which both players' actions are cells, without the swap."""
-    return hexagons.board(board, size=size, **on_cells(len(board), values, labels, last))
+    cells = np.arange(len(board))
+    return hexagons.board(board, size=size, **on_cells(cells, cells, values, labels, last))

@@ -137,9 +137,10 @@ def symmetries(n: int) -> Symmetries:
 
 def make_display(n: int) -> Display:
     """Returns text, pictures and names of actions; pictures leave the pass out."""
+    cells = np.arange(n * n)
 
     def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
-        look = on_cells(n * n, values, labels, last)
+        look = on_cells(cells, cells, values, labels, last)
         return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
 
     return Display(

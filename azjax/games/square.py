@@ -99,10 +99,18 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
     return "\n".join([" " * (width + 1) + " ".join(names), *rows])
 
 
-def on_cells(cells: int, values=None, labels=None, last=None) -> dict[str, Any]:
-    """Returns the arguments of `drawing.board` without actions beyond the cells, such as a pass."""
+def on_cells(own: np.ndarray, other: np.ndarray, values, labels, last) -> dict[str, Any]:
+    """Arranges values, labels and last action by cells, without actions beyond them (a pass).
+
+    Args:
+      own: `int [cells]`, the mover's action on each cell; it is its own inverse.
+      other: the same of the opponent, who made the last move.
+      values: `[A]`, or None.
+      labels: `[A]`, or None.
+      last: an action, or None.
+    """
     return {
-        "values": None if values is None else np.asarray(values)[:cells],
-        "labels": None if labels is None else list(labels)[:cells],
-        "last": None if last is None or last >= cells else last,
+        "values": None if values is None else np.asarray(values)[own],
+        "labels": None if labels is None else [labels[action] for action in own],
+        "last": None if last is None or last >= len(other) else int(other[last]),
     }

@@ -315,7 +315,7 @@ def check_atlas(atlas: Atlas, portraits: Portrait) -> None:
 def _looks(game: Game, solution: Solution, rows: np.ndarray) -> dict[str, Any]:
     """Of some states: boards that the page can draw, or the texts of a game unknown to it."""
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    if game.symmetries is not None and game.display == tic_tac_toe.make().display:
+    if game.symmetries is not None and game.display.draw is tic_tac_toe.make().display.draw:
         return {
             "boards": tic_tac_toe.board_text(states),
             "shape": list(game.board_shape),

@@ -497,6 +497,15 @@ def test_render(name, actions, drawing):
     assert game.display.render(state) == drawing
 
 
+def test_a_state_without_a_text_of_its_own_is_written_as_its_arrays():
+    plain, state = Display(), misere_pile.init()
+    assert plain.render(state) == "board [0 0 0 0 0]\nplayer 0\nover False"
+    assert plain.render(jax.device_get(state)) == plain.render(state)
+    assert plain.render(NIM.init()) == "[7 0]"
+    nested = {"key": jax.random.key(0), "one": (state.player,)}
+    assert re.fullmatch(r"(?s)key .*\[0 0\]\none\.0 0", plain.render(nested))
+
+
 def test_connect_four_sees_every_line():
     """The first stone of each line falls onto O's; the other three of X lie there."""
     boards, columns = [], []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from azjax.games import solver
+from azjax.games.display import Display
 from azjax.proof.verify import verify
 from azjax.viz import atlas as atlases
 from azjax.viz.atlas import Portrait, choose_frames
@@ -279,6 +280,14 @@ def test_data_for_the_page(tic_tac_toe, solution, atlas, portrait):
     assert last["iteration"] == 59 and last["blunders"] == portrait.blunders.sum()
     np.testing.assert_array_equal(decode(last["wrong"], "<u2"), portrait.blunders)
     np.testing.assert_array_equal(decode(last["action"], "<i2"), portrait.action)
+
+
+def test_a_game_with_other_pictures_is_shown_as_text(tic_tac_toe, solution, atlas, portrait):
+    text = tic_tac_toe.display.render
+    other = tic_tac_toe._replace(display=Display(text, draw=lambda state, **look: None))
+    portraits = jax.tree.map(lambda leaf: leaf[None], portrait)
+    data = atlases.atlas_data(other, solution, atlas, np.array([0]), portraits)
+    assert "boards" not in data and data["texts"][0] == text(tic_tac_toe.init())
 
 
 def test_finished_games_have_their_outcome(tic_tac_toe, solution, atlas, portrait):
