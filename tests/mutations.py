@@ -2199,7 +2199,13 @@ def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copies what tests need; compilations are kept in the original's cache."""
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "runs", "build", "dist"))
+    skip = shutil.ignore_patterns(".*", "build", "dist")
+    places = {str(ROOT), str(ROOT / "experiments/notebooks")}  # Elsewhere `runs` is a package.
+    shutil.copytree(
+        ROOT,
+        folder,
+        ignore=lambda path, names: skip(path, names) | ({"runs"} if str(path) in places else set()),
+    )
     cache = ROOT / ".pytest_cache"
     cache.mkdir(exist_ok=True)
     (folder / ".pytest_cache").symlink_to(cache)
