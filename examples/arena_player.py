@@ -49,12 +49,12 @@ def takes_wins(game: Game) -> players.Agent:
 
 if __name__ == "__main__":
     game = azjax.make("tic_tac_toe")
-    players = [
+    everyone = [
         players.search_agent(game, PUCT(num_simulations=50), open_lines(game), name="open lines"),
         takes_wins(game),
         players.random_agent(game),
     ]
-    for match in arena.round_robin(game, players, 1000, jax.random.key(0)):
+    for match in arena.round_robin(game, everyone, 1000, jax.random.key(0)):
         first, second = match.moving_first, match.moving_second
         won, drawn = first.wins + second.wins, first.draws + second.draws
         print(f"{match.first} - {match.second}: {won} won, {drawn} drawn of 1,000")
