@@ -20,7 +20,7 @@ from azjax import runs
 from azjax._commands import command
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate, VerifiedSearch
-from azjax.proof.repair import load_table, table_path
+from azjax.proof.overrides import load_table, table_path
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
 from azjax.training import memory
