@@ -193,10 +193,10 @@ MUTATIONS = [
     ),
     Mutation(
         "repair: a book moves in positions that are not in it",
-        "azjax/proof/repair.py",
+        "azjax/proof/overrides.py",
         "action = jnp.where(is_in_table, ",
         "action = jnp.where(is_in_table | True, ",
-        "tests/proof/test_repair.py",
+        "tests/proof/test_overrides.py",
     ),
     Mutation(
         "repair: what images do otherwise stays so",
@@ -658,7 +658,7 @@ MUTATIONS = [
     ),
     Mutation(
         "repair: the count of the rounds is not read",
-        "azjax/proof/repair.py",
+        "azjax/proof/overrides.py",
         'file["rounds"].item()',
         "0",
         "tests/programs/test_unbeatable.py::test_as_many_rounds_are_made_as_asked_for",
@@ -679,10 +679,10 @@ MUTATIONS = [
     ),
     Mutation(
         "repair: a book with a move that is not legal is read",
-        "azjax/proof/repair.py",
+        "azjax/proof/overrides.py",
         "if not fits or not (legal & moves)",
         "if not fits or not (moves)",
-        "tests/proof/test_repair.py::test_a_file_that_is_no_table_is_named",
+        "tests/proof/test_overrides.py::test_a_file_that_is_no_table_is_named",
     ),
     Mutation(
         "repair: every round thinks as long as the first",
@@ -728,10 +728,10 @@ MUTATIONS = [
     ),
     Mutation(
         "repair: a book is written in place",
-        "azjax/proof/repair.py",
+        "azjax/proof/overrides.py",
         'with replacing(path) as temporary, temporary.open("wb") as file:',
         'with path.open("wb") as file:',
-        "tests/proof/test_repair.py::test_a_table_is_written_whole_or_not_at_all",
+        "tests/proof/test_overrides.py::test_a_table_is_written_whole_or_not_at_all",
     ),
     Mutation(
         "programs: one that stops by itself is ended by a thread that hears of Ctrl-C late",

@@ -19,18 +19,15 @@ from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
 from azjax.proof import exhaustive
 from azjax.proof.lines import Line, replay
-from azjax.proof.repair import (
+from azjax.proof.overrides import (
     OverrideTable,
-    Repaired,
     empty_table,
     load_table,
-    make_analyze,
-    make_symmetric,
     override_agent,
-    repair,
     save_table,
     table_path,
 )
+from azjax.proof.repair import Repaired, make_analyze, make_symmetric, repair
 from azjax.runs import lock
 from azjax.runs.player import Player, changed
 from azjax.training import memory

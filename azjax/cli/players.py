@@ -26,7 +26,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.proof import repair
+from azjax.proof import overrides
 from azjax.runs.player import Player
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
@@ -154,8 +154,8 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     """The network, alone or with a search, and the books of both seats for it."""
     number = spec.number or 0
-    paths = [repair.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
-    books = [repair.load_table(path, player.game) for path in paths if path.exists()]
+    paths = [overrides.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
+    books = [overrides.load_table(path, player.game) for path in paths if path.exists()]
     if not books:
         options = runs.name_run(run_dir, runs.read_config(run_dir))
         options += ["--lines", "first", "--simulations", number, "--mend", 12]
@@ -164,10 +164,12 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
             f"one with {command('azjax', 'verify', *options)}"
         )
     moves = [book[:-1] for book in books]  # Without their rounds.
-    book = repair.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
+    book = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
     without = spec._replace(name="alphazero" if number else "network")
     agent = _trained_agent(without, player, run_dir)
-    return repair.override_agent(player.game, agent, book, f"book({number})" if number else "book")
+    return overrides.override_agent(
+        player.game, agent, book, f"book({number})" if number else "book"
+    )
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

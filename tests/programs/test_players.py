@@ -18,7 +18,7 @@ from azjax.cli.specs import HELP, KINDS
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import anytime_agent, minimax_agent, search_agent
-from azjax.proof import repair
+from azjax.proof import overrides
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel
@@ -51,10 +51,12 @@ def make_run(run_dir, config):
 
 
 def write_book(run_dir, iteration, seat, number, states, action):
-    path = repair.table_path(run_dir, iteration, seat, number)
+    path = overrides.table_path(run_dir, iteration, seat, number)
     path.parent.mkdir(exist_ok=True)
     nothing = np.zeros((1, 9), bool)
-    repair.save_table(path, repair.OverrideTable(states, np.array([action], np.int32), nothing))
+    overrides.save_table(
+        path, overrides.OverrideTable(states, np.array([action], np.int32), nothing)
+    )
 
 
 def act(agent, game, key=KEY):
@@ -122,17 +124,17 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
     rows = solution.decisions[solution.player[solution.decisions] == 0]
     actions = solution.optimal[rows].argmax(axis=1).astype(np.int32)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
-    path = repair.table_path(run, 6, 0, 0)
+    path = overrides.table_path(run, 6, 0, 0)
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
-    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds=1))
+    overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert found["up_to_symmetry"] == (rounds > 1)
     assert found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["moves_by_book"] == len(rows)
-    changed = repair.load_table(path, azjax.make("tic_tac_toe")).actions != actions
+    changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
     assert ("-compared" in names) and ("-images" in "".join(names)) == (rounds == 1)

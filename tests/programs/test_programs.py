@@ -19,6 +19,15 @@ import azjax
 from azjax import programs, runs
 from azjax._commands import command
 from azjax.cli import (
+from azjax.proof import certificate as certificates
+from azjax.proof.certificate import Certificate
+from azjax.proof.certificate import VerifiedSearch
+from azjax.proof.overrides import load_table
+from azjax.proof.overrides import table_path
+from azjax.runs import checkpoint
+from azjax.runs import lock
+from azjax.runs.config import make_parts
+from azjax.training import memory
     arena,
     console,
     explain,

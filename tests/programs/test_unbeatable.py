@@ -14,7 +14,7 @@ from azjax.cli import own, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.networks import Network
-from azjax.proof import exhaustive, repair
+from azjax.proof import exhaustive, overrides
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
@@ -226,13 +226,13 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
     found = [explore(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
     changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
-    nothing = repair.empty_table(player.game)
+    nothing = overrides.empty_table(player.game)
     assert len({following._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     """Saves `{position: action}` as the book of network #6; returns its path."""
-    path = repair.table_path(run_dir, 6, seat, simulations)
+    path = overrides.table_path(run_dir, 6, seat, simulations)
     path.parent.mkdir(exist_ok=True)
     boards = np.array([position.board for position in moves], np.int8)
     start = jax.device_get(init_batch(bench("tic_tac_toe").game, 1))
@@ -243,7 +243,7 @@ def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     )
     actions = np.array([*moves.values()], np.int32)
     refuted = np.zeros((len(moves), 9), bool)
-    repair.save_table(path, repair.OverrideTable(states, actions, refuted, rounds))
+    overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds))
     return path
 
 
@@ -382,7 +382,7 @@ def thinks_shortly(monkeypatch):
 
 def with_book(moves, path):
     """The moves of a player with a book, and the book."""
-    book = repair.load_table(path, bench("tic_tac_toe").game)
+    book = overrides.load_table(path, bench("tic_tac_toe").game)
     leaves = (leaf.tolist() for leaf in book.states)
     known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
     assert len(set(known)) == len(known)
@@ -400,7 +400,7 @@ def test_symmetric_copies_are_repaired_alike(
         return make_act(agent)
 
     monkeypatch.setattr(following, "make_act", make_and_note)
-    moves, path = choose(1, is_fair=True), repair.table_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1, is_fair=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--mend", "1")
     better, book, known = with_book(moves, path)
@@ -421,7 +421,7 @@ def test_as_many_rounds_are_made_as_asked_for(
 ):
     """All calls together; what is lost is said before each."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), repair.table_path(tmp_path, 6, 1, 0)
+    moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
         answer = examine(player, "--mend", str(most), seat="second")
@@ -445,7 +445,7 @@ def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypat
     monkeypatch.setattr(following, "make_analyze", lambda game, decide, book: book)
     monkeypatch.setattr(following, "repair", lambda *given: thoughts.append(given) or (book, []))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    book = repair.empty_table(player.game)._replace(rounds=rounds)
+    book = overrides.empty_table(player.game)._replace(rounds=rounds)
     walk = following._Walk(None, tmp_path, False, 0, 0.0)
     following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
     assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
@@ -456,7 +456,7 @@ def test_an_interrupted_repair_goes_on(
 ):
     """Before and after its book is written, and while games are followed."""
     monkeypatch.setattr(following, "_GENERATIONS", 1)
-    moves, path = choose(1), repair.table_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1), overrides.table_path(tmp_path, 6, 0, 0)
     player, save, make_act = make_player(moves), following.save_table, following.make_act
     stops, asked = iter([True, False, False, True]), itertools.count()
 

@@ -6,21 +6,10 @@ import pytest
 
 from azjax.games.base import init_batch
 from azjax.games.solver import symmetry_classes
-from azjax.players import Decision, network_agent
+from azjax.players import Decision
 from azjax.proof import exhaustive, lines
-from azjax.proof.repair import (
-    Analysis,
-    OverrideTable,
-    empty_table,
-    load_table,
-    make_analyze,
-    make_symmetric,
-    override_agent,
-    repair,
-    save_table,
-    table_path,
-)
-from azjax.search.evaluators import uniform_evaluator
+from azjax.proof.overrides import OverrideTable, empty_table
+from azjax.proof.repair import Analysis, make_analyze, make_symmetric, repair
 
 
 def rows_of(states, rows):
@@ -263,33 +252,6 @@ def test_the_newest_move_of_a_position_counts(tic_tac_toe, know):
     assert np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
 
 
-def test_a_table_comes_before_the_player(tic_tac_toe, solution, tmp_path):
-    evaluate = uniform_evaluator(tic_tac_toe)
-    agent = network_agent(tic_tac_toe, evaluate, None, name="first")
-    chosen = solution.decisions[::7]
-    table = OverrideTable(
-        rows_of(solution.states, chosen),
-        solution.legal[chosen].cumsum(axis=1).argmax(axis=1).astype(np.int32),  # The last one.
-        solution.action_values[chosen] == -1,
-        rounds=3,
-    )
-    save_table(tmp_path / "table.npz", table)
-    loaded = load_table(tmp_path / "table.npz", tic_tac_toe)
-    assert all(map(np.array_equal, jax.tree.leaves(loaded), jax.tree.leaves(table)))
-    player = override_agent(tic_tac_toe, agent, loaded)
-    assert player.name == f"first with {len(chosen)} overrides" and player.deterministic
-    assert override_agent(tic_tac_toe, agent, loaded, "x").name == "x"
-    key, states = jax.random.key(0), solution.decision_states
-    plain, found = (jax.jit(one.act)(None, key, states) for one in (agent, player))
-    is_known = np.isin(solution.decisions, chosen)
-    assert found.action[is_known].tolist() == table.actions.tolist()
-    assert (found.action[is_known] != plain.action[is_known]).any()
-    np.testing.assert_array_equal(found.weights[is_known], np.eye(9)[table.actions])
-    for ours, theirs in ((found.action, plain.action), (found.weights, plain.weights)):
-        np.testing.assert_array_equal(ours[~is_known], theirs[~is_known])
-    np.testing.assert_array_equal(found.value, plain.value)
-
-
 def test_a_move_of_one_symmetric_copy_is_played_in_all(tic_tac_toe, solution, place, tmp_path):
     actions = np.where(solution.legal, np.random.default_rng(1).random((9,)), -1).argmax(axis=1)
     table, counts = empty_table(tic_tac_toe), []
@@ -311,76 +273,3 @@ def test_a_move_of_one_symmetric_copy_is_played_in_all(tic_tac_toe, solution, pl
     *_, every = exhaustive.explore(tic_tac_toe, act, 0, tmp_path / "every")
     assert every.ends.games.tolist() == found.ends.games.tolist()
     assert every.ends.decisions > found.ends.decisions
-
-
-def test_a_table_is_written_whole_or_not_at_all(tic_tac_toe, know, monkeypatch, tmp_path):
-    path, (table, _) = tmp_path / "table.npz", repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
-    save_table(path, table)
-
-    def write_half(file, **arrays):
-        file.write(b"PK")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(np, "savez", write_half)
-    with pytest.raises(KeyboardInterrupt):
-        save_table(path, empty_table(tic_tac_toe))
-    assert load_table(path, tic_tac_toe).actions.tolist() == table.actions.tolist() == [6]
-    assert [file.name for file in tmp_path.iterdir()] == ["table.npz"]
-
-
-def test_an_empty_table_is_not_played(tic_tac_toe, tmp_path):
-    agent = network_agent(tic_tac_toe, uniform_evaluator(tic_tac_toe), None)
-    table = empty_table(tic_tac_toe)
-    save_table(tmp_path / "table.npz", table)
-    assert load_table(tmp_path / "table.npz", tic_tac_toe).states.board.shape == (0, 9)
-    with pytest.raises(ValueError, match="the override table has no positions: play without it"):
-        override_agent(tic_tac_toe, agent, table)
-
-
-def test_names_on_disk_are_those_of_older_versions(tic_tac_toe, tmp_path):
-    path = table_path(tmp_path, 6, 1, 32)
-    assert path == tmp_path / "lines" / "6-second-32.book.npz"
-    save_table(tmp_path / "table.npz", empty_table(tic_tac_toe))
-    with np.load(tmp_path / "table.npz") as file:
-        assert sorted(file) == ["actions", "refuted", "rounds", "states"]
-
-
-def spoiled(**arrays):
-    """A table of one position, X at 0 and O to move to 4, with other arrays in it."""
-    states = np.array([[1, *[0] * 8, 1, 0]], np.uint8)
-    sound = {"actions": np.array([4], np.int32), "refuted": np.zeros((1, 9), bool), "rounds": 1}
-    return {"states": states} | sound | arrays
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"no archive",
-        b"another method of compression",
-        {"states": np.zeros((1, 3), np.uint8), "actions": np.zeros(1, np.int32)},
-        spoiled(states=np.zeros((1, 3), np.uint8)),
-        spoiled(actions=np.array([0], np.int32)),  # There is X.
-        spoiled(actions=np.array([9], np.int32)),
-        spoiled(actions=np.array([4, 4], np.int32)),
-        spoiled(refuted=np.zeros((1, 8), bool)),
-        spoiled(rounds=[1, 2]),
-    ],
-)
-def test_a_file_that_is_no_table_is_named(tic_tac_toe, content, tmp_path):
-    path = tmp_path / "table.npz"
-    np.savez(path, **spoiled())
-    assert load_table(path, tic_tac_toe).actions.tolist() == [4]
-    if isinstance(content, dict):
-        np.savez(path, **content)
-    elif content.startswith(b"another"):
-        whole = bytearray(path.read_bytes())
-        whole[whole.rindex(b"PK\x01\x02") + 10] = 99  # In the list of the archive's files.
-        path.write_bytes(whole)
-    else:
-        path.write_bytes(content)
-    with pytest.raises(ValueError) as error:
-        load_table(path, tic_tac_toe)
-    assert str(error.value) == (
-        f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"
-    )
