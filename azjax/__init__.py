@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
+    from azjax.programs import train
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
     from azjax.training import Parts
+    from azjax.training.loop import Callback, iterate
 
 __version__ = "0.1.0"
 __all__ = [
     "PUCT",
     "UCT",
     "Agent",
+    "Callback",
     "Config",
     "Game",
     "Gumbel",
@@ -36,6 +39,7 @@ __all__ = [
     "from_module",
     "from_nnx",
     "games",
+    "iterate",
     "load",
     "make",
     "make_network",
@@ -50,6 +54,7 @@ __all__ = [
     "runs",
     "search",
     "solve",
+    "train",
     "training",
     "viz",
 ]
@@ -57,6 +62,7 @@ _MODULES = {  # Where a name comes from; what is not here is a package or module
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
     **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
     **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),
+    **dict.fromkeys(["Callback", "iterate"], "training.loop"),
     "Agent": "players",
     "Game": "games.base",
     "Parts": "training",
@@ -64,6 +70,7 @@ _MODULES = {  # Where a name comes from; what is not here is a package or module
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
+    "train": "programs",
 }
 
 

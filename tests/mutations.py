@@ -1298,7 +1298,7 @@ MUTATIONS = [
     Mutation(
         "devices: a run that goes on has other settings",
         "azjax/programs.py",
-        '    if resume:\n        return config, ""\n',
+        '    if fixed:\n        return config, ""\n',
         "",
         "tests/programs/test_distributed.py::test_a_resumed_run_keeps_its_settings",
     ),

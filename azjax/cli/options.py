@@ -58,11 +58,19 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
       runs.CheckpointError: if the run to resume cannot be used.
     """
     arguments = [_dashed(argument) for argument in arguments]
-    typed = own.Typed(game=_read(arguments, "--game")[0], network=_read(arguments, "--network")[0])
+    names = ("game", "network", "parts")
+    typed = own.Typed(**{name: _read(arguments, f"--{name}")[0] for name in names})
     folder = _read(arguments, "--run-dir")[0]
     if folder is not None and _read(arguments, "--resume", action="store_true")[0]:
         options = _parse_resumed(arguments, typed, pathlib.Path(folder))
         prepare(options)
+    elif typed.parts is not None:
+        prepare(options := _parse_new(arguments, typed))
+        if not {"-h", "--help"} & set(arguments):
+            name = own.find_parts(typed.parts).game.name
+            options = dataclasses.replace(
+                options, config=dataclasses.replace(options.config, game=name)
+            )
     elif typed.game is None or not is_own(typed.game):
         options = _parse_new(arguments, typed)
         prepare(options)
@@ -133,6 +141,15 @@ def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]
 
 def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
     """Puts what a run's settings keep in the place of files that are named."""
+    if typed.parts:
+        functions.check_function(typed.parts)
+        given = [name for name in ("game", "network") if getattr(typed, name)]
+        if given:
+            raise ValueError(
+                f"--parts has a game and a network of its own: leave --{given[0]} out, or leave "
+                "--parts out"
+            )
+        arguments = [*_read(arguments, "--parts")[1], "--parts", functions.identify(typed.parts)]
     if typed.game and is_own(typed.game):
         arguments = [*_read(arguments, "--game")[1], "--game", functions.identify(typed.game)]
     if typed.network:
@@ -145,6 +162,8 @@ def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
 
 def _leave_out_own(config: Config, arguments: list[str]) -> list[str]:
     """Leaves out the files that a resumed run's settings have, as `own.check_run` found."""
+    if config.parts:
+        arguments = _read(arguments, "--parts")[1]
     if is_own(config.game):
         arguments = _read(arguments, "--game")[1]
     if isinstance(config.network, OwnNetworkConfig):

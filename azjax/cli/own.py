@@ -34,7 +34,9 @@ class Typed:
     """Which game: tic_tac_toe, connect_four:4x5, hex:6, … or your own: FILE.py:FUNCTION. Left out:
     that of the run, unless it is your own."""
     network: str | None = None
-    """The run's network, if it is your own: FILE.py:FUNCTION."""
+    """The run's network, if it is custom: FILE.py:FUNCTION."""
+    parts: str | None = None
+    """The run's parts, if they are custom: FILE.py:FUNCTION."""
 
 
 NOTHING = Typed()
@@ -49,6 +51,10 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
       runs.CheckpointError: if there is no run.
     """
     config = runs.read_config(run_dir)
+    if config.parts:
+        _check_same(run_dir, "--parts", config.parts, typed.parts)
+    elif typed.parts is not None:
+        raise ValueError(f"{run_dir} was trained without custom parts: leave --parts out")
     if is_own(config.game):
         _check_same(run_dir, "--game", config.game, typed.game)
     elif typed.game not in (None, config.game):
@@ -67,8 +73,9 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
     """
     place, _, digest = saved.partition("#")
     if typed is None or not is_own(typed):
+        owned = "parts" if option == "--parts" else f"a {option[2:]}"
         raise ValueError(
-            f"{run_dir} has a {option[2:]} of its own, and no run directory may name code: add "
+            f"{run_dir} has {owned} of its own, and no run directory may name code: add "
             f"{option} {place}, if you trust that file"
         )
     (function, given), (name, _) = _read(functions.identify(typed)), _read(saved)
@@ -88,7 +95,7 @@ def _read(identified: str) -> tuple[str, str]:
 
 
 def _records(option: str) -> Callable[[pathlib.Path], bool]:
-    return behavior.records_rules if option == "--game" else behavior.records_network
+    return behavior.records_network if option == "--network" else behavior.records_rules
 
 
 def _is_same(saved: str, typed: str) -> bool:
@@ -102,6 +109,14 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
     Raises:
       ValueError: as `rules.check_rules` and `rules.check_network` do.
     """
+    if typed.parts is not None and config.parts:
+        parts = find_parts(typed.parts)
+        behavior.check_rules(run_dir, parts.game, resume)
+        behavior.check_network(run_dir, parts.game, parts.network)
+        if not _is_same(config.parts, typed.parts):
+            same = "its rules and its network are the same; search and loss were not compared"
+            _note_edited(run_dir.resolve(), typed.parts, same)
+        return
     if typed.game is not None and is_own(config.game):
         behavior.check_rules(run_dir, find_game(typed.game), resume)
         if not _is_same(config.game, typed.game):
@@ -138,7 +153,7 @@ def choose_run(typed: Typed) -> Typed:
 
 def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
     """Returns the options by which a program takes a run, as one types them in a shell."""
-    return shlex.join(runs.name_run(run_dir, config, typed.game, typed.network))
+    return shlex.join(runs.name_run(run_dir, config, typed.game, typed.network, typed.parts))
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
@@ -164,6 +179,8 @@ def make_parts(config: Config, typed: Typed) -> Parts:
     Raises:
       ValueError: if a file cannot be imported, or makes something else.
     """
+    if typed.parts is not None:
+        return find_parts(typed.parts)
     return configs.make_parts(config, *_make(config, typed))
 
 
@@ -176,10 +193,28 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     """
     config = check_run(run_dir, typed)
     check_edited(run_dir, config, typed)
-    player = load(run_dir, iteration, *_make(config, typed))
+    if typed.parts is not None:
+        player = load(run_dir, iteration, parts=find_parts(typed.parts))
+    else:
+        player = load(run_dir, iteration, *_make(config, typed))
     for sentence in player.skipped:
         console.note(f"{sentence}; an older one is used")
     return player
+
+
+def find_parts(typed: str) -> Parts:
+    """Returns custom parts, every time the same object.
+
+    Raises:
+      ValueError: if the file cannot be imported, or returns something else.
+    """
+    functions.check_function(typed)
+    return _find_parts(functions.identify(typed))
+
+
+@functools.cache
+def _find_parts(identified: str) -> Parts:
+    return functions.call(identified.partition("#")[0], Parts)
 
 
 def find_game(typed: str) -> Game:

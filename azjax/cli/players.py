@@ -54,7 +54,8 @@ def choose_game(specs: Sequence[str], typed: own.Typed) -> tuple[own.Typed, Game
     typed = own.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
     of_run = own.check_run(typed.run_dir, typed).game if typed.run_dir else "tic_tac_toe"
     name = typed.game or of_run
-    return dataclasses.replace(typed, game=name), own.find_game(name)
+    game = own.find_parts(typed.parts).game if typed.parts else own.find_game(name)
+    return dataclasses.replace(typed, game=name), game
 
 
 def make_agent(spec: str, game: Game, typed: own.Typed = own.NOTHING) -> Agent:

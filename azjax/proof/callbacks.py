@@ -165,7 +165,8 @@ class Certification(Callback):
           show: is given the certificate once it is written.
         """
         self._show = show
-        self._verification, self._goal, self._seed = verification, goal, seed
+        self._verification, self._seed = verification, seed
+        self._goal: certificates.Goal = goal
         self._path, self._trained = pathlib.Path(path), False
         self.certificate: certificates.Certificate | None = None
         self.reached = False

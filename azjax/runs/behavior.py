@@ -67,12 +67,12 @@ class Responses:
 def make_records(config: Config, parts: Parts) -> dict[str, dict]:
     """Returns what a run records of what is custom, by file names; see `runs.create_run`."""
     game, encoding, recorded = parts.game, parts.network.encoding, {}
-    if is_own(config.game):
+    if config.parts or is_own(config.game):
         recorded["rules.json"] = {
             "encoding": encoding,
             "digests": observe_rules(game, encoding),
         }
-    if isinstance(config.network, OwnNetworkConfig):
+    if config.parts or isinstance(config.network, OwnNetworkConfig):
         recorded["network.json"] = observe_network(game, parts.network)
     return recorded
 

@@ -45,6 +45,9 @@ class Config:
     FILE.py:FUNCTION."""
     seed: int = 0
     """Seed of every random draw."""
+    parts: str = ""
+    """Custom parts (game, network, search, targets, loss, replay) in place of the settings below:
+    FILE.py:FUNCTION, a function without arguments that returns `Parts`."""
     network: NetworkConfig = dataclasses.field(default_factory=ResNetConfig)
     search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
     selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)
@@ -122,6 +125,8 @@ def make_parts(
 
 @functools.lru_cache(maxsize=16)
 def _make_parts(config: Config, game: Game | None, network: Network | None, platform: str) -> Parts:
+    if config.parts:
+        raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")
     if game is None:
         if is_own(config.game):
             raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")

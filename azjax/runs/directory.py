@@ -208,7 +208,11 @@ def newest(game: str) -> pathlib.Path:
 
 
 def name_run(
-    run_dir: Path, config: Config, game: str | None = None, network: str | None = None
+    run_dir: Path,
+    config: Config,
+    game: str | None = None,
+    network: str | None = None,
+    parts: str | None = None,
 ) -> list[str]:
     """Returns the options by which a program takes a run, one word each.
 
@@ -217,8 +221,11 @@ def name_run(
       config: its settings.
       game: the place of a custom game; by default the place that the run recorded.
       network: the same of a custom network.
+      parts: the same of custom parts.
     """
     words = ["--run-dir", str(run_dir)]
+    if config.parts:
+        return [*words, "--parts", parts or config.parts.partition("#")[0]]
     if is_own(config.game):
         words += ["--game", game or config.game.partition("#")[0]]
     if isinstance(config.network, OwnNetworkConfig):

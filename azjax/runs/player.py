@@ -147,25 +147,32 @@ def load(
     iteration: int | None = None,
     game: Game | None = None,
     network: Network | None = None,
+    parts: Parts | None = None,
 ) -> Player:
     """Loads the newest sound checkpoint of a run as a player, on one device.
 
     Args:
       run_dir: the run directory.
       iteration: load the checkpoint of this iteration and no other.
-      game: the rules, if the run is of a game of one's own.
-      network: the network, if the run trained one of one's own.
+      game: the rules, if the run is of a custom game.
+      network: the network, if the run trained a custom one.
+      parts: the parts, if the run trained custom ones; then without game and network.
 
     Raises:
-      ValueError: if a custom game or network is missing, or the game's rules are not those that
-        the run recorded.
+      ValueError: if custom parts are missing, or the game's rules or the network are not those
+        that the run recorded.
       checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
         asked for.
     """
     config = directory.read_config(run_dir)
+    if parts is not None:
+        game, network = parts.game, parts.network
     if game is not None:
         behavior.check_rules(run_dir, game)
-    parts = make_parts(config, game, network)
+    if parts is None:
+        parts = make_parts(config, game, network)
+    else:
+        behavior.check_network(run_dir, parts.game, parts.network)
     ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
     params = parts.network.fold(ema_params)
     return Player(parts, params, iteration, tuple(skipped), run_dir)

@@ -529,7 +529,7 @@ def test_any_number_of_devices_trains_and_goes_on(tmp_path, monkeypatch, capfd):
     use_devices(2, monkeypatch)
     assert train.main(["--resume", "--run-dir", str(run_dir), "--max-iterations", "2"]) == 0
     printed = capfd.readouterr()
-    assert "1 of 2 devices are used: the run goes on with its 3 shards" in printed.err
+    assert "1 of 2 devices are used: the run has 3 shards" in printed.err
     assert printed.out.startswith("memory on the device: ")
     assert runs.read_config(run_dir) == config
     assert iterations(run_dir) == [1, 2]
@@ -539,11 +539,11 @@ def test_a_resumed_run_keeps_its_settings(monkeypatch):
     """And as many devices as divide its shards, of which the preset `mlp` has two."""
     config, said = presets.get("mlp"), []
     use_devices(3, monkeypatch)
-    assert programs._make_mesh(config, True, said.append).size == 2
+    assert programs._make_mesh(config.replay.shards, True, said.append).size == 2
     assert said[0].startswith("2 of 3 devices are used") and len(said) == 1
-    assert programs._make_mesh(config, False, said.append).size == 3
-    assert programs._fit_devices(config, 3, (), resume=True) == (config, "")
-    assert programs._fit_devices(config, 3, (), resume=False) != (config, "")
+    assert programs._make_mesh(config.replay.shards, False, said.append).size == 3
+    assert programs._fit_devices(config, 3, (), fixed=True) == (config, "")
+    assert programs._fit_devices(config, 3, (), fixed=False) != (config, "")
 
 
 def test_the_guide_has_the_numbers_of_the_default():

@@ -1,0 +1,185 @@
+"""Training from Python: `azjax.train`, with custom games and parts, callbacks and resumed runs."""
+
+import dataclasses
+import io
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+import azjax as az
+import misere_pile
+from azjax import programs
+from azjax.cli import explain, play, report, train, verify
+from azjax.proof import callbacks, certificate
+from azjax.runs import presets
+
+TINY = presets.smoke(presets.get("default"))
+FEW = {"report": False, "display": False, "until": "never"}
+PARTS_FILE = """
+import dataclasses
+
+import misere_pile
+from azjax.runs import presets
+from azjax.runs.config import make_parts
+
+
+def make():
+    tiny = presets.smoke(presets.get("default"))
+    network = dataclasses.replace(tiny.network, symmetric=False, norm="none")
+    game = misere_pile.make()
+    parts = make_parts(dataclasses.replace(tiny, network=network), game)
+    search = dataclasses.replace(parts.search, num_simulations=3)
+    return parts._replace(search=search)
+"""
+
+
+class Counter(az.Callback):
+    """Adds a metric, and counts what it is told."""
+
+    def __init__(self):
+        self.events = []
+
+    def on_start(self, loop):
+        self.events.append("start")
+
+    def on_iteration(self, loop):
+        loop.add(squared=float(loop.iteration**2))
+
+    def on_checkpoint(self, loop):
+        self.events.append(f"checkpoint {loop.iteration}")
+
+    def on_end(self, loop):
+        self.events.append("end")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Leaves out what takes longer than the training: searches examined, and compilations."""
+
+    def network_alone(parts, config, params):
+        return certificate.network_policy(parts, params)
+
+    monkeypatch.setattr(certificate, "search_policy", network_alone)
+
+
+@pytest.fixture
+def parts():
+    space = {}
+    exec(PARTS_FILE, space)
+    return space["make"]()
+
+
+def test_a_run_from_python_is_a_run(tmp_path):
+    counter, path = Counter(), tmp_path / "run"
+    run = az.train(TINY, path, callbacks=[counter], max_iterations=3, checkpoint_every=2, **FEW)
+    assert counter.events == ["start", "checkpoint 2", "checkpoint 3", "end"]
+    assert [record["squared"] for record in run.metrics] == [1, 4, 9]
+    assert [record["blunders"] is not None for record in run.metrics] == [True] * 3
+    loaded = az.load(path)
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, loaded.params)
+    assert loaded.iteration == run.player.iteration == 3
+    written = json.loads((path / "certificate.json").read_text())
+    assert written == json.loads(json.dumps(run.certificate.as_json()))
+    assert run.reached and not run.certificate.perfect
+    assert verify.main(["--run-dir", str(path), "--json"]) == 1
+
+
+def test_what_is_resumed_ends_as_if_it_had_never_stopped(tmp_path, capfd):
+    whole = az.train(TINY, tmp_path / "whole", max_iterations=4, **FEW)
+    az.train(TINY, tmp_path / "run", max_iterations=2, **FEW)
+    run = az.train(TINY, tmp_path / "run", resume=True, max_iterations=4, display=True)
+    assert [line.split()[1] for line in capfd.readouterr().out.splitlines()] == ["3", "4"]
+    for mine, theirs in zip(run.metrics, whole.metrics, strict=True):
+        assert mine["loss"] == theirs["loss"]
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
+    with pytest.raises(ValueError, match="is a run of tic_tac_toe, not of hex:3"):
+        az.train("hex:3", tmp_path / "run", resume=True)
+
+
+def test_custom_parts_are_saved_resumed_and_loaded(tmp_path, parts):
+    path = tmp_path / "run"
+    az.train(parts, path, seed=5, max_iterations=1, **FEW)
+    run = az.train(parts, path, resume=True, max_iterations=2)
+    assert run.config.seed == 5 and run.loop.iteration == 2
+    player = az.load(path, parts=parts)
+    jax.tree.map(np.testing.assert_array_equal, run.player.params, player.params)
+    assert player.parts.search.num_simulations == 3
+    with pytest.raises(ValueError, match="the parts are custom, python: pass them as parts="):
+        az.load(path)
+    other = parts._replace(game=parts.game._replace(step=lambda state, action: (state, 0.0)))
+    for refused in (
+        lambda: az.load(path, parts=other),
+        lambda: az.train(other, path, resume=True),
+    ):
+        with pytest.raises(ValueError, match="rules"):
+            refused()
+    with pytest.raises(
+        ValueError, match="is a run of a custom game or custom parts: give the same to "
+    ):
+        az.train("tic_tac_toe", path, resume=True)
+    az.train(TINY, tmp_path / "other", max_iterations=1, **FEW)
+    with pytest.raises(ValueError, match="is a run of tic_tac_toe: give the same to resume it"):
+        az.train(parts, tmp_path / "other", resume=True)
+
+
+def test_a_custom_game_is_trained_by_its_record(tmp_path, monkeypatch):
+    game = misere_pile.make()
+    monkeypatch.setattr(presets, "get", lambda name: dataclasses.replace(TINY, game="x"))
+    run = az.train(game, tmp_path / "run", max_iterations=1, **FEW)
+    assert run.config.game == "python:misere_pile"
+    assert az.load(tmp_path / "run", game=game).iteration == 1
+    with pytest.raises(ValueError, match="of type int: give the name of a game, a Game, "):
+        az.train(3)
+
+
+def test_what_is_in_memory_is_not_made_again(tmp_path, monkeypatch):
+    """The game is solved once, and no player is loaded, also for certificate and report."""
+    counts = {"solve": 0, "load": 0}
+
+    def count(owner, name, key):
+        original = getattr(owner, name)
+
+        def counting(*arguments, **settings):
+            counts[key] += 1
+            return original(*arguments, **settings)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(callbacks.solver, "solve", "solve")
+    count(programs.checkpoint, "restore_player", "load")
+    settings = FEW | {"report": True, "smoke": True}
+    az.train(TINY, tmp_path / "run", max_iterations=1, **settings)
+    assert (tmp_path / "run" / "report.html").exists()
+    assert counts == {"solve": 1, "load": 0}
+
+
+def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("mine.py").write_text(PARTS_FILE)
+    named = ["--parts", "mine.py:make"]
+    options = ["--until", "never", "--no-report", "--run-dir", "run"]
+    assert train.main([*named, *options, "--max-iterations", "1"]) == 0
+    printed = capfd.readouterr().out
+    assert "play --run-dir run --parts mine.py:make\n" in printed
+    assert train.main(["--resume", "--run-dir", "run", *named, "--max-iterations", "2"]) == 0
+    assert json.loads(pathlib.Path("run/config.json").read_text())["game"] == "misere_pile"
+    found = ["--run-dir", "run", *named]
+    assert verify.main([*found, "--json"]) in (0, 1)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert play.main([*found, "--x", "network", "--o", "random"]) == 0
+    for program in (explain, report):
+        assert program.main([*found, *(["--out", "x.html"] if program is explain else [])]) == 0
+    capfd.readouterr()
+    assert verify.main(["--run-dir", "run"]) == 2
+    said = "run has parts of its own, and no run directory may name code: add --parts mine.py:make"
+    assert said in capfd.readouterr().err
+    pathlib.Path("edited.py").write_text(PARTS_FILE + "# Edited.\n")
+    assert verify.main(["--run-dir", "run", "--parts", "edited.py:make", "--json"]) in (0, 1)
+    assert "edited.py:make was edited since run was trained" in capfd.readouterr().err
+    pathlib.Path("wrong.py").write_text(PARTS_FILE.replace('norm="none"', 'norm="layer"'))
+    assert verify.main(["--run-dir", "run", "--parts", "wrong.py:make"]) == 2
+    assert train.main([*named, "--game", "hex:3"]) == 2
+    assert "--parts has a game and a network of its own: leave --game out" in capfd.readouterr().err
