@@ -19,15 +19,6 @@ import azjax
 from azjax import programs, runs
 from azjax._commands import command
 from azjax.cli import (
-from azjax.proof import certificate as certificates
-from azjax.proof.certificate import Certificate
-from azjax.proof.certificate import VerifiedSearch
-from azjax.proof.overrides import load_table
-from azjax.proof.overrides import table_path
-from azjax.runs import checkpoint
-from azjax.runs import lock
-from azjax.runs.config import make_parts
-from azjax.training import memory
     arena,
     console,
     explain,
@@ -42,7 +33,7 @@ from azjax.cli.players import make_agent
 from azjax.proof import callbacks
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate, VerifiedSearch
-from azjax.proof.repair import load_table, table_path
+from azjax.proof.overrides import load_table, table_path
 from azjax.runs import checkpoint, lock
 from azjax.runs.config import make_parts
 from azjax.training import memory
