@@ -66,11 +66,10 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
         prepare(options)
     elif typed.parts is not None:
         prepare(options := _parse_new(arguments, typed))
-        if not {"-h", "--help"} & set(arguments):
-            name = own.find_parts(typed.parts).game.name
-            options = dataclasses.replace(
-                options, config=dataclasses.replace(options.config, game=name)
-            )
+        name = own.find_parts(typed.parts).game.name
+        options = dataclasses.replace(
+            options, config=dataclasses.replace(options.config, game=name)
+        )
     elif typed.game is None or not is_own(typed.game):
         options = _parse_new(arguments, typed)
         prepare(options)
