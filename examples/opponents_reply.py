@@ -19,7 +19,6 @@ from azjax.training.loss import alphazero_loss
 from azjax.training.parts import Parts
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.selfplay import SelfPlayConfig, Transition
-from azjax.training.step import init, iteration
 from azjax.training.targets import Sample, TargetConfig, Targets, make_targets, transform
 
 
@@ -64,13 +63,16 @@ def loss(outputs, params, samples: Sample, axis_name):
     return total + 0.15 * reply, terms | {"reply_loss": reply}
 
 
-if __name__ == "__main__":
+def make_parts() -> Parts:
+    """The parts of a training; also for `azjax train --parts` with the name of this function."""
     game = azjax.make("tic_tac_toe")
     network = from_module(game, ThreeHeads(game.num_actions))
-    parts = Parts(game, network, Gumbel(num_simulations=8), SelfPlayConfig(games=128), make(game),
-                  make_replay(ReplayConfig(capacity=8192), batch_size=256),
-                  make_learner(network, optax.adam(2e-3), loss, steps=32))  # fmt: skip
-    state, step = init(parts, jax.random.key(0)), jax.jit(lambda state: iteration(parts, state))
-    for _ in range(5):
-        state, metrics = step(state)
-        print(f"iteration {state.iteration}: reply loss {metrics.losses['reply_loss']:.3f}")
+    return Parts(game, network, Gumbel(num_simulations=8), SelfPlayConfig(games=128), make(game),
+                 make_replay(ReplayConfig(capacity=8192), batch_size=256),
+                 make_learner(network, optax.adam(2e-3), loss, steps=32))  # fmt: skip
+
+
+if __name__ == "__main__":
+    run = azjax.train(make_parts(), max_iterations=5, report=False, display=False)
+    for record in run.metrics:
+        print(f"iteration {record['iteration']}: reply loss {record['reply_loss']:.3f}")

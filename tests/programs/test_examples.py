@@ -60,7 +60,8 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(path)])  # Not those of the tests.
     blunders = itertools.cycle([1, 0])  # So that no training is longer than two iterations.
     judged = types.SimpleNamespace
-    monkeypatch.setattr(verify, "verify_outputs", lambda *_: judged(blunders=next(blunders)))
+    if "train(" not in path.read_text():  # Of those with a loop of their own.
+        monkeypatch.setattr(verify, "verify_outputs", lambda *_: judged(blunders=next(blunders)))
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 

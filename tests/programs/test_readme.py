@@ -62,6 +62,17 @@ def test_a_training_in_a_dozen_lines_learns():
 
 
 @pytest.mark.slow
+def test_the_lines_on_training_from_python_run_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page, found = (ROOT / "docs" / "python.md").read_text(), {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, found)
+    assert "\nTrue\n" in capsys.readouterr().out
+    assert found["player"].iteration > 2
+    assert found["run"].metrics[-1]["patience"] == 0 and found["state"].iteration == 3
+
+
+@pytest.mark.slow
 def test_the_lines_on_mctx_run_from_top_to_bottom():
     page, found = (ROOT / "docs" / "mctx.md").read_text(), {}
     lines = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
