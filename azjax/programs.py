@@ -279,11 +279,11 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
     shards = make_parts(config).replay.shards if config.parts else config.replay.shards
     mesh = _make_mesh(shards, fixed, note)
     config, changes = _fit_devices(config, mesh.size, keep, fixed)
-    if changes:
-        note(f"{mesh.size} devices: {changes}")
     parts = make_parts(config)
     training.check_parts(parts, mesh.size)
     memory.check_fits(memory.footprint(parts, mesh))
+    if changes:
+        note(f"{mesh.size} devices: {changes}")
     goal = _choose_goal(plan, parts.game)
     run_dir = run_dir or new_run_dir(config, plan)
     state, seconds = None, 0.0

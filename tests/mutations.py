@@ -1686,7 +1686,7 @@ MUTATIONS = [
         "azjax/training/metrics.py",
         "return -record.blunders - loss / 1e3",
         "return record.blunders - loss / 1e3",
-        "tests/training/test_loop.py",
+        "tests/training/test_training_loop.py",
     ),
     Mutation(
         "programs: the parameters are judged, not their average",

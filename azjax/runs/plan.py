@@ -13,7 +13,10 @@ class Plan:
     """When a run stops and what it saves; none of it changes the numbers of an iteration."""
 
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
-    """The settings that the run started from; see `presets.get`."""
+    """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
+    AlphaZero's network, PUCT and noise; mlp: a small MLP with deep searches; enumerable:
+    for games that can be solved, whose positions it seeks out; connect_four and large: wider
+    networks, for that game and for all others. Left out: the one that suits the game."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"

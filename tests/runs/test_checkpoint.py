@@ -616,7 +616,7 @@ def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["colour"], 3, "unknown setting 'colour': use one of game, seed, network"),
+        (["colour"], 3, "unknown setting 'colour': use one of game, seed, parts"),
         (["network", "chanels"], 3, "unknown setting 'network.chanels'"),
         (["seed"], "zero", "seed is 'zero', which is not of type int"),
         (["seed"], True, "seed is True, which is not of type int"),
