@@ -1290,14 +1290,14 @@ MUTATIONS = [
     ),
     Mutation(
         "devices: the command line's settings are not told from defaults",
-        "azjax/programs.py",
+        "azjax/programs/prepare.py",
         "fit_devices(config, num_devices, keep)",
         "fit_devices(config, num_devices)",
         "tests/programs/test_distributed.py::test_settings_that_were_given_are_not_rounded",
     ),
     Mutation(
         "devices: a run that goes on has other settings",
-        "azjax/programs.py",
+        "azjax/programs/prepare.py",
         '    if fixed:\n        return config, ""\n',
         "",
         "tests/programs/test_distributed.py::test_a_resumed_run_keeps_its_settings",
@@ -2126,7 +2126,7 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: every run draws the same",
-        "azjax/programs.py",
+        "azjax/programs/prepare.py",
         "jax.random.key(config.seed)",
         "jax.random.key(0)",
         "tests/programs/test_start.py",

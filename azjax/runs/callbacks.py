@@ -49,7 +49,6 @@ class Checkpoints(Callback):
 
     def on_iteration(self, loop: Loop) -> None:
         """Saves the state, if it is time."""
-        assert loop.record is not None
         if loop.is_last or loop.iteration % self._every == 0:
             checkpoint.save(self._run_dir, loop.state, self._rank(loop.record), self._keep)
             loop.tell("on_checkpoint")

@@ -78,7 +78,7 @@ class Loop:
       step: one iteration, compiled: `state -> (state, Metrics)`.
       max_iterations: the training stops after this iteration at the latest.
       started: the `time.time()` from which the run's seconds count.
-      record: of the last iteration; callbacks add to it by `add`.
+      record: of the last iteration, empty before the first; callbacks add to it by `add`.
       stop: set by a callback to end the training after this iteration.
       interrupted: set by a callback to end it with `KeyboardInterrupt`.
       callbacks: in the order in which they are called.
@@ -89,7 +89,7 @@ class Loop:
     step: Callable[[TrainState], tuple[TrainState, Metrics]]
     max_iterations: int
     started: float
-    record: Record | None = None
+    record: Record = Record(iteration=0, seconds=0.0, games=0, games_per_second=0.0, losses={})
     stop: bool = False
     interrupted: bool = False
     callbacks: Sequence[Callback] = ()
@@ -110,7 +110,6 @@ class Loop:
         Raises:
           FloatingPointError: if one is NaN or infinite.
         """
-        assert self.record is not None  # Before the first iteration there is none.
         self.record = self.record.add(**metrics)
         self.record.check_finite()
 

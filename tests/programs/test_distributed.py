@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from azjax import _processes as processes
-from azjax import programs, runs
+from azjax import runs
 from azjax.cli import launch, options, train
+from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
@@ -214,7 +215,8 @@ DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
 from azjax.runs import checkpoint
-from azjax import programs, runs
+from azjax import runs
+from azjax.programs import prepare
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.cli import launch
 launch.join()
@@ -539,11 +541,11 @@ def test_a_resumed_run_keeps_its_settings(monkeypatch):
     """And as many devices as divide its shards, of which the preset `mlp` has two."""
     config, said = presets.get("mlp"), []
     use_devices(3, monkeypatch)
-    assert programs._make_mesh(config.replay.shards, True, said.append).size == 2
+    assert prepare._make_mesh(config.replay.shards, True, said.append).size == 2
     assert said[0].startswith("2 of 3 devices are used") and len(said) == 1
-    assert programs._make_mesh(config.replay.shards, False, said.append).size == 3
-    assert programs._fit_devices(config, 3, (), fixed=True) == (config, "")
-    assert programs._fit_devices(config, 3, (), fixed=False) != (config, "")
+    assert prepare._make_mesh(config.replay.shards, False, said.append).size == 3
+    assert prepare._fit_devices(config, 3, (), fixed=True) == (config, "")
+    assert prepare._fit_devices(config, 3, (), fixed=False) != (config, "")
 
 
 def test_the_guide_has_the_numbers_of_the_default():

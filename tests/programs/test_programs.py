@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import programs, runs
+from azjax import runs
 from azjax._commands import command
 from azjax.cli import (
     arena,
@@ -30,6 +30,7 @@ from azjax.cli import (
     verify,
 )
 from azjax.cli.players import make_agent
+from azjax.programs import prepare
 from azjax.proof import callbacks
 from azjax.proof import certificate as certificates
 from azjax.proof.certificate import Certificate, VerifiedSearch
@@ -89,7 +90,7 @@ def traced_once():
     """Trains with one trace of an iteration for each configuration."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            programs.training, "make_iteration", functools.cache(programs.training.make_iteration)
+            prepare.training, "make_iteration", functools.cache(prepare.training.make_iteration)
         )
         yield
 
@@ -167,8 +168,8 @@ SIGNALLED = """
 import os, signal, sys
 from azjax.runs import checkpoint
 from azjax.training import metrics
-from azjax import programs
 from azjax.cli import train
+from azjax.programs import prepare
 
 def watch(owner, name, is_due, after=False, number=signal.SIGKILL):
     original = getattr(owner, name)
@@ -256,7 +257,7 @@ def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "moment", ["os, 'rename', goes_to('/run')", "programs, 'Verification', lambda *_: True"]
+    "moment", ["os, 'rename', goes_to('/run')", "prepare, 'Verification', lambda *_: True"]
 )
 def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
@@ -818,7 +819,7 @@ def test_a_place_where_no_run_can_be_is_refused_before_compiling(
     make_place, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "_compile", None)
+    monkeypatch.setattr(prepare, "_compile", None)
     run_dir, said = make_place(tmp_path)
     before = files(tmp_path)
     assert train.main(["--smoke", "--run-dir", run_dir]) == 2
@@ -828,7 +829,7 @@ def test_a_place_where_no_run_can_be_is_refused_before_compiling(
 
 def test_folders_above_a_run_that_cannot_be_are_not_made(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "_compile", refuse)
+    monkeypatch.setattr(prepare, "_compile", refuse)
     assert train.main(["--smoke", "--run-dir", "some/deep/run"]) == 2
     assert_error(capfd, "refused while compiling")
     assert list(tmp_path.iterdir()) == []
@@ -843,7 +844,7 @@ def test_a_link_that_leads_nowhere_has_its_number_among_the_new_runs(tmp_path, m
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
     parsed = options.parse([])
-    assert programs.new_run_dir(parsed.config, parsed.plan).name == "tic_tac_toe-default-2"
+    assert prepare.new_run_dir(parsed.config, parsed.plan).name == "tic_tac_toe-default-2"
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])
@@ -853,7 +854,7 @@ def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, 
             damage(finished, step)
     else:
         (finished / name).write_text("no record\n" * 2)
-    monkeypatch.setattr(programs, "_compile", None)
+    monkeypatch.setattr(prepare, "_compile", None)
     before = files(finished)
     assert resume(finished) == 2
     assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")

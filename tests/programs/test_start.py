@@ -4,7 +4,7 @@ import dataclasses
 
 import jax
 
-from azjax import programs
+from azjax.programs import prepare
 from azjax.runs.config import Config
 
 
@@ -14,7 +14,7 @@ def test_a_run_draws_from_the_seed_of_its_settings(monkeypatch):
     def note(parts, key, *others):
         keys.append(key)
 
-    monkeypatch.setattr(programs.training, "make_state", note)
+    monkeypatch.setattr(prepare.training, "make_state", note)
     for seed in (7, 8):
-        programs._make_state(dataclasses.replace(Config(), seed=seed), None, None)
+        prepare._make_state(dataclasses.replace(Config(), seed=seed), None, None)
     assert keys == [jax.random.key(7), jax.random.key(8)]

@@ -11,8 +11,8 @@ import pytest
 
 import azjax as az
 import misere_pile
-from azjax import programs
 from azjax.cli import explain, play, report, train, verify
+from azjax.programs import prepare
 from azjax.proof import callbacks, certificate
 from azjax.runs import presets
 
@@ -147,7 +147,7 @@ def test_what_is_in_memory_is_not_made_again(tmp_path, monkeypatch):
         monkeypatch.setattr(owner, name, counting)
 
     count(callbacks.solver, "solve", "solve")
-    count(programs.checkpoint, "restore_player", "load")
+    count(prepare.checkpoint, "restore_player", "load")
     settings = FEW | {"report": True, "smoke": True}
     az.train(TINY, tmp_path / "run", max_iterations=1, **settings)
     assert (tmp_path / "run" / "report.html").exists()

@@ -15,13 +15,14 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import programs, runs, training
+from azjax import runs, training
 from azjax.cli import console, report, train
 from azjax.drawing import signed
 from azjax.games import connect_four
 from azjax.games.base import init_batch
 from azjax.players.arena import Match, Tally
 from azjax.players.ratings import Interval
+from azjax.programs import run as run_module
 from azjax.proof import certificate as certificates
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -520,7 +521,7 @@ def test_matches_end_when_their_time_is_over(seconds, games, played, unjudged):
 def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkeypatch, capsys):
     run_dir, player = unjudged
     monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
-    settings = programs._SMOKE if smoke else {}
+    settings = run_module._SMOKE if smoke else {}
     page = callbacks.Report(run_dir, None, console.busy_with_report, **settings)
     page.on_end(None)
     assert page.path == run_dir / "report.html" and page.failed is None

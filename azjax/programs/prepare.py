@@ -1,15 +1,14 @@
-"""Whole programs as functions: training in a run directory, with everything that belongs to it."""
+"""A training made ready: checked, its directory locked, compiled, and a state to start from."""
 
 import contextlib
 import dataclasses
-import functools
 import gc
 import os
 import pathlib
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -21,209 +20,22 @@ from azjax import _processes as processes
 from azjax import runs, training
 from azjax._settings import list_changes
 from azjax.games.base import Game
+from azjax.programs.run import Note, Run
 from azjax.proof import certificate as certificates
-from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
-from azjax.runs import behavior, checkpoint, lock, presets
-from azjax.runs.callbacks import Checkpoints, Sink
+from azjax.proof.callbacks import LabelledEvaluation, Verification
+from azjax.runs import behavior, checkpoint, lock
 from azjax.runs.config import Config, fit_devices, is_own
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
-from azjax.runs.player import Player
 from azjax.training import memory, metrics
-from azjax.training.loop import Callback, Loop
-from azjax.viz.callbacks import Report, Snapshots, make_player
-
-_IN_PYTHON = "python"  # Where custom games and parts come from that no file is named for.
-_SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
+from azjax.training.loop import Loop
 
 MakeParts = Callable[[Config], training.Parts]
-Note = Callable[[str], None]
 
 
 def write_note(sentence: str) -> None:
     """Prints a sentence next to the output of a program."""
     print(sentence, file=sys.stderr, flush=True)
-
-
-@dataclasses.dataclass
-class Run:
-    """A training in a run directory: made ready by `open_run`, and afterwards its results.
-
-    Attributes:
-      config: the settings.
-      plan: when to stop and to save.
-      goal: what the plan's `until` means for this game.
-      run_dir: the run directory.
-      loop: the training loop, with the state to start from.
-      needs: the memory that the training takes.
-      verification: None where the game cannot be enumerated.
-      evaluation: None where it has no labelled positions.
-    """
-
-    config: Config
-    plan: Plan
-    goal: certificates.Goal
-    run_dir: pathlib.Path
-    loop: Loop
-    needs: memory.Footprint
-    verification: Verification | None
-    evaluation: LabelledEvaluation | None
-    note: Note
-    certification: Certification | None = None
-    report: Report | None = None
-
-    @property
-    def player(self) -> Player:
-        """The averaged network."""
-        return make_player(self.loop)
-
-    @property
-    def certificate(self) -> certificates.Certificate | None:
-        """That of the last network that was examined; None if there is none yet."""
-        return self.certification and self.certification.certificate
-
-    @property
-    def reached(self) -> bool:
-        """Whether the goal is reached; training without one has reached it."""
-        proved = self.certification is not None and self.certification.reached
-        return self.goal == "never" or proved
-
-    @property
-    def metrics(self) -> list[dict]:
-        """The record of each iteration, from `metrics.jsonl`."""
-        return metrics.read_records(self.run_dir / "metrics.jsonl")
-
-    def train(
-        self,
-        callbacks: Sequence[Callback] = (),
-        displays: Sequence[Callback] = (),
-        show: Callable[[certificates.Certificate], None] = lambda certificate: None,
-        progress: Callable[[], Any] = contextlib.nullcontext,
-    ) -> None:
-        """Trains to the end, with all callbacks of a run.
-
-        Args:
-          callbacks: custom ones. What they add to the records is shown and written.
-          displays: those that show the records when they are complete.
-          show: is given the certificate once it is written.
-          progress: makes a context that shows the progress of the report; see `Report`.
-
-        Raises:
-          FloatingPointError: if a metric is NaN or infinite.
-          KeyboardInterrupt: if a callback set `interrupted`, once everything is saved.
-        """
-        found = self.verification
-        always = found is None or found.every == 1
-        listed: list[Callback | None] = [found, self.evaluation]
-        if found is not None:
-            listed += [Snapshots(found, self.loop.parts, self.run_dir, self.note)]
-            self.certification = Certification(
-                found, self.goal, self.config.seed, self.run_dir / "certificate.json", show
-            )
-        start, path = self.loop.iteration, self.run_dir / "metrics.jsonl"
-        listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
-        listed += [
-            self.certification,
-            Checkpoints(
-                self.run_dir,
-                self.plan.checkpoint_every,
-                self.plan.keep_checkpoints,
-                lambda record: metrics.rank(record, always),
-            ),
-        ]
-        if self.plan.report:
-            settings: dict[str, Any] = _SMOKE if self.plan.smoke else {}
-            solution = found and found.solution
-            self.report = Report(self.run_dir, solution, progress, **settings)
-            listed.append(self.report)
-        self.loop.callbacks = [callback for callback in listed if callback is not None]
-        self.loop.run()
-
-
-def train(
-    what: str | Game | Config | training.Parts = "tic_tac_toe",
-    run_dir: files.Path | None = None,
-    *,
-    seed: int = 0,
-    resume: bool = False,
-    callbacks: Sequence[Callback] = (),
-    display: bool = True,
-    **plan: Any,
-) -> Run:
-    """Trains in a run directory, with everything that the program `azjax train` does.
-
-    Args:
-      what: the name of a game, which is trained with the preset that suits it; a custom game,
-        likewise; settings; or custom parts.
-      run_dir: the run directory; None: the first free one in `runs/`.
-      seed: of every random draw, unless settings are given, which have theirs.
-      resume: whether to go on with the run in that directory. It keeps its settings; of the plan,
-        what is given changes.
-      callbacks: custom ones. What they add to the records is shown and written.
-      display: whether to print a line for each iteration.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
-
-    Returns:
-      The run after its training: `player`, `certificate`, `metrics`, `run_dir`.
-
-    Raises:
-      ValueError: if settings contradict each other or the machine, or the custom game or parts
-        are not those of the run to resume.
-      runs.CheckpointError: if the run directory cannot be used.
-      FloatingPointError: if a metric is NaN or infinite.
-
-    Example:
-      >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
-      >>> run.certificate.perfect  # doctest: +SKIP
-      True
-    """
-    config, make_parts = _settle(what, seed)
-    path = None if run_dir is None else pathlib.Path(run_dir)
-    if resume:
-        if path is None:
-            raise ValueError("run_dir is None: name the run to resume")
-        config, plan = _resumed(path, config, make_parts, plan)
-    displays = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
-    with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
-        run.train(callbacks, displays)
-    return run
-
-
-def _settle(what: Any, seed: int) -> tuple[Config, MakeParts]:
-    """Returns the settings of what is to be trained, and the function that makes its parts."""
-    if isinstance(what, Config):
-        return what, make_named_parts
-    if isinstance(what, training.Parts):
-        return Config(game=what.game.name, seed=seed, parts=_IN_PYTHON), lambda config: what
-    if isinstance(what, Game):
-        preset = presets.fit(presets.get(presets.name_for(what.name, what)), what)
-        config = dataclasses.replace(preset, game=f"{_IN_PYTHON}:{what.name}", seed=seed)
-        return config, functools.partial(make_named_parts, game=what)
-    if isinstance(what, str):
-        preset = presets.get(presets.name_for(what))
-        return dataclasses.replace(preset, game=what, seed=seed), make_named_parts
-    raise ValueError(
-        f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
-        "Config or Parts"
-    )
-
-
-def _resumed(
-    run_dir: pathlib.Path, given: Config, make_parts: MakeParts, changes: dict[str, Any]
-) -> tuple[Config, dict[str, Any]]:
-    """Returns the settings and the plan of a run to resume, whose custom parts are compared."""
-    config = runs.read_config(run_dir)
-    saved = dataclasses.asdict(runs.read_settings(run_dir / "plan.json", Plan))
-    custom = make_parts(given) if given.parts or is_own(given.game) else None
-    if (custom is None) != (not config.parts and not is_own(config.game)):
-        known = "a custom game or custom parts" if custom is None else f"{config.game}"
-        raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
-    if custom is None and given.game != config.game:
-        raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
-    if custom is not None:
-        behavior.check_rules(run_dir, custom.game, resume=True)
-        behavior.check_network(run_dir, custom.game, custom.network)
-    return config, saved | changes
 
 
 @contextlib.contextmanager
