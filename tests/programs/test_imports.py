@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+import azjax
+
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes", "drawing"],
@@ -162,8 +164,17 @@ assert jax.device_count() == 3
     assert result.returncode == 0, result.stderr
 
 
+def test_every_name_of_the_public_api_is_there_and_typed():
+    tree = ast.parse((ROOT / "azjax" / "__init__.py").read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    names = [alias.name for node in typed.body for alias in node.names]
+    assert sorted(names) == sorted(azjax.__all__)
+    assert all(hasattr(azjax, name) for name in azjax.__all__)
+    assert not hasattr(azjax, "nothing") and {*azjax.__all__} < {*dir(azjax)}
+
+
 def test_importing_the_package_is_light():
-    heavy = ["orbax", "flashbax", "mctx", "flax", "optax", "tyro", "rich"]
+    heavy = ["jax", "numpy", "orbax", "flashbax", "mctx", "flax", "optax", "tyro", "rich"]
     program = f"import sys, azjax; print([m for m in {heavy} if m in sys.modules])"
     result = run_python(program)
     assert result.stdout.strip() == "[]", result.stdout + result.stderr
