@@ -110,7 +110,7 @@ def _environment(name: str, size: int) -> Any:
         import pgx
         from pgx import go
     except ImportError as error:
-        install = command("pip", "install", "azjax[pgx]")
+        install = command("pip", "install", "pgx")
         raise ImportError(f"pgx:{name} needs the package pgx: {install}") from error
     known: Any = name
     return go.Go(size=size) if size else pgx.make(known)

@@ -12,7 +12,7 @@ try:
     import anywidget
     import traitlets
 except ImportError as error:
-    install = command("pip", "install", "azjax[notebook]")
+    install = command("pip", "install", "anywidget")
     raise ImportError(f"widgets need anywidget: {install}") from error
 
 from azjax import games

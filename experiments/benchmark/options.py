@@ -95,7 +95,7 @@ class Options:
                 raise ValueError(f"--solve-games has {name}, which is too large to be enumerated")
         needs = [name for name in ("speed", "large") if name in self.measures]
         if needs and importlib.util.find_spec("pgx") is None:
-            install = command("pip", "install", "azjax[benchmark]")
+            install = command("pip", "install", "pgx")
             raise ValueError(f"--{needs[0]} needs pgx: add it with {install}")
 
     @property

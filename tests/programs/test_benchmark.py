@@ -212,7 +212,7 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(flags, said, capsys)
 def test_what_is_missing_is_named_before_the_work(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert benchmark.main(["--speed"]) == 2
-    install = command("pip", "install", "azjax[benchmark]")
+    install = command("pip", "install", "pgx")
     assert capsys.readouterr().err == f"error: --speed needs pgx: add it with {install}\n"
 
 

@@ -214,7 +214,7 @@ def test_a_long_command_in_an_error_is_whole(columns, monkeypatch, capsys):
     benchmark = find_program("benchmark")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert benchmark.main(["--speed"]) == 2
-    install = f"{executable} -m pip install 'azjax[benchmark]'"
+    install = f"{executable} -m pip install pgx"
     said = f"error: --speed needs pgx: add it with {install}\n"
     assert capsys.readouterr().err == said
     assert os.environ.get("COLUMNS") == columns
