@@ -61,7 +61,7 @@ def _train(arguments: list[str] | None) -> int:
             own.check_edited(options.run_dir, options.config, options.typed, resume=True)
         with _open(options) as run:
             if jax.process_index() == 0:
-                print(memory.describe(run.needs, jax.device_count()))
+                print(memory.describe(run.needs, run.num_devices))
             with console.no_mistakes():
                 return train(run, own.name_run(run.run_dir, run.config, options.typed))
 

@@ -121,7 +121,7 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
         hold()
     evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
     loop = Loop(parts, state, step, plan.max_iterations, started - seconds)
-    return Run(config, plan, goal, run_dir, loop, needs, verification, evaluation, note)
+    return Run(config, plan, goal, run_dir, loop, needs, mesh.size, verification, evaluation, note)
 
 
 def _make_mesh(shards: int, fixed: bool, note: Note) -> Mesh:

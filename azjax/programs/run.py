@@ -31,7 +31,8 @@ class Run:
       goal: what the plan's `until` means for this game.
       run_dir: the run directory.
       loop: the training loop, with the state to start from.
-      needs: the memory that the training takes.
+      needs: the memory that the training takes on each device.
+      num_devices: how many devices train.
       verification: None where the game cannot be enumerated.
       evaluation: None where it has no labelled positions.
     """
@@ -42,6 +43,7 @@ class Run:
     run_dir: pathlib.Path
     loop: Loop
     needs: memory.Footprint
+    num_devices: int
     verification: Verification | None
     evaluation: LabelledEvaluation | None
     note: Note

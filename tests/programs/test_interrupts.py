@@ -83,7 +83,7 @@ def test_ctrl_c_during_the_imports(name):
 
 @pytest.mark.slow
 def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
-    lines = ENDLESS + "import azjax.players.arena\nazjax.arena.round_robin = compute"
+    lines = ENDLESS + "from azjax.players import arena\narena.round_robin = compute"
     command = ["-c", program("arena", lines), "random", "perfect"]
     with Terminal(command, environment()) as terminal:
         terminal.type(b"\x03", after="computing\n")
