@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
-    from azjax.programs import train
+    from azjax.programs import repair, train, verify
+    from azjax.proof.seat import prove_seat
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
     from azjax.training import Parts
@@ -51,11 +52,14 @@ __all__ = [
     "players",
     "presets",
     "proof",
+    "prove_seat",
+    "repair",
     "runs",
     "search",
     "solve",
     "train",
     "training",
+    "verify",
     "viz",
 ]
 _MODULES = {  # Where a name comes from; what is not here is a package or module itself.
@@ -70,7 +74,8 @@ _MODULES = {  # Where a name comes from; what is not here is a package or module
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
-    "train": "programs",
+    **dict.fromkeys(["repair", "train", "verify"], "programs"),
+    "prove_seat": "proof.seat",
 }
 
 

@@ -8,14 +8,13 @@ from typing import Literal
 import jax
 import numpy as np
 
-from azjax import runs
+from azjax import programs
 from azjax._settings import MOST_SIMULATIONS, check_range
 from azjax.cli import console, interrupts, judging, launch, own
 from azjax.cli import lines as following
 from azjax.games import solver
 from azjax.games.base import Game, State, choose
 from azjax.games.positions import ILLEGAL, Positions
-from azjax.proof import certificate as certificates
 from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
 from azjax.runs.player import Player
@@ -94,13 +93,6 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
     """Prints the certificate and the blunders; the exit status says whether it holds."""
     console.announce_solving(player.game)
     solution = solver.solve(player.game)
-    searches = [
-        search
-        for number in options.simulations or _PROVED
-        if number
-        for search in certificates.searches_to_verify(player.parts.search, number)
-    ]
-    seed = runs.read_config(run_dir).seed
     with console.progress() as bar:
         tasks = {}
 
@@ -109,8 +101,13 @@ def _prove(options: Options, run_dir: pathlib.Path, player: Player) -> int:
                 tasks[examined] = bar.add_task(examined, total=len(solution.decisions))
             bar.update(tasks[examined], completed=done)
 
-        certify = certificates.make_certifier(player.parts, solution, searches, notify)
-        certificate = certify(player.params, player.iteration, interrupts.now.started, seed)
+        certificate = programs.verify(
+            player,
+            options.simulations or _PROVED,
+            solution=solution,
+            notify=notify,
+            started=interrupts.now.started,
+        )
     if options.json:
         print(json.dumps(certificate.as_json(), indent=2))
     else:

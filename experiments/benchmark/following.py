@@ -8,8 +8,8 @@ import time
 
 import jax
 
-from azjax.cli.lines import make_act, make_agent
 from azjax.proof import exhaustive
+from azjax.proof.deciding import make_act, make_agent
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player

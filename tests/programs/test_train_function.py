@@ -17,6 +17,7 @@ from azjax.proof import callbacks, certificate
 from azjax.runs import presets
 
 TINY = presets.smoke(presets.get("default"))
+LARGE = az.make("connect_four")
 FEW = {"report": False, "display": False, "until": "never"}
 PARTS_FILE = """
 import dataclasses
@@ -84,6 +85,10 @@ def test_a_run_from_python_is_a_run(tmp_path):
     written = json.loads((path / "certificate.json").read_text())
     assert written == json.loads(json.dumps(run.certificate.as_json()))
     assert run.reached and not run.certificate.perfect
+    again = az.verify(loaded, simulations=())
+    assert again.blunders == run.certificate.blunders and again.searches == ()
+    with pytest.raises(ValueError, match="has too many positions to enumerate: play a seat"):
+        az.verify(dataclasses.replace(loaded, parts=loaded.parts._replace(game=LARGE)))
     assert verify.main(["--run-dir", str(path), "--json"]) == 1
 
 

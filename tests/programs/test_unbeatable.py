@@ -8,13 +8,14 @@ import jax
 import numpy as np
 import pytest
 
+import azjax
 from azjax import runs
-from azjax.cli import lines as following
 from azjax.cli import own, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.networks import Network
-from azjax.proof import exhaustive, overrides
+from azjax.proof import deciding, exhaustive, overrides
+from azjax.proof import seat as seats
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
@@ -88,7 +89,7 @@ def image_of_move(moves, position):
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch):
     """Asks about few positions at once, as there are few."""
-    monkeypatch.setattr(following, "_POSITIONS", 64)
+    monkeypatch.setattr(deciding, "_POSITIONS", 64)
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def examine(tmp_path, monkeypatch, capfd):
 def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position: position):
     """What was found is what one finds who plays one game after the other."""
     status, found, text = answer
-    number = following.SEATS[seat]
+    number = seats.SEATS[seat]
     every = explore(rules, moves.__getitem__, number, same=same)
     assert found["decisions"] == every.decisions
     assert list(found["ends"].values()) == every.moves
@@ -227,7 +228,7 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
     assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
     changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
     nothing = overrides.empty_table(player.game)
-    assert len({following._digest(one, nothing) for one in (player, *changed)}) == 3
+    assert len({seats._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
 def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
@@ -377,7 +378,7 @@ def test_a_goal_is_for_certificates(capfd):
 
 @pytest.fixture
 def thinks_shortly(monkeypatch):
-    monkeypatch.setattr(following, "_SHORTEST", 16)
+    monkeypatch.setattr(seats, "_SHORTEST", 16)
 
 
 def with_book(moves, path):
@@ -393,13 +394,13 @@ def test_symmetric_copies_are_repaired_alike(
     choose, examine, thinks_shortly, monkeypatch, tmp_path
 ):
     """And what comes of a repair is repaired: all but the first games are played by the book."""
-    make_act, names = following.make_act, []
+    make_act, names = seats.make_act, []
 
     def make_and_note(agent):
         names.append(agent.name)
         return make_act(agent)
 
-    monkeypatch.setattr(following, "make_act", make_and_note)
+    monkeypatch.setattr(seats, "make_act", make_and_note)
     moves, path = choose(1, is_fair=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--mend", "1")
@@ -420,7 +421,7 @@ def test_as_many_rounds_are_made_as_asked_for(
     choose, examine, thinks_shortly, monkeypatch, tmp_path
 ):
     """All calls together; what is lost is said before each."""
-    monkeypatch.setattr(following, "_GENERATIONS", 1)
+    monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
@@ -440,14 +441,14 @@ def test_as_many_rounds_are_made_as_asked_for(
 def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
     """And it knows what the book refutes."""
     numbers, thoughts, player = [], [], make_player(choose(1))
-    monkeypatch.setattr(following, "make_agent", lambda player, number: numbers.append(number))
-    monkeypatch.setattr(following, "make_decide", lambda agent: None)
-    monkeypatch.setattr(following, "make_analyze", lambda game, decide, book: book)
-    monkeypatch.setattr(following, "repair", lambda *given: thoughts.append(given) or (book, []))
+    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
+    monkeypatch.setattr(seats, "make_decide", lambda agent: None)
+    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, book: book)
+    monkeypatch.setattr(seats, "repair", lambda *given: thoughts.append(given) or (book, []))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
     book = overrides.empty_table(player.game)._replace(rounds=rounds)
-    walk = following._Walk(None, tmp_path, False, 0, 0.0)
-    following._improve(tmp_path / "book.npz", player, "first", simulations, book, walk)
+    walk = seats.SeatProof(None, tmp_path, False, 0, 0.0, book)
+    seats._improve(tmp_path / "book.npz", player, "first", simulations, walk, seats.finish)
     assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
 
 
@@ -455,9 +456,9 @@ def test_an_interrupted_repair_goes_on(
     choose, examine, thinks_shortly, monkeypatch, tmp_path, capfd
 ):
     """Before and after its book is written, and while games are followed."""
-    monkeypatch.setattr(following, "_GENERATIONS", 1)
+    monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 0, 0)
-    player, save, make_act = make_player(moves), following.save_table, following.make_act
+    player, save, make_act = make_player(moves), seats.save_table, seats.make_act
     stops, asked = iter([True, False, False, True]), itertools.count()
 
     def save_or_stop(path, book):
@@ -477,8 +478,8 @@ def test_an_interrupted_repair_goes_on(
 
         return ask
 
-    monkeypatch.setattr(following, "save_table", save_or_stop)
-    monkeypatch.setattr(following, "make_act", make_or_stop)
+    monkeypatch.setattr(seats, "save_table", save_or_stop)
+    monkeypatch.setattr(seats, "make_act", make_or_stop)
     monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
     statuses = []
     while not {0, 1} & {*statuses}:
@@ -489,6 +490,19 @@ def test_an_interrupted_repair_goes_on(
     answer = examine(player, "--mend", "1")
     assert_counts(answer, better)
     assert book.rounds == 1 and answer[0] == statuses[-1]
+
+
+def test_a_player_is_proved_and_repaired_from_python(choose, thinks_shortly, tmp_path):
+    player, rounds = make_player(choose(1)), []
+    found = azjax.prove_seat(player, "first", tmp_path)
+    assert found.lost > 0 and not found.is_proof and not len(found.table.actions)
+    better = azjax.repair(
+        player, "first", 9, tmp_path, notify=lambda proof, table: rounds.append(proof.lost)
+    )
+    assert better.is_proof and better.lost == 0 < len(better.table.actions)
+    assert rounds[0] == found.lost and len(rounds) == better.table.rounds
+    with pytest.raises(ValueError, match="run_dir is None, and the player is from no run"):
+        azjax.prove_seat(player, "second")
 
 
 def test_what_is_lost_whatever_is_played_stays_so(examine, thinks_shortly):
