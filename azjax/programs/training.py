@@ -9,6 +9,7 @@ from typing import Any
 
 from azjax import _files as files
 from azjax import runs, training
+from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
@@ -60,6 +61,10 @@ def train(
       >>> run.certificate.perfect  # doctest: +SKIP
       True
     """
+    known = [field.name for field in dataclasses.fields(Plan)]
+    for name in plan.keys() - {*known}:
+        meant = did_you_mean(name, known)
+        raise ValueError(f"unknown setting {name!r}: use one of {', '.join(known)}{meant}")
     config, make_parts = _settle(what, seed)
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
