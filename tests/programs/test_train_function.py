@@ -136,7 +136,7 @@ def test_a_custom_game_is_trained_by_its_record(tmp_path, monkeypatch):
     assert az.load(tmp_path / "run", game=game).iteration == 1
     with pytest.raises(ValueError, match="of type int: give the name of a game, a Game, "):
         az.train(3)
-    with pytest.raises(ValueError, match="'max_iteration': use one of .*; did you mean max_iterations"):
+    with pytest.raises(ValueError, match="one of .*; did you mean max_iterations"):
         az.train("tic_tac_toe", max_iteration=3)
 
 
