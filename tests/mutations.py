@@ -735,7 +735,7 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: one that stops by itself is ended by a thread that hears of Ctrl-C late",
-        "azjax/cli/interrupts.py",
+        "azjax/_interrupts.py",
         "while self.made and now.listens",
         "while False and now.listens",
         "tests/programs/test_interrupts.py::"

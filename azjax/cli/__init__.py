@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import NoReturn
 
-from azjax.cli import interrupts
+from azjax import _interrupts as interrupts
 
 PROGRAMS = {
     "train": "train a network by self-play until it is proved perfect",

@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
 
+from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
 from azjax._settings import did_you_mean
-from azjax.cli import interrupts
 from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.games.base import Game

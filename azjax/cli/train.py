@@ -6,40 +6,15 @@ import sys
 import jax
 from rich.console import Console
 
+from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
-from azjax.cli import console, interrupts, launch, own
+from azjax.cli import console, launch, own
 from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
-from azjax.runs.callbacks import Sink
+from azjax.runs.callbacks import Interrupts, Sink
 from azjax.training import memory, metrics
-from azjax.training.loop import Callback, Loop
-
-
-class Interrupts(Callback):
-    """Lets the iteration after Ctrl-C be the last one, in all processes."""
-
-    everywhere = True
-
-    def __init__(self):
-        """Listens once the loop starts."""
-        self._held = contextlib.ExitStack()
-
-    def on_start(self, loop: Loop) -> None:
-        """Listens."""
-        self._request = self._held.enter_context(interrupts.Request())
-
-    def on_iteration(self, loop: Loop) -> None:
-        """Tells the loop."""
-        (loop.interrupted,) = processes.any_of(self._request.made)
-
-    def on_end(self, loop: Loop) -> None:
-        """Leaves Ctrl-C to whatever comes after the training."""
-        self.close()
-
-    def close(self) -> None:
-        """Leaves Ctrl-C to others."""
-        self._held.close()
+from azjax.training.loop import Loop
 
 
 def main(arguments: list[str] | None = None) -> int:

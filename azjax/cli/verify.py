@@ -8,9 +8,10 @@ from typing import Literal
 import jax
 import numpy as np
 
+from azjax import _interrupts as interrupts
 from azjax import programs
 from azjax._settings import MOST_SIMULATIONS, check_range
-from azjax.cli import console, interrupts, judging, launch, own
+from azjax.cli import console, judging, launch, own
 from azjax.cli import lines as following
 from azjax.games import solver
 from azjax.games.base import Game, State, choose

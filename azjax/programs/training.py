@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from azjax.games.base import Game
 from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
 from azjax.runs import behavior, presets
-from azjax.runs.callbacks import Sink
+from azjax.runs.callbacks import Interrupts, Sink
 from azjax.runs.config import Config, is_own
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
@@ -55,6 +56,7 @@ def train(
         are not those of the run to resume.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
+      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
 
     Example:
       >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
@@ -71,9 +73,11 @@ def train(
         if path is None:
             raise ValueError("run_dir is None: name the run to resume")
         config, plan = _resumed(path, config, make_parts, plan)
-    displays = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
+    shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
+    if threading.current_thread() is threading.main_thread():  # Others hear of no signal.
+        shown.append(Interrupts())
     with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
-        run.train(callbacks, displays)
+        run.train(callbacks, shown)
     return run
 
 

@@ -1,8 +1,11 @@
-"""Callbacks that write into a run directory: metrics and checkpoints."""
+"""Callbacks of a run: its metrics, its checkpoints, and Ctrl-C."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from azjax import _interrupts as interrupts
+from azjax import _processes as processes
 from azjax._files import Path
 from azjax.runs import checkpoint
 from azjax.training.loop import Callback, Loop
@@ -52,3 +55,29 @@ class Checkpoints(Callback):
         if loop.is_last or loop.iteration % self._every == 0:
             checkpoint.save(self._run_dir, loop.state, self._rank(loop.record), self._keep)
             loop.tell("on_checkpoint")
+
+
+class Interrupts(Callback):
+    """Lets the iteration after Ctrl-C be the last one, in all processes."""
+
+    everywhere = True
+
+    def __init__(self):
+        """Listens once the loop starts."""
+        self._held = contextlib.ExitStack()
+
+    def on_start(self, loop: Loop) -> None:
+        """Listens."""
+        self._request = self._held.enter_context(interrupts.Request())
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Tells the loop."""
+        (loop.interrupted,) = processes.any_of(self._request.made)
+
+    def on_end(self, loop: Loop) -> None:
+        """Leaves Ctrl-C to whatever comes after the training."""
+        self.close()
+
+    def close(self) -> None:
+        """Leaves Ctrl-C to others."""
+        self._held.close()

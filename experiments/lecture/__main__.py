@@ -12,10 +12,11 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from azjax import _interrupts as interrupts
 from azjax import runs
 from azjax._files import write_json
 from azjax._settings import check_range
-from azjax.cli import console, interrupts
+from azjax.cli import console
 from azjax.proof.certificate import device_name, versions
 from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page

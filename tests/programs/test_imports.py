@@ -13,7 +13,8 @@ import azjax
 
 ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
-    *["_settings", "_promotion", "_files", "_commands", "_processes", "drawing"],
+    *["_settings", "_promotion", "_files", "_commands", "_processes"],
+    *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof", "viz"],
     *["programs", "cli"],
 ]

@@ -10,8 +10,9 @@ import time
 import jax
 import pytest
 
+from azjax import _interrupts as interrupts
 from azjax import runs
-from azjax.cli import console, interrupts
+from azjax.cli import console
 from terminal import Terminal
 
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
@@ -29,7 +30,7 @@ runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
 # Computes, without a step of Python, for ever.
 ENDLESS = """
 import jax
-from azjax.cli import interrupts
+from azjax import _interrupts as interrupts
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
 endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
 endless(-1)  # Compiled, and at its end at once.
@@ -94,7 +95,7 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
 
 # What happens in the first iteration of a training that is interrupted once or twice.
 TRAINING = """
-from azjax.cli import interrupts
+from azjax import _interrupts as interrupts
 from azjax.training import loop
 make_record = loop.make_record
 def interrupted(*arguments):
@@ -138,7 +139,7 @@ def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, 
 
 def test_a_background_process_goes_on_ignoring_ctrl_c():
     lines = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    lines += "from azjax.cli import interrupts; interrupts.listen()\n"
+    lines += "from azjax import _interrupts as interrupts; interrupts.listen()\n"
     lines += "signal.raise_signal(signal.SIGINT); print('done')"
     assert run("-c", lines) == (0, "done\n", "")
 
@@ -174,7 +175,7 @@ def test_whatever_prints_ends_silently(show, monkeypatch):
 
 
 def test_what_cannot_be_printed_is_printed_with_escapes():
-    lines = "import sys; from azjax.cli import interrupts; interrupts.listen()\n"
+    lines = "import sys; from azjax import _interrupts as interrupts; interrupts.listen()\n"
     lines += "print(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", lines, b"l\xe4ufe l\xc3\xa4ufe"],
@@ -186,7 +187,7 @@ def test_what_cannot_be_printed_is_printed_with_escapes():
 
 NAMED = """
 import sys
-from azjax.cli import interrupts
+from azjax import _interrupts as interrupts
 interrupts.listen()
 from azjax.cli import explain, play, report, train, verify
 folder = sys.argv[1]

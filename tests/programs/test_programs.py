@@ -353,7 +353,7 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
 # game, which is examined now and then, are those of a tiny one.
 AT_A_TERMINAL = """
 import sys
-from azjax.cli import interrupts
+from azjax import _interrupts as interrupts
 interrupts.listen()
 import azjax.games.base
 from azjax.proof import certificate

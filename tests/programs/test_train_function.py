@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import signal
 
 import jax
 import numpy as np
@@ -102,6 +103,19 @@ def test_what_is_resumed_ends_as_if_it_had_never_stopped(tmp_path, capfd):
     jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
     with pytest.raises(ValueError, match="is a run of tic_tac_toe, not of hex:3"):
         az.train("hex:3", tmp_path / "run", resume=True)
+
+
+def test_an_interrupt_loses_nothing(tmp_path):
+    class Presses(az.Callback):
+        def on_iteration(self, loop):
+            if loop.iteration == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        az.train(TINY, tmp_path / "run", callbacks=[Presses()], max_iterations=9, **FEW)
+    assert az.load(tmp_path / "run").iteration == 2
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_custom_parts_are_saved_resumed_and_loaded(tmp_path, parts):
