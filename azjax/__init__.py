@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from azjax import games, networks, players, proof, runs, search, training, viz
+    from azjax import callbacks, games, networks, players, proof, runs, search, training, viz
     from azjax.games import make
     from azjax.games.base import Game
     from azjax.games.check import check_game
@@ -36,6 +36,7 @@ __all__ = [
     "Network",
     "Parts",
     "Player",
+    "callbacks",
     "check_game",
     "from_module",
     "from_nnx",

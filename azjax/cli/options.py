@@ -6,7 +6,7 @@ import pathlib
 import re
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -17,6 +17,7 @@ from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
 from azjax.runs.plan import Plan
+from azjax.training.loggers import check_installed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Options:
     """Folder for checkpoints, metrics, certificate and report. Left out: a new one in runs/."""
     resume: bool = False
     """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
+    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Send the metrics to TensorBoard (files in the run directory) or Weights & Biases, too."""
     distributed: bool = False
     """Be one of several processes that train together, all started with the same options."""
     typed: tyro.conf.Suppress[own.Typed] = own.NOTHING
@@ -41,6 +44,8 @@ class Options:
             raise ValueError(
                 "--distributed needs a folder that all processes share: add --run-dir runs/NAME"
             )
+        for name in self.log:
+            check_installed({"tensorboard": "tensorboardX"}.get(name, name), f"--log {name}")
         if self.resume and self.run_dir is None:
             raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
 

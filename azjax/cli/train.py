@@ -1,7 +1,9 @@
 """Trains a network by self-play until it is proved perfect: `azjax train`."""
 
 import contextlib
+import dataclasses
 import sys
+from collections.abc import Sequence
 
 import jax
 from rich.console import Console
@@ -14,7 +16,8 @@ from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
 from azjax.runs.callbacks import Interrupts, Sink
 from azjax.training import memory, metrics
-from azjax.training.loop import Loop
+from azjax.training.loggers import TensorBoard, WeightsAndBiases
+from azjax.training.loop import Callback, Loop
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +41,8 @@ def _train(arguments: list[str] | None) -> int:
             if jax.process_index() == 0:
                 print(memory.describe(run.needs, run.num_devices))
             with console.no_mistakes():
-                return train(run, own.name_run(run.run_dir, run.config, options.typed))
+                named = own.name_run(run.run_dir, run.config, options.typed)
+                return train(run, named, _make_loggers(options.log, run))
 
 
 def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
@@ -96,12 +100,23 @@ def _open(options: Options):
         yield run
 
 
-def train(run: Run, named: str) -> int:
+def _make_loggers(names: Sequence[str], run: Run) -> list[Callback]:
+    """Makes the callbacks of `--log`."""
+    settings = {"name": run.run_dir.name, "config": dataclasses.asdict(run.config)}
+    makers = {
+        "tensorboard": lambda: TensorBoard(run.run_dir / "tensorboard"),
+        "wandb": lambda: WeightsAndBiases(dir=str(run.run_dir), **settings),
+    }
+    return [makers[name]() for name in names]
+
+
+def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
     """Trains until the goal is reached, and returns the exit status.
 
     Args:
       run: made ready.
       named: the options by which other programs take it.
+      loggers: further callbacks.
 
     Raises:
       FloatingPointError: if a metric is NaN or infinite.
@@ -116,6 +131,7 @@ def train(run: Run, named: str) -> int:
         return metrics.Plain(sys.stdout)
 
     run.train(
+        loggers,
         displays=[Sink(open_screen), Interrupts()],
         show=console.show_certificate,
         progress=console.busy_with_report,

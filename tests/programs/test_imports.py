@@ -16,7 +16,7 @@ ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof", "viz"],
-    *["programs", "cli"],
+    *["programs", "callbacks", "cli"],
 ]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}

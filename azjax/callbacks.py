@@ -1,0 +1,21 @@
+"""All callbacks of a training, under one name: `azjax.callbacks.TensorBoard`."""
+
+from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
+from azjax.runs.callbacks import Checkpoints, Interrupts, Sink
+from azjax.training.loggers import TensorBoard, WeightsAndBiases
+from azjax.training.loop import Callback
+from azjax.viz.callbacks import Report, Snapshots
+
+__all__ = [
+    "Callback",
+    "Certification",
+    "Checkpoints",
+    "Interrupts",
+    "LabelledEvaluation",
+    "Report",
+    "Sink",
+    "Snapshots",
+    "TensorBoard",
+    "Verification",
+    "WeightsAndBiases",
+]

@@ -1,0 +1,87 @@
+"""Callbacks that send the metrics of every iteration to TensorBoard and to Weights & Biases."""
+
+import importlib.util
+from typing import Any
+
+from azjax._commands import command
+from azjax._files import Path
+from azjax.training.loop import Callback, Loop
+
+
+def check_installed(package: str, needed_by: str) -> None:
+    """Refuses to log by a package that is not there.
+
+    Raises:
+      ValueError: with the command that installs it.
+    """
+    if importlib.util.find_spec(package) is None:
+        install = command("pip", "install", package)
+        raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
+
+
+def _scalars(loop: Loop) -> dict[str, float]:
+    """The metrics of an iteration that are known, without its number."""
+    metrics = loop.record.as_dict().items()
+    return {name: value for name, value in metrics if value is not None and name != "iteration"}
+
+
+class TensorBoard(Callback):
+    """Writes every metric as a scalar of TensorBoard, by the package tensorboardX."""
+
+    def __init__(self, folder: Path):
+        """Writes into a folder, which `tensorboard --logdir` shows.
+
+        Raises:
+          ValueError: if tensorboardX is not installed.
+        """
+        check_installed("tensorboardX", "TensorBoard")
+        self._folder, self._writer = folder, None
+
+    def on_start(self, loop: Loop) -> None:
+        """Opens the file of events."""
+        from tensorboardX import SummaryWriter  # An extra, and slow to import.
+
+        self._writer: Any = SummaryWriter(str(self._folder))
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Writes the metrics."""
+        for name, value in _scalars(loop).items():
+            self._writer.add_scalar(name, value, loop.iteration)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class WeightsAndBiases(Callback):
+    """Logs every metric to Weights & Biases, by the package wandb."""
+
+    def __init__(self, project: str = "azjax", **settings: Any):
+        """Logs to a project.
+
+        Args:
+          project: its name.
+          **settings: of `wandb.init`, such as `name`, `dir`, `config` and `mode="offline"`.
+
+        Raises:
+          ValueError: if wandb is not installed.
+        """
+        check_installed("wandb", "Weights & Biases")
+        self._settings, self._run = {"project": project, **settings}, None
+
+    def on_start(self, loop: Loop) -> None:
+        """Begins a run there."""
+        import wandb  # An extra, and slow to import.
+
+        self._run: Any = wandb.init(**self._settings)
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Logs the metrics; the iteration is the step."""
+        self._run.log(_scalars(loop), step=loop.iteration)
+
+    def close(self) -> None:
+        """Ends the run there."""
+        if self._run is not None:
+            self._run.finish()

@@ -1,0 +1,101 @@
+"""Metrics for TensorBoard and Weights & Biases: all of them, by their names and iterations."""
+
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from azjax.cli import options, train
+from azjax.training import loggers
+from azjax.training.loop import Loop
+from azjax.training.metrics import Record
+
+LOSSES = {"loss": 0.5, "value_loss": 0.25}
+
+
+def log(callback, iterations=2):
+    """Hands the records of some iterations to a callback."""
+    loop = Loop(None, None, None, iterations, 0.0)
+    callback.on_start(loop)
+    for number in range(1, iterations + 1):
+        loop.state = types.SimpleNamespace(iteration=number)
+        loop.record = Record(number, 1.0, 2, 3.0, LOSSES, extra={"elo": float(number)})
+        callback.on_iteration(loop)
+    callback.close()
+
+
+def test_tensorboard_has_every_metric(tmp_path):
+    tensorboardX = pytest.importorskip("tensorboardX")
+    written = []
+
+    class Writer(tensorboardX.SummaryWriter):
+        def add_scalar(self, name, value, step):
+            written.append((name, value, step))
+            super().add_scalar(name, value, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensorboardX, "SummaryWriter", Writer)
+        log(loggers.TensorBoard(tmp_path))
+    (file,) = tmp_path.iterdir()
+    assert b"value_loss" in file.read_bytes()
+    names = ["seconds", "games", "games_per_second", *LOSSES, "elo"]
+    assert [name for name, _, step in written if step == 2] == names
+    assert ("elo", 2.0, 2) in written and ("value_loss", 0.25, 1) in written
+
+
+# In a process of its own: it starts others, and listens for their end.
+OFFLINE = """
+import sys, types
+from azjax.training.loggers import WeightsAndBiases
+from azjax.training.loop import Loop
+from azjax.training.metrics import Record
+import wandb
+callback = WeightsAndBiases(
+    mode="offline", dir=sys.argv[1], name="mine", config={"seed": 3},
+    settings=wandb.Settings(silent=True),
+)
+loop = Loop(None, None, None, 2, 0.0)
+callback.on_start(loop)
+assert wandb.run.config["seed"] == 3 and wandb.run.name == "mine"
+for number in (1, 2):
+    loop.state = types.SimpleNamespace(iteration=number)
+    loop.record = Record(number, 1.0, 2, 3.0, {"loss": 0.5}, extra={"elo": 7.0})
+    callback.on_iteration(loop)
+    assert wandb.run.step == number
+assert dict(wandb.run.summary)["elo"] == 7.0 and dict(wandb.run.summary)["loss"] == 0.5
+callback.close()
+assert wandb.run is None
+"""
+
+
+def test_weights_and_biases_is_logged_to_offline(tmp_path):
+    pytest.importorskip("wandb")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", OFFLINE, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+
+
+@pytest.mark.parametrize(
+    ("make", "package"),
+    [(lambda: loggers.TensorBoard("x"), "tensorboardX"), (loggers.WeightsAndBiases, "wandb")],
+)
+def test_a_package_that_is_missing_is_named_before_the_training(make, package, monkeypatch):
+    monkeypatch.setattr(loggers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=f"needs the package {package}: .* install {package}$"):
+        make()
+    name = {"tensorboardX": "tensorboard"}.get(package, package)
+    with pytest.raises(ValueError, match=f"--log {name} needs the package {package}"):
+        options.parse(["--log", name])
+
+
+@pytest.mark.slow
+def test_a_training_logs_into_its_run(tmp_path):
+    pytest.importorskip("tensorboardX")
+    few = ["--smoke", "--no-report", "--max-iterations", "1", "--run-dir", str(tmp_path / "run")]
+    assert train.main([*few, "--log", "tensorboard"]) == 0
+    (file,) = (tmp_path / "run" / "tensorboard").iterdir()
+    assert b"blunders" in file.read_bytes()
