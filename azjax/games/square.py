@@ -99,7 +99,9 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
     return "\n".join([" " * (width + 1) + " ".join(names), *rows])
 
 
-def on_cells(own: np.ndarray, other: np.ndarray, values, labels, last) -> dict[str, Any]:
+def on_cells(
+    own: np.ndarray, other: np.ndarray, values: Any, labels: Any, last: Any
+) -> dict[str, Any]:
     """Arranges values, labels and last action by cells, without actions beyond them (a pass).
 
     Args:
