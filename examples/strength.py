@@ -8,7 +8,6 @@ import jax
 import azjax as az
 from azjax.players import search_agent
 from azjax.search.evaluators import rollout_evaluator
-from azjax.training import one_copy
 
 
 class Strength(az.Callback):
@@ -26,7 +25,7 @@ class Strength(az.Callback):
         """Plays 100 games, each seat half of them."""
         if loop.iteration % self.every:
             return
-        params = self.fold(one_copy(loop.state.learner.ema_params))
+        params = self.fold(loop.average)
         player, key = self.player._replace(params=params), jax.random.key(loop.iteration)
         match = az.play_match(self.game, player, self.anchor, 100, key)
         seats = match.moving_first, match.moving_second

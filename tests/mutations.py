@@ -1115,9 +1115,9 @@ MUTATIONS = [
     ),
     Mutation(
         "judge: the parameters are judged in training, not their average",
-        "azjax/proof/callbacks.py",
-        "learner.ema_params)\n            loop.add(",
-        "learner.variables)\n            loop.add(",
+        "azjax/training/loop.py",
+        "one_copy(self.state.learner.ema_params)",
+        "one_copy(self.state.learner.variables)",
         "tests/programs/test_judging.py",
     ),
     Mutation(
@@ -1690,9 +1690,9 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: the parameters are judged, not their average",
-        "azjax/proof/callbacks.py",
-        "learner.ema_params)\n            self.verdict",
-        "learner.variables)\n            self.verdict",
+        "azjax/training/loop.py",
+        "one_copy(self.state.learner.ema_params)",
+        "one_copy(self.state.learner.variables)",
         "tests/proof/test_callbacks.py",
     ),
     Mutation(

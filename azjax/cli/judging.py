@@ -1,4 +1,4 @@
-"""How often a player errs in a game with labelled positions: in training, and afterwards."""
+"""How often a player errs in a game with labelled positions: its counts, and tables of them."""
 
 import functools
 from typing import Any
@@ -11,8 +11,6 @@ from azjax.games.positions import Positions
 from azjax.players.ratings import Interval
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.runs.player import Player
-
-# A trained player.
 
 
 def examine(player: Player, positions: Positions, num_simulations: int) -> tuple[ErrorCounts, Any]:

@@ -5,8 +5,6 @@ import os
 import jax
 from jax._src import distributed  # Nothing public tells the number of processes this early.
 
-MOST_DEVICES = 256  # CPU devices of a process.
-
 
 def join() -> None:
     """Makes this process one of several, before JAX knows its devices.

@@ -20,7 +20,7 @@ from azjax import _processes as processes
 from azjax import runs, training
 from azjax._settings import list_changes
 from azjax.games.base import Game
-from azjax.programs.run import Note, Run
+from azjax.programs.run import Run
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import LabelledEvaluation, Verification
 from azjax.runs import behavior, checkpoint, lock
@@ -29,6 +29,7 @@ from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
 from azjax.training import memory, metrics
 from azjax.training.loop import Loop
+from azjax.viz.callbacks import Note
 
 MakeParts = Callable[[Config], training.Parts]
 
@@ -88,10 +89,10 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
     note = (lambda sentence: None) if quiet else note
     processes.check_devices()
     fixed = resume or bool(config.parts)  # Neither settings nor shards may change.
-    shards = make_parts(config).replay.shards if config.parts else config.replay.shards
-    mesh = _make_mesh(shards, fixed, note)
+    custom = make_parts(config) if config.parts else None
+    mesh = _make_mesh((custom or config).replay.shards, fixed, note)
     config, changes = _fit_devices(config, mesh.size, keep, fixed)
-    parts = make_parts(config)
+    parts = custom or make_parts(config)
     training.check_parts(parts, mesh.size)
     memory.check_fits(memory.footprint(parts, mesh))
     if changes:

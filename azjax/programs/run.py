@@ -14,11 +14,9 @@ from azjax.runs.plan import Plan
 from azjax.runs.player import Player
 from azjax.training import memory, metrics
 from azjax.training.loop import Callback, Loop
-from azjax.viz.callbacks import Report, Snapshots, make_player
+from azjax.viz.callbacks import Note, Report, Snapshots, make_player
 
 _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
-
-Note = Callable[[str], None]
 
 
 @dataclasses.dataclass

@@ -78,8 +78,7 @@ class Verification(Callback):
     def _examine(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self.answers = None
         if is_due:
-            average = training.one_copy(loop.state.learner.ema_params)
-            self.verdict, self.answers = self._verify(average)
+            self.verdict, self.answers = self._verify(loop.average)
 
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate | None:
         """Returns the certificate of the network; None if this iteration was not examined.
@@ -92,7 +91,7 @@ class Verification(Callback):
             return certificates.issue(
                 self._parts, self.verdict, (), loop.iteration, loop.started, seed
             )
-        params = self._parts.network.fold(training.one_copy(loop.state.learner.ema_params))
+        params = self._parts.network.fold(loop.average)
         return self._certify(params, loop.iteration, loop.started, seed)
 
 
@@ -227,8 +226,7 @@ class LabelledEvaluation(Callback):
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the first network, the last one, and now and then one between."""
         if loop.iteration % self.every == 0 or loop.iteration in (1, loop.max_iterations):
-            average = training.one_copy(loop.state.learner.ema_params)
-            loop.add(errors=self.find_errors(average))
+            loop.add(errors=self.find_errors(loop.average))
 
     def find_errors(self, variables: Any) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`."""

@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from azjax import _processes as processes
 from azjax.training.metrics import Record, make_record
 from azjax.training.parts import Parts
-from azjax.training.sharding import compiled, make_iteration, make_mesh, make_state
+from azjax.training.sharding import compiled, make_iteration, make_mesh, make_state, one_copy
 from azjax.training.step import Metrics, TrainState
 
 
@@ -98,6 +98,11 @@ class Loop:
     def iteration(self) -> int:
         """The number of iterations made."""
         return int(self.state.iteration)
+
+    @property
+    def average(self) -> Any:
+        """The averaged parameters, on one device of this process."""
+        return one_copy(self.state.learner.ema_params)
 
     @property
     def is_last(self) -> bool:

@@ -111,5 +111,4 @@ class Report(Callback):
 
 def make_player(loop: Loop) -> Player:
     """Returns the averaged network of a training as a player."""
-    average = training.one_copy(loop.state.learner.ema_params)
-    return Player(loop.parts, loop.parts.network.fold(average), loop.iteration)
+    return Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)
