@@ -10,7 +10,7 @@ import pathlib
 import tempfile
 from typing import Any
 
-from azjax.cli import console, explain, own
+from azjax.cli import console, custom, explain
 from azjax.cli.browser import open_browser
 from azjax.drawing import check_folder
 from azjax.viz import atlas, film
@@ -30,13 +30,13 @@ class Options:
 
     out: pathlib.Path = pathlib.Path("docs")
     """The folder of the pictures; those that are there are replaced."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
 
 def draw(options: Options) -> int:
     """Draws them; returns the exit status."""
     check_folder(options.out / "film.svg")
-    run_dir, player = own.open_run(options.typed)
+    run_dir, player = custom.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
     film.film(places, *atlas.load_portraits(run_dir)).save(options.out / "film.svg")
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:

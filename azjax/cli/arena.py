@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from azjax._settings import check_range
-from azjax.cli import console, own, players, specs
+from azjax.cli import console, custom, players, specs
 from azjax.games.base import Game
 from azjax.players import Agent, ratings
 from azjax.players.arena import Match, Tally, round_robin
@@ -34,7 +34,7 @@ class Options:
     """Of all randomness: the same seed gives the same games."""
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "games", 1)

@@ -7,7 +7,7 @@ import sys
 import jax
 
 from azjax._settings import check_range
-from azjax.cli import console, own
+from azjax.cli import console, custom
 from azjax.cli.players import choose_game, make_agent
 from azjax.cli.specs import HELP
 from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
@@ -25,7 +25,7 @@ class Options:
     """Who plays O: human or a player. Left out: alphazero of the run, or else perfect."""
     seed: int = 0
     """Seed of every random draw."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "seed", 0, 2**31 - 1)

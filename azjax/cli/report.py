@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from azjax.cli import console, own
+from azjax.cli import console, custom
 from azjax.drawing import check_folder
 from azjax.games import solver
 from azjax.viz import atlas, film, report
@@ -15,7 +15,7 @@ class Options:
 
     film: pathlib.Path | None = None
     """Draw a film of the whole game over the iterations, too: a name that ends in .svg."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
 
 def write(options: Options) -> int:
@@ -24,7 +24,7 @@ def write(options: Options) -> int:
         if options.film.suffix.lower() != ".svg":
             raise ValueError(f"{options.film} is no SVG: give a name that ends in .svg")
         check_folder(options.film)
-    run_dir, player = own.open_run(options.typed)
+    run_dir, player = custom.open_run(options.typed)
     solution = solver.solve(player.game) if player.game.is_small or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)

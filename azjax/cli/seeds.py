@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import check_range
-from azjax.cli import console, own
+from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
@@ -80,17 +80,17 @@ def _make_parts(options: Options) -> Parts:
     Raises:
       ValueError: if there is no such game, or it has too many positions to enumerate.
     """
-    game = own.find_game(options.game)
+    game = custom.find_game(options.game)
     if not game.enumerable:
         raise ValueError(
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    custom = game if is_own(options.game) else None
-    config = presets.get(options.preset or presets.name_for(options.game, custom))
+    given = game if is_own(options.game) else None
+    config = presets.get(options.preset or presets.name_for(options.game, given))
     if options.smoke:
         config = presets.smoke(config)
-    return make_parts(presets.fit(config, game) if custom else config, game)
+    return make_parts(presets.fit(config, game) if given else config, game)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from azjax import _interrupts as interrupts
 from azjax import programs
 from azjax._settings import MOST_SIMULATIONS, check_range
-from azjax.cli import console, judging, launch, own
+from azjax.cli import console, custom, judging, launch
 from azjax.cli import lines as following
 from azjax.games import solver
 from azjax.games.base import Game, State, choose
@@ -46,7 +46,7 @@ class Options:
     """How many blunders to draw."""
     json: bool = False
     """Print the findings as JSON and nothing else."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         check_range("--", self, "simulations", 0, MOST_SIMULATIONS)
@@ -73,7 +73,7 @@ def examine(options: Options) -> int:
     """Prints what can be known of the newest checkpoint; returns the exit status."""
     if options.lines is not None:
         launch.spread(launch.cores(), launch.cores())
-    run_dir, player = own.open_run(options.typed)
+    run_dir, player = custom.open_run(options.typed)
     if options.lines is not None:
         simulations = options.simulations[0] if options.simulations else 0
         return following.prove(
