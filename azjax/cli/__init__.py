@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
@@ -46,8 +47,12 @@ def run_program(module: str) -> NoReturn:
 
 @contextlib.contextmanager
 def _starting(name: str) -> Iterator[None]:
-    """Prints on stderr that a program starts; a terminal shows it until the `with` block ends."""
-    if {"-h", "--help", "--json"} & {*sys.argv}:
+    """Prints on stderr that a program starts; a terminal shows it until the `with` block ends.
+
+    With several processes, only process 0 prints it.
+    """
+    is_first = os.environ.get("JAX_PROCESS_ID", "0") == "0"
+    if not is_first or {"-h", "--help", "--json"} & {*sys.argv}:
         yield
         return
     line, is_terminal = f"{name}: starting…", sys.stderr.isatty()

@@ -83,6 +83,12 @@ def test_help_and_json_have_no_first_line(option, environment):
     assert read_stderr(environment, "experiments.verify", option) == "import jax\n"
 
 
+def test_only_process_0_has_a_first_line(environment):
+    for process, first in (("0", "azjax train: starting…\n"), ("1", "")):
+        environment["JAX_PROCESS_ID"] = process
+        assert read_stderr(environment, "experiments.train") == f"{first}import jax\n"
+
+
 def test_a_terminal_shows_the_line_until_the_imports_end():
     lines = """
 import sys, types

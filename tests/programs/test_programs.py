@@ -987,7 +987,9 @@ def test_a_real_process_says_one_sentence_and_exits_with_2(tmp_path):
     process = start("-m", "experiments.train", "--game", "chess", cwd=tmp_path, **pipes())
     status, stdout, stderr = finish(process)
     assert (status, stdout) == (2, "")
-    assert_one_sentence(stderr, "error: unknown game 'chess'")
+    first, error = stderr.splitlines(keepends=True)
+    assert first == "azjax train: starting…\n"
+    assert_one_sentence(error, "error: unknown game 'chess'")
 
 
 @pytest.mark.parametrize("columns", [50, 200])
