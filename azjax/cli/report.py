@@ -14,23 +14,26 @@ class Options:
     """Writes a run's report.html: proof, curves, every position, first moves and games."""
 
     film: pathlib.Path | None = None
-    """Draw a film of the whole game over the iterations, too: a name that ends in .svg."""
+    """Also write this SVG file: an animation of all positions over the iterations."""
     typed: custom.Option = custom.NOTHING
 
 
 def write(options: Options) -> int:
-    """Writes what was asked for and says where it is."""
+    """Writes the files and prints where they are."""
     if options.film:
         if options.film.suffix.lower() != ".svg":
-            raise ValueError(f"{options.film} is no SVG: give a name that ends in .svg")
+            raise ValueError(f"--film is {options.film}: use a name that ends in .svg")
         check_folder(options.film)
     run_dir, player = custom.open_run(options.typed)
-    solution = solver.solve(player.game) if player.game.is_small or options.film else None
+    solution = None
+    if player.game.is_small or options.film:
+        with console.busy(f"solving {player.game.name}…"):
+            solution = solver.solve(player.game)
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
         film.film(places, *atlas.load_portraits(run_dir)).save(options.film)
         print(f"film: {options.film}")
-    with console.busy_with_report() as notify:
+    with console.report_progress() as notify:
         path = report.write_report(run_dir, player, solution, notify=notify)
     print(f"report: {path}")
     return 0

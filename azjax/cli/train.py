@@ -134,7 +134,7 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
         loggers,
         displays=[Sink(open_screen), Interrupts()],
         show=console.show_certificate,
-        progress=console.busy_with_report,
+        progress=console.report_progress,
     )
     processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
     return 0 if run.reached else 1

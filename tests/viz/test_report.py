@@ -522,7 +522,7 @@ def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkey
     run_dir, player = unjudged
     monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
     settings = run_module._SMOKE if smoke else {}
-    page = callbacks.Report(run_dir, None, console.busy_with_report, **settings)
+    page = callbacks.Report(run_dir, None, console.report_progress, **settings)
     page.on_end(None)
     assert page.path == run_dir / "report.html" and page.failed is None
     out, err = capsys.readouterr()
