@@ -1,4 +1,4 @@
-"""The command `azjax`, with one module for each program: `azjax train`, or `python -m azjax train`."""
+"""The command `azjax`, with one module per program: `azjax train` or `python -m azjax train`."""
 
 import contextlib
 import importlib

@@ -170,9 +170,9 @@ def _read_docstring(cls: type, name: str) -> str | None:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(definition, ast.ClassDef)
     for field, text in itertools.pairwise(definition.body):
-        if isinstance(field, ast.AnnAssign) and ast.unparse(field.target) == name:
-            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                return " ".join(str(text.value.value).split())
+        is_field = isinstance(field, ast.AnnAssign) and ast.unparse(field.target) == name
+        if is_field and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            return " ".join(str(text.value.value).split())
     return None
 
 

@@ -11,7 +11,7 @@ from azjax.cli import console, custom
 from azjax.drawing import check_folder, node
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
-from azjax.viz import about, atlas, film, loop, networks, page, report
+from azjax.viz import about, animation, atlas, loop, networks, page, report
 from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
 
 _POSITIONS = {  # Of tic-tac-toe.
@@ -41,7 +41,7 @@ def explain(options: Options) -> int:
     run_dir, player = custom.open_run(options.typed)
     seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
-        about.about(run_dir, player, seen and film.film(*seen)),
+        about.about(run_dir, player, seen and animation.draw_animation(*seen)),
         *(
             _live(run_dir, options.typed, player)
             if knows(player.game)
