@@ -1312,8 +1312,8 @@ MUTATIONS = [
     Mutation(
         "programs: the preset's own kind loses the preset's values",
         "azjax/cli/options.py",
-        "return value if chosen == current else kinds.classes[chosen]()",
-        "return kinds.classes[chosen]()",
+        "value = value if chosen == current else kinds.classes[chosen]()",
+        "value = kinds.classes[chosen]()",
         "tests/programs/test_options.py",
     ),
     Mutation(

@@ -157,7 +157,7 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
         first
         == second
         == (
-            "error: run has a game of its own, and no run directory may name code: add --game "
+            "error: run has a custom game, and azjax imports only code that you name: add --game "
             "pile.py:make, if you trust that file"
         )
     )
@@ -227,8 +227,8 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
     [
         (["--game", "none.py:make"], "there is no none.py: give FILE.py:FUNCTION or"),
         (["--game", "no.module:make"], "there is no no.module: give FILE.py:FUNCTION or"),
-        (["--game", "pile.py:no"], "pile.py has no function 'no': name one that it has"),
-        (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): mend it first"),
+        (["--game", "pile.py:no"], "pile.py has no function 'no': give one of its functions"),
+        (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): fix it first"),
         (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
         (["--game", "pile.py"], "pile.py names no function: give pile.py:FUNCTION; functions that"),
         (["--game", "pile.py:"], "pile.py: names no function: give pile.py:FUNCTION; functions"),
@@ -247,13 +247,13 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
         (["--game", "pile.py:step"], "pile.py:step cannot be called with no argument (missing a "),
         (
             ["--network", "pile.py:step"],
-            "pile.py:step cannot be called with the game alone (missing",
+            "pile.py:step cannot be called with only the game as its argument (missing",
         ),
         (
             ["--game", "bad2.py:make"],
             "bad2.py:make fails (ZeroDivisionError: division by zero, from ",
         ),
-        (["--game", "bad2.py:make"], "division by zero, from line 2): mend it first"),
+        (["--game", "bad2.py:make"], "division by zero, from line 2): fix it first"),
         (["--game", "bad3.py:make"], "bad3.py cannot be imported (SyntaxError: invalid syntax"),
     ],
 )

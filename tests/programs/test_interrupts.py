@@ -135,7 +135,7 @@ def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, 
             err = process.communicate(timeout=100)[1]
         finally:
             process.kill()
-    said = f"azjax train: starting…\ninterrupted: go on with --resume --run-dir {run_dir}\n"
+    said = f"azjax train: starting…\ninterrupted: continue with --resume --run-dir {run_dir}\n"
     assert (process.returncode, err) == (130, said)
     assert runs.iterations(run_dir) == saved
 

@@ -328,7 +328,7 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     moment = "metrics.JsonLines, '__call__', iteration(3), False, signal.SIGINT"
     status, stdout, stderr = finish(start_signalled(moment, run_dir, *SHORT))
     assert status == 130
-    assert stderr == f"interrupted: go on with --resume --run-dir {run_dir}\n"
+    assert stderr == f"interrupted: continue with --resume --run-dir {run_dir}\n"
     memory, *iterations = stdout.splitlines()
     assert memory.startswith("memory on each of 8 devices: ") and len(iterations) == 3
     assert steps(run_dir) == [2, 3]
@@ -345,7 +345,7 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
         assert terminal.finish() == 130
     for heading in ("compiling", "iteration", "games/s", "loss", "blunders left", "losing lines"):
         assert heading in terminal.screen
-    assert "interrupted: go on with --resume" in terminal.screen
+    assert "interrupted: continue with --resume" in terminal.screen
     assert b"\x1b[?25l" in terminal.raw  # Hidden, so that `finish` knows that it is back.
 
 
@@ -394,7 +394,7 @@ def test_trainings_of_every_kind_at_a_terminal(tmp_path):
     }
     assert len(examined.pop("small")) == len(records(tmp_path / "small"))
     assert examined == {"hex": [], "four": [], "large": [2, 4, 5, 6, 7]}
-    assert "interrupted: go on with --resume" in screens["always"]
+    assert "interrupted: continue with --resume" in screens["always"]
 
 
 # Finished runs.
@@ -536,7 +536,7 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
     assert train_in(run_dir, "--smoke", "--until", "perfect", "--max-iterations", "2") == 1
     assert capfd.readouterr().err == (
-        f"not perfect after 2 iterations: go on with --resume --run-dir {run_dir} "
+        f"not perfect after 2 iterations: continue with --resume --run-dir {run_dir} "
         "--max-iterations 4\n"
     )
 
@@ -588,8 +588,8 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
     for program in ("play", "explain"):
         assert f": {command('azjax', program, '--run-dir', finished)}\n" in out
     assert err == (
-        f"{finished} was finished already, after 6 iterations: to train on, add --until never "
-        "--max-iterations 12\n"
+        f"{finished} was finished already, after 6 iterations: to continue training, add "
+        "--until never --max-iterations 12\n"
     )
 
 
@@ -1001,7 +1001,7 @@ def test_help_is_as_wide_as_the_terminal(program, columns, monkeypatch, capfd):
     out = capfd.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     if columns == 200 and program is not train:  # Its text has two lines in the code.
-        assert "Left out: that of the run, unless it is your own." in out
+        assert "Default: the game of the run. A custom game must always be named." in out
 
 
 @pytest.mark.parametrize("program", [verify, report, explain])
@@ -1009,7 +1009,7 @@ def test_without_a_run_the_newest_is_taken(program, whole, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for game in ([], ["--game", "connect_four"]):
         assert program.main(game) == 2
-        assert_error(capfd, "there is no trained player", "in runs/: train one", "by --run-dir")
+        assert_error(capfd, "there is no trained player", "in runs/: train one", "with --run-dir")
     shutil.copytree(whole, tmp_path / "runs" / "old")
     shutil.copytree(whole, tmp_path / "runs" / "new")
     runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(whole))
