@@ -15,7 +15,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -126,7 +126,8 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
                 cls,
                 args=arguments,
                 prog=prog,
-                config=(tyro.conf.AvoidSubcommands,),  # `options` chooses the kinds of settings.
+                # The module `options` chooses the kinds of settings.
+                config=(tyro.conf.AvoidSubcommands, tyro.conf.DisallowNone),
                 registry=_REGISTRY,
                 **settings,
             )
@@ -134,7 +135,8 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
         if stop.code:
             raise ValueError(_unbox(errors.getvalue(), prog)) from None
         help_text.seek(0)
-        for line in help_text.read().splitlines():  # Tyro does not wrap all lines.
+        text = re.sub(r"\n{3,}", "\n\n", help_text.read())
+        for line in text.splitlines():  # Tyro does not wrap all lines.
             print(textwrap.fill(line, shutil.get_terminal_size().columns))
         raise
 
@@ -146,7 +148,8 @@ _REGISTRY = tyro.constructors.ConstructorRegistry()
 def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
     """Describes a dataclass to tyro, with each field's docstring as one paragraph.
 
-    By default, tyro's help breaks the lines of a docstring where the code does.
+    By default, tyro's help breaks the lines of a docstring where the code does, and has
+    "(default: None)" after a docstring that describes the default.
     """
     if not dataclasses.is_dataclass(info.type):
         return None
@@ -159,8 +162,10 @@ def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
             default = field.default_factory()
         else:
             default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
-        text = functools.partial(_read_docstring, info.type, field.name)
-        fields.append(StructFieldSpec(field.name, hints[field.name], default, text))
+        hint, text = hints[field.name], functools.partial(_read_docstring, info.type, field.name)
+        if default in (None, (), ""):
+            hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
+        fields.append(StructFieldSpec(field.name, hint, default, text))
     return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
 
 
