@@ -1,4 +1,4 @@
-"""A Chromium without a screen, for tests of pages."""
+"""A headless Chromium, for pictures and for tests of pages."""
 
 import contextlib
 import importlib.util
@@ -9,7 +9,7 @@ from typing import Any
 from azjax._commands import command
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_QUIET = (  # It starts as root, without a graphics card, and asks nobody for anything.
+_QUIET = (  # Chromium runs as root, without a graphics card and without any dialog.
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 )
