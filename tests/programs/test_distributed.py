@@ -456,6 +456,13 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
     assert_error(capfd.readouterr().err, "--distributed needs a folder", "add --run-dir")
 
 
+def test_jax_has_the_index_and_the_number_of_processes_in_its_private_state():
+    """No public function returns them before JAX starts; see `launch._index_and_count`."""
+    from jax._src.distributed import global_state
+
+    assert (global_state.process_id, global_state.num_processes) == (0, 1)
+
+
 # CPU devices.
 
 
