@@ -11,10 +11,10 @@ import tempfile
 from typing import Any
 
 from azjax.cli import console, custom, explain
-from azjax.cli.browser import open_browser
 from azjax.drawing import check_folder
 from azjax.viz import animation, atlas
 from azjax.viz.live import solve
+from experiments.browser import open_browser
 
 # For each part of the page: its address, the elements to click, and the width of the screen.
 _SHOTS = {

@@ -15,7 +15,6 @@ from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
-from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import is_own, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
@@ -54,7 +53,7 @@ def run(options: Options) -> int:
     console.announce_solving(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
-        verify_all = _compile_verification(parts, states)
+    verify_all = _make_verification(parts)
     reached = np.zeros(options.seeds, int)  # The first iteration with a proof; 0: none yet.
     blunders, number = reached, 0
     while number < options.max_iterations and not reached.all():
@@ -110,33 +109,22 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     return states, compiled(advance, states)
 
 
-def _compile_verification(parts: Parts, states: TrainState) -> Any:
-    """Compiles the verification of all seeds, `variables [S, ...] -> Verdict` with `[S]` counts."""
+def _make_verification(parts: Parts) -> Any:
+    """Returns a function that verifies all seeds in turn: `variables [S, ...] -> Verdict [S]`."""
     solution = solver.solve(parts.game)
-    if not parts.game.is_small:
-        return _verify_in_turn(parts, solution)
-
-    def verify_one(variables):
-        policy = certificate.network_policy(parts, parts.network.fold(variables))
-        return verify(solution, policy)
-
-    return compiled(jax.jit(jax.vmap(verify_one)), states.learner.ema_params)
-
-
-def _verify_in_turn(parts: Parts, solution: solver.Solution) -> Any:
-    """Verifies one seed after the other, in slices of positions: a large game needs less memory."""
     verifier = certificate.make_verifier(solution)
 
     @jax.jit
     def evaluate(variables, states):
         return certificate.network_policy(parts, parts.network.fold(variables))(states)
 
+    def verify_one(variables):
+        policy = in_slices(functools.partial(evaluate, variables))
+        return verifier(*policy(solution.decision_states))
+
     def verify_all(variables):
-        verdicts = []
-        for seed in range(len(jax.tree.leaves(variables)[0])):
-            one = jax.tree.map(lambda leaf, seed=seed: leaf[seed], variables)
-            evaluate_all = in_slices(functools.partial(evaluate, one))
-            verdicts.append(verifier(*evaluate_all(solution.decision_states)))
+        seeds = range(len(jax.tree.leaves(variables)[0]))
+        verdicts = [verify_one(jax.tree.map(lambda x: x[seed], variables)) for seed in seeds]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *verdicts)
 
     return verify_all

@@ -20,10 +20,7 @@ from azjax.training.loop import Callback, Loop
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the program and returns its exit status.
-
-    `arguments` is the command line of a call from Python, which does not set JAX's CPU devices.
-    """
+    """Runs the program; a call from Python passes `arguments` and keeps its CPU devices."""
     return console.run(lambda: _main(arguments), "not started")
 
 
@@ -80,10 +77,7 @@ def _make_logger(name: str, run: Run) -> Callback:
 
 
 def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
-    """Trains until the goal is reached, prints the results and returns the exit status.
-
-    `named` has the options with which other programs open the run.
-    """
+    """Trains until the goal is reached; `named` has the options with which others open the run."""
     start, terminal = run.loop.iteration, Console()
 
     def open_display(loop: Loop) -> metrics.Display | metrics.Plain:

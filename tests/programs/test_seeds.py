@@ -8,9 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-import azjax
 import misere_pile
 from azjax.cli import seeds
+from azjax.games import solver
+from azjax.proof import certificate
+from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 
@@ -60,16 +62,19 @@ def test_seeds_train_the_named_game(arguments, name, like, monkeypatch, capsys):
     assert f"error: {name}, True\n" in capsys.readouterr().err
 
 
-def test_verification_in_turn_has_the_same_verdicts(monkeypatch):
-    """Small games verify all seeds together, and others one after the other in slices."""
+def test_verification_in_turn_has_the_verdicts_of_all_seeds_together():
     game = misere_pile.make()
     parts = make_parts(presets.smoke(presets.get("default")), game)
     keys = jax.random.split(jax.random.key(0), 3)
     variables = jax.vmap(parts.network.init)(keys)
-    states = SimpleNamespace(learner=SimpleNamespace(ema_params=variables))
-    together = seeds._compile_verification(parts, states)(variables)
-    monkeypatch.setattr(azjax.games.base, "_SMALL", 0)
-    in_turn = seeds._compile_verification(parts, states)(variables)
+
+    def verify_one(variables):
+        policy = certificate.network_policy(parts, parts.network.fold(variables))
+        return verify(solver.solve(game), policy)
+
+    together = jax.vmap(verify_one)(variables)
+    in_turn = seeds._make_verification(parts)(variables)
+    assert max(in_turn.blunders) > 0
     assert len(in_turn.blunders) == 3
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(in_turn), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
@@ -89,7 +94,7 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
 
     states = SimpleNamespace(learner=SimpleNamespace(ema_params=None))
     monkeypatch.setattr(seeds, "compile_seeds", lambda *_: (states, lambda s: (s, None)))
-    monkeypatch.setattr(seeds, "_compile_verification", lambda *_: verify_all)
+    monkeypatch.setattr(seeds, "_make_verification", lambda parts: verify_all)
     assert seeds.main(["--seeds", "2", "--until", until]) == 0
     said = capsys.readouterr().out
     assert [row[1] for row in rows(said)] == ["3", "1"]
