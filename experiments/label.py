@@ -91,8 +91,8 @@ def label(options: Options) -> int:
     print(f"the rules agree over {check_rules(options.seed):,} moves of random games")
     by_class = _draw(options)
     drawn = [position for name in (*CLASSES, DECISIVE) for position in by_class[name]]
-    solver = " and ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    source = f"python -m experiments.label --seed {options.seed}, with {solver}"
+    seed, versions = options.seed, [f"{n} {importlib.metadata.version(n)}" for n in packages]
+    source = f"python -m experiments.label --seed {seed}, with {' and '.join(versions)}"
     with replacing(options.out) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,

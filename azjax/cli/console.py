@@ -202,8 +202,16 @@ def _unbox(box: str, prog: str) -> str:
     sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", paragraphs[0]).rstrip(".")
     if ": use " in sentence or ": add " in sentence:
         return sentence
-    if choice := re.search(r"invalid choice '(.*)' for .* one of \((.*)\)", sentence):
-        sentence += did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])).rstrip("?")
+    if match := re.match(r"invalid choice '(.*)' for argument '(.*)'. .* of \((.*)\)", sentence):
+        value, option, choices = match[1], match[2], re.findall(r"'([^']*)'", match[3])
+        known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
+        return f"{option} is {value!r}: use {known}"
+    if match := re.match(r"Error parsing (--\S+): .* (int\(\)|float).*: ('.*')$", sentence):
+        return (
+            f"{match[1]} is {match[3]}: use {'a number' if match[2] == 'float' else 'an integer'}"
+        )
+    if match := re.match(r"Missing value for argument '(.*)'\.", sentence):
+        return f"{match[1]} has no value: add one, or leave it out"
     similar = [re.findall(r"--[\w.-]*\w", part) for part in paragraphs if part.startswith("Perha")]
     names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
     meant = f", perhaps you meant {' or '.join(names)}" if names else ""

@@ -120,6 +120,8 @@ def _import(place: str) -> Any:
 def _find(place: str) -> pathlib.Path:
     """Returns the file of `path/to/file.py` or `package.module`."""
     path = pathlib.Path(place)
+    if place in games.available():
+        raise ValueError(f"{place} has one size: leave the colon and what follows it out")
     if not place.endswith(".py"):
         try:
             spec = importlib.util.find_spec(place)

@@ -177,7 +177,10 @@ def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]
     try:
         known, others = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
-        raise ValueError(error) from error
+        if how.get("action") == "store_true":
+            value = error.message.split()[-1]
+            raise ValueError(f"{option} takes no value: leave {value} out") from error
+        raise ValueError(f"{option} has no value: add one, or leave it out") from error
     return known.value, others
 
 

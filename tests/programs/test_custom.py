@@ -239,6 +239,7 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
         (["--game", "pil.py:make"], "package.module:FUNCTION; did you mean pile.py?"),
         (["--game", "conect_four:4x5"], "there is no conect_four: give FILE.py:FUNCTION or "),
         (["--game", "conect_four:4x5"], "package.module:FUNCTION; did you mean connect_four?"),
+        (["--game", "tic_tac_toe:3"], "tic_tac_toe has one size: leave the colon and what follows"),
         (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),
         (
             ["--game", "pile.py:init"],

@@ -142,7 +142,7 @@ RESNETS, MLPS = (
             "--network.hidden is a setting of mlp, and --network.kind is resnet: leave it out, "
             "or choose --network.kind mlp",
         ),
-        ("--network.kind", "argument --network.kind: expected one argument"),
+        ("--network.kind", "--network.kind has no value: add one, or leave it out"),
     ],
 )
 def test_settings_of_another_kind_are_refused(arguments, said):
