@@ -199,11 +199,12 @@ def _unbox(box: str, prog: str) -> str:
     text = re.sub(r"[│|╭╮╰╯]", "", Text.from_ansi(box).plain)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n?[ +]*[─-]{3,}.*\n", text)]
     paragraphs = [part for part in paragraphs[1:] if part] or [" ".join(text.split())]
-    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", paragraphs[0]).rstrip(".")
-    if ": use " in sentence or ": add " in sentence:
-        return sentence
+    sentence = paragraphs[0].rstrip(".")
+    if match := re.match(r"Error parsing (?!--)\S+: (.*)", sentence):  # From a dataclass of azjax.
+        return match[1]
     if match := re.match(r"invalid choice '(.*)' for argument '(.*)'. .* of \((.*)\)", sentence):
         value, option, choices = match[1], match[2], re.findall(r"'([^']*)'", match[3])
+        choices = sorted({*choices} - {"None"})
         known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
         return f"{option} is {value!r}: use {known}"
     if match := re.match(r"Error parsing (--\S+): .* (int\(\)|float).*: ('.*')$", sentence):
@@ -212,6 +213,8 @@ def _unbox(box: str, prog: str) -> str:
         )
     if match := re.match(r"Missing value for argument '(.*)'\.", sentence):
         return f"{match[1]} has no value: add one, or leave it out"
+    if match := re.match(r"Error parsing (--\S+): .*?\[('.*?')\]", sentence):
+        sentence = f"{match[1]} cannot be {match[2]}"
     similar = [re.findall(r"--[\w.-]*\w", part) for part in paragraphs if part.startswith("Perha")]
     names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
     meant = f", perhaps you meant {' or '.join(names)}" if names else ""

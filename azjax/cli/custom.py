@@ -66,6 +66,17 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
     return config
 
 
+def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
+    """As `check_run`; also raises a ValueError for a custom network that the run does not have.
+
+    A match between several runs may need a custom network for only one of them.
+    """
+    config = check_run(run_dir, typed)
+    if typed.network is not None and not isinstance(config.network, OwnNetworkConfig):
+        raise ValueError(f"{run_dir} was trained without a custom network: leave --network out")
+    return config
+
+
 def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
     """Compares the names of functions and the digests of their files; a file may have moved.
 
@@ -138,7 +149,7 @@ def choose_run(typed: Typed) -> Typed:
     """Adds the newest matching run in runs/, if there is one and the command line names no run."""
     for path in () if typed.run_dir else runs.find_runs():
         try:
-            check_run(path, typed)
+            check_only_run(path, typed)
         except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
         console.note(f"run: {path}, the newest (--run-dir names another)")
@@ -165,6 +176,7 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
             f"there is no trained player{of_game} in runs/: train one with "
             f"{command('azjax', 'train', *game)}, or name its folder with --run-dir"
         )
+    check_only_run(run_dir, typed)
     with console.busy(f"loading {run_dir}…"):
         return run_dir, load_player(run_dir, typed)
 

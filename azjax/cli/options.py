@@ -98,9 +98,7 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
 
 def _parse_resumed(arguments: list[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Parses the command line of a resumed run, which keeps its settings."""
-    config = custom.check_run(run_dir, typed)
-    if typed.network and not isinstance(config.network, OwnNetworkConfig):
-        raise ValueError(f"{run_dir} was trained without a custom network: leave --network out")
+    config = custom.check_only_run(run_dir, typed)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
     options = console.parse(Options, arguments, "azjax train", default=default)

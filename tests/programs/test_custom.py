@@ -273,8 +273,10 @@ def test_a_run_without_custom_code_refuses_some(tmp_path, capfd):
     for arguments in (["--game", f"{__file__}:x"], ["--game", "connect_four"]):
         assert verify.main(["--run-dir", run_dir, *arguments]) == 2
         assert f"{run_dir} is a run of tic_tac_toe, not of {arguments[1]}" in said(capfd)
-    assert train.main(["--resume", "--run-dir", run_dir, "--network", f"{__file__}:x"]) == 2
-    assert "--network" in said(capfd)
+    arguments = ["--run-dir", run_dir, "--network", f"{__file__}:x"]
+    for program, resume in ((train, ["--resume"]), (verify, [])):
+        assert program.main([*resume, *arguments]) == 2
+        assert "was trained without a custom network: leave --network out" in said(capfd)
 
 
 def test_the_same_file_is_the_same_game(inside):

@@ -726,7 +726,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     [
         ("--game chess", ["unknown game 'chess'", "tic_tac_toe, connect_four"]),
         ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp, connect_four"]),
-        ("--until maybe", ["--until is 'maybe': use 'auto' or 'perfect' or"]),
+        ("--until maybe", ["--until is 'maybe': use 'auto' or 'never' or"]),
         ("--network.kind cnn", ["'cnn'", "--network.kind", "'resnet'", "'mlp'"]),
         ("--network.hidden 8", ["a setting of mlp", "choose --network.kind mlp"]),
         ("--network.encoding colour", ["network.encoding is 'colour': use 'absolute' or"]),
@@ -955,7 +955,12 @@ def test_invalid_metrics_are_refused_before_anything_moves(finished, capfd):
         ("--simulations 32 -1", ["--simulations is -1", "use 0 to 1000000"]),
         ("--simulations 100000000", ["--simulations is 100000000", "use 0 to 1000000"]),
         ("--limit -1", ["--limit is -1", "use 0 or more"]),
-        ("--lines both", ["both", "--lines", "first"]),
+        ("--lines both", ["--lines is 'both': use 'first' or 'second'"]),
+        (
+            "--simulations many",
+            ["--simulations cannot be 'many': ", "--help lists what is allowed"],
+        ),
+        ("--lines first --until perfect", ["leave one of them out\n"]),
         ("--lines first --most 3", ["--most is 3", "use 16 or more"]),
         ("--most 999", ["--most is a setting of --lines: add --lines first"]),
         ("--mend 9", ["--mend is a setting of --lines: add --lines first"]),
