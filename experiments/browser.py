@@ -24,7 +24,7 @@ def open_browser() -> Iterator[Any]:
     """
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
-        raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
+        raise ValueError("Chromium is missing: install it (Debian: apt-get install chromium)")
     if importlib.util.find_spec("playwright") is None:
         raise ValueError(f"Playwright is missing: {command('pip', 'install', 'playwright')}")
     from playwright.sync_api import sync_playwright

@@ -76,7 +76,7 @@ class Rung(NamedTuple):
     seconds: float
 
     def cost(self, goal: float) -> float | None:
-        """Returns the moves until at most `goal` percent are blunders; None if that is never so."""
+        """Returns the moves until at most `goal` percent are blunders; None: never."""
         return next((m for m, e in zip(self.moves, self.errors, strict=True) if e <= goal), None)
 
 

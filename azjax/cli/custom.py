@@ -1,7 +1,7 @@
 """The run that a program opens, and custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported. What a run directory says about its code is
-compared with that, and never run.
+Only code that the command line names is imported. It is compared with what the run directory
+recorded, and code that only the run directory names is never run.
 """
 
 import dataclasses
@@ -48,7 +48,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 
     Raises:
       ValueError: with the option to add, or the difference.
-      runs.CheckpointError: if there is no run.
+      runs.CheckpointError: if the folder is not a run directory.
     """
     config = runs.read_config(run_dir)
     if config.parts:
@@ -166,14 +166,14 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
     """Returns the folder and the player of the run that the command line names, or of the newest.
 
     Raises:
-      ValueError: if there is no run, or as `load_player` does.
+      ValueError: if no run matches, or as `load_player` does.
       runs.CheckpointError: as `azjax.load` does.
     """
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
-            f"there is no trained player{of_game} in runs/: train one with "
+            f"runs/ has no trained player{of_game}: train one with "
             f"{command('azjax', 'train', *game)}, or name its folder with --run-dir"
         )
     check_only_run(run_dir, typed)
@@ -223,7 +223,7 @@ def find_game(typed: str) -> Game:
     """Returns a game by its name, or a custom one; the same object for the same file.
 
     Raises:
-      ValueError: if there is no such game.
+      ValueError: if the game is unknown.
     """
     functions.check_function(typed)
     return _call(functions.identify(typed), Game) if is_own(typed) else games.make(typed)

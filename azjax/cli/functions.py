@@ -18,7 +18,7 @@ def identify(typed: str) -> str:
     """Returns `PLACE:FUNCTION#SHA-256` for `PLACE:FUNCTION`, without running that file.
 
     Raises:
-      ValueError: if there is no such file or module, or no function is named.
+      ValueError: if the file or module does not exist, or no function is named.
     """
     check_function(typed)
     path = _find(typed.partition(":")[0])
@@ -85,7 +85,7 @@ def call(typed: str, kind: type, *arguments: Any) -> Any:
         pass
     try:
         made = function(*arguments)
-    except ValueError:  # Errors of azjax already say what to do.
+    except ValueError:  # An error of azjax, such as an invalid setting.
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)[1:2]
@@ -132,5 +132,5 @@ def _find(place: str) -> pathlib.Path:
         others = (str(other) for other in path.parent.glob("*.py"))
         meant = did_you_mean(place, others if place.endswith(".py") else games.available())
         wanted = "give FILE.py:FUNCTION or package.module:FUNCTION"
-        raise ValueError(f"there is no {place or 'file'}: {wanted}{meant}")
+        raise ValueError(f"{place or repr(place)} does not exist: {wanted}{meant}")
     return path

@@ -1,4 +1,4 @@
-"""What a program does before JAX starts: join other processes and set the number of CPU devices."""
+"""Steps before JAX starts: joining other processes and setting the number of CPU devices."""
 
 import contextlib
 import os

@@ -193,7 +193,7 @@ def _choose_kinds(config: Any, arguments: list[str], prefix: str = "--") -> Any:
       prefix: of the options of `config`.
 
     Raises:
-      ValueError: if there is no such kind, or an option is a setting of another kind.
+      ValueError: if the kind is unknown, or an option is a setting of another kind.
     """
     for name, hint in typing.get_type_hints(type(config)).items():
         value, inner = getattr(config, name), f"{prefix}{name.replace('_', '-')}."

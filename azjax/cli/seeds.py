@@ -48,7 +48,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Trains all seeds; returns 0 if all of them reached the goal, otherwise 1."""
+    """Trains all seeds; returns 0 if every seed reached the goal, and 1 if not."""
     parts, started = _make_parts(options), time.time()
     console.announce_solving(parts.game)
     with console.busy("compiling…"):
@@ -76,7 +76,7 @@ def _make_parts(options: Options) -> Parts:
     """Builds the parts that every seed trains.
 
     Raises:
-      ValueError: if there is no such game, or it has too many positions to enumerate.
+      ValueError: if the game is unknown, or has too many positions to enumerate.
     """
     game = custom.find_game(options.game)
     if not game.enumerable:

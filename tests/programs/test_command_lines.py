@@ -224,7 +224,7 @@ def test_commands_in_errors_are_parsed(folder, understand, capfd, monkeypatch):
     (folder / "its run").rename("moved")
     with pytest.raises(runs.CheckpointError) as no_run:
         runs.newest("hex:3")
-    with pytest.raises(ValueError, match="there is no trained player") as no_player:
+    with pytest.raises(ValueError, match="runs/ has no trained player") as no_player:
         custom.open_run(custom.Typed(game="hex:3"))
     with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
         make_agent(

@@ -225,8 +225,8 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--game", "none.py:make"], "there is no none.py: give FILE.py:FUNCTION or"),
-        (["--game", "no.module:make"], "there is no no.module: give FILE.py:FUNCTION or"),
+        (["--game", "none.py:make"], "none.py does not exist: give FILE.py:FUNCTION or"),
+        (["--game", "no.module:make"], "no.module does not exist: give FILE.py:FUNCTION or"),
         (["--game", "pile.py:no"], "pile.py has no function 'no': give one of its functions"),
         (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): fix it first"),
         (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
@@ -235,9 +235,12 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
         (["--game", "pile.py"], "; functions that take no argument: init, make\n"),
         (["--network", "net.py"], "net.py:FUNCTION; functions that take a single argument: make\n"),
         (["--game", "my.module"], "my.module names no function: give FILE.py:FUNCTION or package."),
-        (["--game", "pil.py"], "there is no pil.py: give FILE.py:FUNCTION or package.module:FUNC"),
+        (
+            ["--game", "pil.py"],
+            "pil.py does not exist: give FILE.py:FUNCTION or package.module:FUNC",
+        ),
         (["--game", "pil.py:make"], "package.module:FUNCTION; did you mean pile.py?"),
-        (["--game", "conect_four:4x5"], "there is no conect_four: give FILE.py:FUNCTION or "),
+        (["--game", "conect_four:4x5"], "conect_four does not exist: give FILE.py:FUNCTION or "),
         (["--game", "conect_four:4x5"], "package.module:FUNCTION; did you mean connect_four?"),
         (["--game", "tic_tac_toe:3"], "tic_tac_toe has one size: leave the colon and what follows"),
         (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),

@@ -351,8 +351,8 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
     assert b"\x1b[?25l" in terminal.raw  # Hidden; `finish` checks that it is shown again.
 
 
-# Trainings of every kind, one after the other in a terminal. A tiny game stands in for a large one,
-# which is verified only in some iterations.
+# Trainings of every kind, one after the other in a terminal. With `_SMALL` 0, a tiny game is
+# treated as a large one, which is verified only in some iterations.
 AT_A_TERMINAL = """
 import sys
 from azjax import _interrupts as interrupts
@@ -1016,7 +1016,7 @@ def test_without_a_run_the_newest_is_taken(program, whole, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for game in ([], ["--game", "connect_four"]):
         assert program.main(game) == 2
-        assert_error(capfd, "there is no trained player", "in runs/: train one", "with --run-dir")
+        assert_error(capfd, "runs/ has no trained player", ": train one", "with --run-dir")
     shutil.copytree(whole, tmp_path / "runs" / "old")
     shutil.copytree(whole, tmp_path / "runs" / "new")
     runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(whole))

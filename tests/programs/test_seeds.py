@@ -114,7 +114,7 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
             "hex:6 has too many positions to enumerate, so no seed can",
         ),
         (["--game", "connect_four", "--until", "unbeatable"], "no seed can be proved unbeatable: "),
-        (["--game", "nothing.py:make"], "there is no nothing.py"),
+        (["--game", "nothing.py:make"], "nothing.py does not exist"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(arguments, sentence, capsys):
