@@ -739,7 +739,7 @@ MUTATIONS = [
         "while self.made and now.listens",
         "while False and now.listens",
         "tests/programs/test_interrupts.py::"
-        "test_a_program_that_stops_by_itself_waits_for_the_thread_that_listens",
+        "test_a_program_that_stops_by_itself_waits_for_the_signal_thread",
     ),
     # The certificate.
     Mutation(
@@ -1312,8 +1312,8 @@ MUTATIONS = [
     Mutation(
         "programs: the preset's own kind loses the preset's values",
         "azjax/cli/options.py",
-        "return value if chosen == current else kinds.classes[chosen]()",
-        "return kinds.classes[chosen]()",
+        "value = value if chosen == current else kinds.classes[chosen]()",
+        "value = kinds.classes[chosen]()",
         "tests/programs/test_options.py",
     ),
     Mutation(
@@ -1567,7 +1567,7 @@ MUTATIONS = [
         "    if os.path.islink(path) and not os.path.exists(path):",
         "    if False:",
         "tests/programs/test_programs.py"
-        "::test_a_place_where_no_run_can_be_is_refused_before_compiling",
+        "::test_an_unusable_run_directory_is_refused_before_compiling",
     ),
     Mutation(
         "runs: folders above a refused run stay behind",

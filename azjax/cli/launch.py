@@ -1,8 +1,32 @@
-"""What a program does before JAX starts: join other processes and set the number of CPU devices."""
+"""Steps before JAX starts: joining other processes and setting the number of CPU devices."""
 
+import contextlib
 import os
 
 import jax
+
+from azjax import _interrupts as interrupts
+from azjax.cli.options import Options
+
+
+def start(options: Options, alone: bool, context: contextlib.ExitStack) -> None:
+    """Joins the other processes and sets the number of CPU devices, before JAX starts.
+
+    Args:
+      options: from the command line.
+      alone: whether the process runs only this program, so that JAX has not started yet.
+      context: leaves the other processes when it is closed.
+    """
+    if options.distributed:
+        context.callback(leave)
+        join()
+        if not is_first():
+            interrupts.now.outcome = None
+    if alone or options.distributed:
+        config, evenly = options.config, None
+        if "replay.shards" not in options.given:
+            evenly = (config.selfplay.games, config.learner.batch_size)
+        spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
 
 
 def join() -> None:

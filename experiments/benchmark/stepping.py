@@ -10,7 +10,6 @@ from typing import Any
 import jax
 
 from azjax import games
-from azjax.cli.browser import open_browser
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -18,6 +17,7 @@ from azjax.search import PUCT
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player
 from experiments.benchmark.measuring import show
+from experiments.browser import open_browser
 
 _STEP_THROUGH = """async () => {
   const next = document.querySelector("[data-button=next]");

@@ -24,7 +24,8 @@ def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: s
     command = [sys.executable, "-m", "experiments.train", f"--run-dir={run_dir}", *flags]
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     if done.returncode not in (0, 1):  # 1: the goal was not reached, which is a result.
-        raise ValueError(f"training failed: {done.stderr.strip()}")
+        errors = done.stderr.splitlines()[1:]  # After "azjax train: starting…".
+        raise ValueError(f"training failed: {' '.join(errors)}")
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 
 

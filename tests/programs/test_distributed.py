@@ -344,7 +344,7 @@ loop.make_record = watched
     rarely = ["--checkpoint-every", "4"]
     statuses, outs, errs = finish(train_two(run_dir, *SHORT, *rarely, program=patched(moment)))
     assert statuses == [130, 130], errs
-    assert errs == [f"interrupted: go on with --resume --run-dir {run_dir}\n", ""]
+    assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
     memory, *lines = outs[0].splitlines()
     assert memory.startswith("memory") and len(lines) == 2 and outs[1] == ""
     assert names(run_dir / "checkpoints") == ["2"]
@@ -456,6 +456,13 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
     assert_error(capfd.readouterr().err, "--distributed needs a folder", "add --run-dir")
 
 
+def test_jax_has_the_index_and_the_number_of_processes_in_its_private_state():
+    """No public function returns them before JAX starts; see `launch._index_and_count`."""
+    from jax._src.distributed import global_state
+
+    assert (global_state.process_id, global_state.num_processes) == (0, 1)
+
+
 # CPU devices.
 
 
@@ -508,7 +515,7 @@ def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")  # Of conftest.
     found = {}
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
-    train._start(options.parse(arguments), True, contextlib.ExitStack())
+    launch.start(options.parse(arguments), True, contextlib.ExitStack())
     assert found == {"jax_num_cpu_devices": wanted}
 
 

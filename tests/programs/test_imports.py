@@ -93,6 +93,24 @@ def test_one_place_imports_it(library, home):
     assert users == {home}
 
 
+# Private names that have no public equivalent, each in one place and with a test of its behavior.
+PRIVATE = {
+    ("azjax/cli/launch.py", "jax._src.distributed.global_state"),
+    ("azjax/games/from_pgx.py", "pgx._src.games.chess.FROM_PLANE"),
+}
+
+
+def test_private_names_of_other_packages_have_one_place():
+    private = {
+        (file, name)
+        for file, tree in TREES.items()
+        for name in imported(tree)
+        if not name.startswith(("azjax", "__future__"))
+        and any(part.startswith("_") for part in name.split("."))
+    }
+    assert private <= PRIVATE
+
+
 def test_learning_never_sees_the_solver():
     for file, tree in PACKAGE.items():
         if module_of(file) == "training":

@@ -193,7 +193,9 @@ def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
         assert program.main([*found, *(["--out", "x.html"] if program is explain else [])]) == 0
     capfd.readouterr()
     assert verify.main(["--run-dir", "run"]) == 2
-    said = "run has parts of its own, and no run directory may name code: add --parts mine.py:make"
+    said = (
+        "run has custom parts, and azjax imports only code that you name: add --parts mine.py:make"
+    )
     assert said in capfd.readouterr().err
     pathlib.Path("edited.py").write_text(PARTS_FILE + "# Edited.\n")
     assert verify.main(["--run-dir", "run", "--parts", "edited.py:make", "--json"]) in (0, 1)
@@ -201,4 +203,4 @@ def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
     pathlib.Path("wrong.py").write_text(PARTS_FILE.replace('norm="none"', 'norm="layer"'))
     assert verify.main(["--run-dir", "run", "--parts", "wrong.py:make"]) == 2
     assert train.main([*named, "--game", "hex:3"]) == 2
-    assert "--parts has a game and a network of its own: leave --game out" in capfd.readouterr().err
+    assert "--parts has its own game: leave --game out" in capfd.readouterr().err
