@@ -27,10 +27,9 @@ def field_docs(cls: type) -> dict[str, str]:
     assert isinstance(definition, ast.ClassDef)
     docs = {}
     for statement, after in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(statement, ast.AnnAssign) and isinstance(after, ast.Expr):
-            if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                assert isinstance(statement.target, ast.Name)
-                docs[statement.target.id] = " ".join(after.value.value.split())
+        match statement, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
+                docs[name] = " ".join(text.split())
     return docs
 
 
@@ -40,7 +39,7 @@ def write(value: Any) -> str:
         return " ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+    return str(value)
 
 
 def differing(cls: type, part: str | None, field: dataclasses.Field, default: Any) -> str:
