@@ -84,7 +84,7 @@ def test_make_docs_prints_where_the_guide_is():
     assert "mkdocs build" in recipe and recipe.endswith('@echo "The guide: site/index.html"')
 
 
-# The theme's placeholder changes when its index is loaded.
+# Opened from a folder, the theme loads its index once the field is focused, and then greets.
 INDEX_IS_LOADED = """() => {
   const text = document.querySelector(".md-search-result__meta").textContent;
   return text.trim() !== "" && !text.includes("Initializing");
@@ -93,15 +93,17 @@ INDEX_IS_LOADED = """() => {
 
 @pytest.mark.parametrize("moment", ["while the index loads", "after the index is loaded"])
 def test_the_guide_is_searched_from_a_folder(open_page, moment):
-    """Types as a reader does, since the theme reads the field when a key is released.
+    """Types as a reader does: the theme reads the field when a key is released.
 
-    It also reads the field when its index is loaded, so text that was filled in without a key was
-    found only if the index came later.
+    It also reads the field when its index is loaded. Text that is filled in without keys is
+    therefore found only if it is there before the index.
     """
     tab = open_page("api/games.html")
+    field = tab.locator(".md-search__input")
+    field.focus()
     if moment == "after the index is loaded":
         tab.wait_for_function(INDEX_IS_LOADED)
-    tab.locator(".md-search__input").press_sequentially("illegal action")
+    field.press_sequentially("illegal action")
     link = tab.locator(".md-search-result__link").first
     link.wait_for(state="attached")
     assert link.get_attribute("href").startswith("file:")
