@@ -86,7 +86,7 @@ def documented():
     found += re.findall(
         rf"^(?:timeout .* )?(azjax (?:{programs}).*?)(?: #.*)?$", text, re.MULTILINE
     )
-    found += re.findall(rf"`(azjax (?:{programs})\b[^`…]*)`", "\n".join(map(read, PAGES)))
+    found += re.findall(rf"`(azjax (?:{programs})\b[^`…|]*)`", "\n".join(map(read, PAGES)))
     return sorted({re.split(r" A B|, with \{|: ", line)[0].strip() for line in found})
 
 
