@@ -1,8 +1,8 @@
-"""How a program ends early: Ctrl-C that is heard at once, and output that nobody reads.
+"""How a program ends early: after Ctrl-C, or because the reader of its output is closed.
 
-Python tells its main thread alone of a signal, and only between two steps of Python, never
-while JAX compiles or computes. So a thread listens, and ends the process. It needs the standard
-library alone, so that a program listens before its heavy imports.
+Python handles a signal in the main thread, between two bytecode instructions: never while JAX
+compiles or computes. A second thread therefore waits for signals and ends the process. This module
+imports only the standard library, so that a program can install it before its heavy imports.
 """
 
 import contextlib
@@ -16,19 +16,20 @@ import time
 
 _SHOW_CURSOR = b"\x1b[?25h"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_LATE = 1.0  # Seconds, after which the thread that listens has heard of a signal.
-_AT_ONCE = 0.1  # Seconds. GNU's `timeout` signals a process, and its group right after.
+_MAX_DELAY = 1.0  # Seconds after which the thread has certainly received a signal.
+_SAME = 0.1  # Seconds: GNU's `timeout` signals a process and right after that its group.
 
 
 @dataclasses.dataclass
 class _Now:
-    """What the program is at.
+    """The state of the program.
 
     Attributes:
-      outcome: what to say if it is interrupted now; None: nothing, or another process says it.
-      patient: whether it stops by itself, however long that takes, after the next Ctrl-C.
-      listens: whether a thread hears of signals.
-      started: the `time.time()` when the program began, before its heavy imports.
+      outcome: what to print if it is interrupted now, such as "nothing was written". None prints
+        nothing.
+      patient: whether the program stops by itself after the next Ctrl-C, however long that takes.
+      listens: whether the thread waits for signals.
+      started: the `time.time()` of the start, before the heavy imports.
     """
 
     outcome: str | None = "not started"
@@ -41,34 +42,37 @@ now = _Now()
 
 
 def listen() -> None:
-    """Makes this process ready to be interrupted; for programs, before their heavy imports."""
-    for stream in (sys.stdout, sys.stderr):  # What is printed is out at once, and nothing fails.
+    """Starts the thread that ends this process after Ctrl-C, and sets up the output streams.
+
+    Programs call it before their heavy imports.
+    """
+    for stream in (sys.stdout, sys.stderr):  # Print each line immediately, and any character.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return  # Of a process in the background, which Ctrl-C is not for.
+        return  # A background process ignores Ctrl-C.
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, lambda number, frame: None)  # The thread does what is to be done.
+    signal.signal(signal.SIGINT, lambda number, frame: None)  # The thread handles it.
     now.listens = True
     threading.Thread(target=_watch, args=(receiver,), daemon=True).start()
 
 
 def _watch(receiver: int) -> None:
-    """Ends the process after Ctrl-C, if it does not stop by itself; then after the second."""
-    heard = -_AT_ONCE
+    """Ends the process after the first Ctrl-C, or after the second if it stops by itself."""
+    last = -_SAME
     while True:
         if os.read(receiver, 1)[0] not in _SIGNALS:
             continue
         if now.patient:
-            now.patient, heard = False, time.monotonic()
-        elif time.monotonic() - heard >= _AT_ONCE:
+            now.patient, last = False, time.monotonic()
+        elif time.monotonic() - last >= _SAME:
             _end()
 
 
 def _end() -> None:
-    """Ends the process as it is, and leaves a terminal as it was."""
+    """Ends the process immediately, and restores the cursor of a terminal."""
     if os.environ.get("TERM") not in ("dumb", "unknown"):
         for descriptor in filter(os.isatty, (1, 2)):
             _write(descriptor, _SHOW_CURSOR)
@@ -77,18 +81,18 @@ def _end() -> None:
 
 
 def _write(descriptor: int, text: bytes) -> None:
-    with contextlib.suppress(OSError):  # Nobody is there to be told.
+    with contextlib.suppress(OSError):  # The reader may be closed.
         os.write(descriptor, text)
 
 
 def _sentence() -> str:
-    """What is to be said of an interruption, once, on a line below the ^C of a terminal."""
+    """Returns the outcome as a line, below the ^C of a terminal; empty the second time."""
     outcome, now.outcome = now.outcome, None
     return f"{chr(10) * os.isatty(2)}interrupted: {outcome}\n" if outcome else ""
 
 
-def say() -> None:
-    """Says that the program was interrupted and what came of it."""
+def print_outcome() -> None:
+    """Prints that the program was interrupted, and its outcome."""
     print(_sentence(), end="", file=sys.stderr, flush=True)
 
 
@@ -96,29 +100,29 @@ class Request:
     """Turns the first Ctrl-C or SIGTERM in its `with` block into a request to stop.
 
     Attributes:
-      made: whether somebody made it.
+      made: whether the request was made.
     """
 
     made = False
 
     def __enter__(self):
-        """Listens to both signals."""
+        """Handles both signals."""
         self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         now.patient = True
         return self
 
     def _handle(self, number, frame):
         if not self.made:
-            self.made, self._heard = True, time.monotonic()
-        elif time.monotonic() - self._heard >= _AT_ONCE:
+            self.made, self._time = True, time.monotonic()
+        elif time.monotonic() - self._time >= _SAME:
             self._restore()
             signal.raise_signal(number)
 
     def __exit__(self, *exception):
-        """Leaves the signals to whom they were before."""
-        deadline = time.monotonic() + _LATE
+        """Restores the previous handlers."""
+        deadline = time.monotonic() + _MAX_DELAY
         while self.made and now.listens and now.patient and time.monotonic() < deadline:
-            time.sleep(0.001)  # Else the thread, which may be late, would end the process.
+            time.sleep(0.001)  # If the thread were still waiting, it would end the process.
         now.patient = False
         self._restore()
 
@@ -128,7 +132,7 @@ class Request:
 
 
 def discard_output() -> None:
-    """Sends to the null device what the streams that nobody reads still hold."""
+    """Discards what is left in the buffers of streams whose reader is closed."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

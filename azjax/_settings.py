@@ -10,7 +10,7 @@ import difflib
 import types
 import typing
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -19,7 +19,6 @@ from jax.core import Tracer
 # What no setting exceeds that has no bound of its own: so many still fit 32 bits, and products
 # of two weights fit float32.
 MOST = 1_000_000_000
-MOST_SIMULATIONS = 1_000_000  # Of a search; its tree has room for all of them.
 PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
@@ -35,55 +34,64 @@ def resolve_platform(platform: str | None) -> str:
     return platform
 
 
-def check_types(section: str, config: Any) -> None:
-    """Refuses values that are not of their fields' types, or none of their `Literal` choices.
+class Range(NamedTuple):
+    """The numbers that a setting allows: `Annotated[int, Range(1, 100)]`.
 
-    Numbers of NumPy and JAX become Python's, and whole ones fractions where those are wanted. A
-    traced number goes unchecked, so that a setting may be swept under `vmap`.
-
-    Args:
-      section: its name on the command line, such as `search`; `--` for options without one.
-      config: a dataclass instance.
-
-    Raises:
-      ValueError: naming the setting, its value and the type or the choices.
-    """
-    for name, hint in typing.get_type_hints(type(config)).items():
-        value = _checked(_full_name(section, name), getattr(config, name), hint)
-        object.__setattr__(config, name, value)  # It is frozen for everybody else.
-
-
-def check_range(
-    section: str, config: Any, names: str, low: float, high: float = MOST, above: bool = False
-) -> None:
-    """Refuses numbers below `low` or above `high`, in tuples, too; traced ones go unchecked.
-
-    Args:
-      section: as for `check_types`.
-      config: a dataclass instance.
-      names: the fields to check, separated by spaces.
-      low: the smallest number that will do.
+    Attributes:
+      low: the smallest.
       high: the largest.
-      above: whether `low` itself is too small.
+      excludes: the bound that is not allowed itself.
+    """
+
+    low: float
+    high: float = MOST
+    excludes: Literal["none", "low", "high"] = "none"
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises a ValueError for a number out of range; accepts traced numbers."""
+        if isinstance(value, Tracer):
+            return
+        is_excluded = value == {"low": self.low, "high": self.high}.get(self.excludes)
+        if self.low <= value <= self.high and not is_excluded:
+            return
+        if self.high != MOST:
+            wanted = f"{self.low} to {self.high}"
+            if self.excludes == "high":
+                wanted = f"{self.low} up to, not including, {self.high}"
+        elif value > MOST:
+            wanted = f"at most {MOST}"
+        else:
+            wanted = f"above {self.low}" if self.excludes == "low" else f"{self.low} or more"
+        raise ValueError(f"{name} is {value}: use {wanted}")
+
+
+MOST_SIMULATIONS = 1_000_000  # The search tree has a node for each.
+
+# Types of settings with the usual ranges.
+Positive = Annotated[int, Range(1)]
+Count = Annotated[int, Range(0)]
+Simulations = Annotated[int, Range(1, MOST_SIMULATIONS)]
+NonNegative = Annotated[float, Range(0)]
+Fraction = Annotated[float, Range(0, 1)]
+
+
+def check(section: str, config: Any) -> None:
+    """Checks that the settings of a dataclass have their fields' types, choices and ranges.
+
+    Numbers of NumPy and JAX become Python numbers, and integers become floats where the field is a
+    float. Traced numbers are not checked, so a setting can be swept under `vmap`.
+
+    Args:
+      section: prefix of the names in error messages, such as `search`; `--` for the options of a
+        program; empty for none.
+      config: a dataclass instance, in its `__post_init__`.
 
     Raises:
-      ValueError: naming the setting, its value and the range.
+      ValueError: naming the setting, its value and what is allowed.
     """
-    for name in names.split():
-        found = getattr(config, name)
-        for value in found if isinstance(found, tuple) else (found,):
-            _check_number(_full_name(section, name), value, low, high, above)
-
-
-def _check_number(name: str, value: Any, low: float, high: float, above: bool) -> None:
-    if isinstance(value, Tracer) or low < value <= high or (value == low and not above):
-        return
-    wanted = f"above {low}" if above else f"{low} or more"
-    if high != MOST:
-        wanted = f"{low} to {high}"
-    elif value > MOST:
-        wanted = f"at most {MOST}"
-    raise ValueError(f"{name} is {value}: use {wanted}")
+    for name, hint in typing.get_type_hints(type(config), include_extras=True).items():
+        value = _checked(_full_name(section, name), getattr(config, name), hint)
+        object.__setattr__(config, name, value)  # The dataclass is frozen.
 
 
 def _full_name(section: str, name: str) -> str:
@@ -190,13 +198,21 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Returns a setting's value, as Python's own, if it is of the type that the setting has."""
+    """Returns a setting's value, with Python's own numbers, if its type allows it."""
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Annotated:
+        value = _checked(name, value, choices[0])
+        for allowed in choices[1:]:
+            if isinstance(allowed, Range):
+                allowed.check(name, value)
+        return value
+    if types.NoneType in choices:
+        return None if value is None else _checked(name, value, choices[0])
     if isinstance(value, Tracer) and hint in (int, float):
         return value
     is_number = isinstance(value, jax.Array) and hint in (int, float)
     if is_number or isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    choices = typing.get_args(hint)
     if typing.get_origin(hint) is Literal:
         if not isinstance(value, str) or value not in choices:
             known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
@@ -204,10 +220,11 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         return value
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         return tuple(_checked(name, item, choices[0]) for item in value)
-    if hint is float and type(value) is int:  # The largest have no fraction equal to them.
+    if hint is float and type(value) is int:  # A larger one may have no float equal to it.
         return float(value) if abs(value) <= MOST else value
     allowed = choices if find_kinds(hint) else (hint,)
-    if type(value) not in allowed:
+    is_bool = isinstance(value, bool) and bool not in allowed
+    if is_bool or not isinstance(value, tuple(typing.get_origin(a) or a for a in allowed)):
         wanted = " or ".join(c.__name__ if isinstance(c, type) else str(c) for c in allowed)
         raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
     return value

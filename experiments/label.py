@@ -29,7 +29,7 @@ import numpy as np
 
 from azjax._commands import command
 from azjax._files import replacing
-from azjax._settings import check_range
+from azjax._settings import Count, Positive, check
 from azjax.cli import console
 from azjax.drawing import check_folder
 from azjax.games import connect_four
@@ -52,14 +52,13 @@ class Options:
 
     out: pathlib.Path = connect_four.POSITIONS
     """The file to write."""
-    positions: int = 1000
+    positions: Positive = 1000
     """How many of each class."""
-    seed: int = 0
+    seed: Count = 0
     """Seed of the games and of what is drawn from them."""
 
     def __post_init__(self):
-        check_range("--", self, "positions", 1)
-        check_range("--", self, "seed", 0)
+        check("--", self)
 
 
 class Drawn(NamedTuple):

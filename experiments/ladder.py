@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax import games, runs
-from azjax._settings import check_range
+from azjax._settings import NonNegative, Positive, check
 from azjax.cli import console
 from azjax.training.metrics import read_records
 from azjax.viz.chart import line_chart, standalone
@@ -40,16 +40,15 @@ class Options:
     """Which games; each must have few enough positions to be solved."""
     widths: tuple[int, ...] = (64, 128, 256)
     """Units in each of the four layers of the networks."""
-    moves: int = 3_000_000
+    moves: Positive = 3_000_000
     """Moves of self-play in each training, unless its network is perfect before."""
-    goal: float = 1.0
+    goal: NonNegative = 1.0
     """Percent of the positions with a blunder, at which trainings are compared."""
     smoke: bool = False
     """Shrink everything, to see the whole program work in a minute."""
 
     def __post_init__(self):
-        check_range("--", self, "moves", 1)
-        check_range("--", self, "goal", 0)
+        check("--", self)
         for name in self.games:
             if not games.make(name).enumerable:
                 raise ValueError(f"{name} cannot be solved: use smaller games in --games")

@@ -10,10 +10,10 @@ import pathlib
 import tempfile
 from typing import Any
 
-from azjax.cli import console, explain, own
+from azjax.cli import console, custom, explain
 from azjax.cli.browser import open_browser
 from azjax.drawing import check_folder
-from azjax.viz import atlas, film
+from azjax.viz import animation, atlas
 from azjax.viz.live import solve
 
 # What a part of the page shows, by its address; what is clicked there; and the screen's width.
@@ -26,19 +26,21 @@ _SHOTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Draws the film of a run and the parts of its page, for the README and the guide."""
+    """Draws the animation of a run and the parts of its page, for the README and the guide."""
 
     out: pathlib.Path = pathlib.Path("docs")
     """The folder of the pictures; those that are there are replaced."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
 
 def draw(options: Options) -> int:
     """Draws them; returns the exit status."""
-    check_folder(options.out / "film.svg")
-    run_dir, player = own.open_run(options.typed)
+    check_folder(options.out / "animation.svg")
+    run_dir, player = custom.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
-    film.film(places, *atlas.load_portraits(run_dir)).save(options.out / "film.svg")
+    animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(
+        options.out / "animation.svg"
+    )
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))

@@ -36,7 +36,26 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-# Where tests are spread over processes, each of them leaves the same ones out.
+def pytest_addoption(parser):
+    parser.addoption(
+        "--first-cases",
+        action="store_true",
+        help="run only the first of the selected cases of each parametrized test",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # Markers and keywords select first.
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--first-cases"):
+        first, others = {}, []
+        for item in items:
+            if first.setdefault(item.nodeid.partition("[")[0], item) is not item:
+                others.append(item)
+        items[:] = first.values()
+        config.hook.pytest_deselected(items=others)
+
+
+# With several worker processes, every worker deselects the same tests.
 
 LEFT_OUT = pytest.StashKey[int]()
 

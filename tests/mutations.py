@@ -1356,14 +1356,14 @@ MUTATIONS = [
         "azjax/runs/behavior.py",
         "return same_arrays and np.allclose(",
         "return same_arrays or np.allclose(",
-        "tests/programs/test_own.py",
+        "tests/programs/test_custom.py",
     ),
     Mutation(
         "rules: training goes on with any rules",
         "azjax/cli/train.py",
-        "            own.check_edited(options.run_dir, options.config, options.typed, resume=True)",
-        "            pass",
-        "tests/programs/test_own.py",
+        "custom.check_edited(options.run_dir, options.config, options.typed, resume=True)",
+        "pass",
+        "tests/programs/test_custom.py",
     ),
     Mutation(
         "mistakes: a network of another game is taken",
@@ -1405,7 +1405,7 @@ MUTATIONS = [
         "azjax/cli/functions.py",
         "if least <= arguments and",
         "if",
-        "tests/programs/test_own.py",
+        "tests/programs/test_custom.py",
     ),
     Mutation(
         "evaluators: rollouts forget whose reward it is",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import typing
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax._settings import check_types, did_you_mean, find_kinds, flatten, from_dict, list_changes
+from azjax._settings import check, did_you_mean, find_kinds, flatten, from_dict, list_changes
 from azjax.cli import arena, options, play, specs, verify
 from azjax.cli.options import Plan
 from azjax.games.square import observation_planes
@@ -45,7 +46,7 @@ PROGRAMS = {
     "arena": (arena.Options, {"players": ("random", "uct")}),
     "play": (play.Options, {}),
     "verify": (verify.Options, {}),
-    "lecture": (lecture.Options, {"out": "out"}),
+    "lecture": (lecture.Options, {"out": pathlib.Path("out")}),
     "benchmark": (benchmark.Options, {"verification": True}),
 }
 
@@ -200,7 +201,7 @@ class Learning:
     optimizer: SGD | Adam = dataclasses.field(default_factory=SGD)
 
     def __post_init__(self):
-        check_types("learning", self)
+        check("learning", self)
 
 
 @dataclasses.dataclass(frozen=True)

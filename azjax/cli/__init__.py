@@ -1,32 +1,34 @@
-"""The command `azjax`, one program a file: `azjax train`, or `python -m azjax train`."""
+"""The command `azjax`, with one module per program: `azjax train` or `python -m azjax train`."""
 
+import contextlib
 import importlib
+import os
 import sys
+from collections.abc import Iterator
 from typing import NoReturn
 
 from azjax import _interrupts as interrupts
 
 PROGRAMS = {
     "train": "train a network by self-play until it is proved perfect",
-    "verify": "examine a trained network in every position, or against every reply",
-    "play": "play against any player at the terminal",
-    "arena": "play matches and tournaments between players of any kind",
-    "report": "write a page about a training run",
+    "verify": "verify a trained network in every position, or against every reply",
+    "play": "play against any player in the terminal",
+    "arena": "run matches and tournaments between players of any kind",
+    "report": "write the report of a training run",
     "explain": "write a page that explains a trained player and its search",
-    "seeds": "train many players at once, one for each seed",
+    "seeds": "train many players at the same time, one for each seed",
 }
 
 
 def main() -> NoReturn:
-    """Runs the program that the command line names first, and exits with its status."""
+    """Runs the program that the first argument names and exits with its status."""
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in PROGRAMS:
         sys.argv = [f"azjax {name}", *arguments]
         run_program(f"azjax.cli.{name}")
-    listed = [f"  {program:8} {purpose}" for program, purpose in PROGRAMS.items()]
-    usage = "\n".join(["usage: azjax PROGRAM [OPTIONS]", "", *listed, "", "azjax PROGRAM --help"])
     if name in ("-h", "--help"):
-        print(usage)
+        programs = "\n".join(f"  {program:8} {purpose}" for program, purpose in PROGRAMS.items())
+        print(f"usage: azjax PROGRAM [OPTIONS]\n\n{programs}\n\nazjax PROGRAM --help")
         sys.exit(0)
     print(f"error: there is no program {name!r}: use {', '.join(PROGRAMS)}", file=sys.stderr)
     sys.exit(2)
@@ -35,7 +37,27 @@ def main() -> NoReturn:
 def run_program(module: str) -> NoReturn:
     """Runs the `main` of a module and exits with its status.
 
-    The process listens for Ctrl-C before it imports the module, which may take seconds.
+    Importing the module takes seconds. Ctrl-C works and the first line is shown before that.
     """
     interrupts.listen()
-    sys.exit(importlib.import_module(module).main())
+    with _starting(module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")):
+        program = importlib.import_module(module).main
+    sys.exit(program())
+
+
+@contextlib.contextmanager
+def _starting(name: str) -> Iterator[None]:
+    """Prints on stderr that a program starts; a terminal shows it until the `with` block ends.
+
+    With several processes, only process 0 prints it.
+    """
+    is_first = os.environ.get("JAX_PROCESS_ID", "0") == "0"
+    if not is_first or {"-h", "--help", "--json"} & {*sys.argv}:
+        yield
+        return
+    line, is_terminal = f"{name}: starting…", sys.stderr.isatty()
+    with contextlib.suppress(OSError):
+        print(line, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
+    yield
+    if is_terminal:
+        print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import tyro
 
-from azjax._settings import check_range
-from azjax.cli import console, own, players, specs
+from azjax._settings import Count, Positive, Range, check
+from azjax.cli import console, custom, players, specs
 from azjax.games.base import Game
 from azjax.players import Agent, ratings
 from azjax.players.arena import Match, Tally, round_robin
@@ -23,24 +23,21 @@ class Options:
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional]
     """Two or more players, such as random, perfect, uct:100 or network@runs/NAME#20."""
-    games: int = 1000
+    games: Positive = 1000
     """Games of each pairing, half of them from either seat."""
-    openings: int = 0
+    openings: Annotated[int, Range(0, MOST_OPENINGS)] = 0
     """Start from this many different random positions, each from both seats; 0: from the
     starting position."""
-    opening_plies: int = 2
+    opening_plies: Count = 2
     """Random moves before each of those positions."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Of all randomness: the same seed gives the same games."""
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check_range("--", self, "games", 1)
-        check_range("--", self, "openings", 0, MOST_OPENINGS)
-        check_range("--", self, "opening_plies", 0)
-        check_range("--", self, "seed", 0, 2**32 - 1)
+        check("--", self)
         if self.plot:
             console.check_plot(self.plot)
 

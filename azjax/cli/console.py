@@ -1,13 +1,19 @@
-"""What the programs say: notes, errors, certificates and tables."""
+"""What every program shares: reading options, exit status, notes, progress and tables."""
 
+import ast
 import contextlib
+import dataclasses
+import functools
+import inspect
 import io
+import itertools
 import os
 import pathlib
 import re
 import shutil
 import sys
 import textwrap
+import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,9 +21,10 @@ import tyro
 from rich.console import Console
 from rich.panel import Panel
 from rich.progress import Progress
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
-from tyro import _strings  # Nothing public joins the lines of a setting's text, to be wrapped.
+from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructTypeInfo
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
@@ -30,44 +37,57 @@ from azjax.proof.certificate import Certificate, certificate_table
 from azjax.runs import checkpoint
 from azjax.training.memory import describe_bytes
 
-# What programs raise for what is no defect of theirs; the message is the sentence to say.
-_MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
-_MISTAKES += (processes.OtherProcessError, FloatingPointError)
+# Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
+_USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
+_USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
 
 
-def note(sentence: str) -> None:
-    """Prints one sentence beside the program's output."""
-    print(sentence, file=sys.stderr, flush=True)
+# A whole program.
 
 
-def announce_solving(game: Game) -> None:
-    """Says what it takes to solve a game, unless that is next to nothing."""
-    if not game.is_small:
-        needed = f"{describe_bytes(solver.most_bytes(game))}, on the way twice that"
-        note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
+def make_main(
+    program: Callable[[Any], int], cls: Any, prog: str, interrupted: str, description: str = ""
+) -> Callable[..., int]:
+    """Makes `main(arguments=None) -> exit status`, which parses the options and runs a program.
+
+    Args:
+      program: takes the options and returns the exit status.
+      cls: the dataclass of the options.
+      prog: the program's name.
+      interrupted: what to print after Ctrl-C, such as "nothing was written".
+      description: added to the help, after the docstring of `cls`.
+    """
+    description = f"{cls.__doc__}\n\n{description}".rstrip()
+
+    def main(arguments: list[str] | None = None) -> int:
+        return run(
+            lambda: program(parse(cls, arguments, prog, description=description)), interrupted
+        )
+
+    return main
 
 
 def run(program: Callable[[], int], interrupted: str) -> int:
-    """Runs a program; returns its exit status, and says in one sentence how it failed.
+    """Runs a program and returns its exit status; prints one sentence if it fails.
 
     Args:
-      program: returns its own status.
-      interrupted: what to say came of it after Ctrl-C, unless `interrupts.now` knows better.
+      program: returns its exit status.
+      interrupted: what to print after Ctrl-C, unless the program sets `interrupts.now.outcome`.
 
     Returns:
-      What `program` does; 2 after a mistake, 130 after Ctrl-C and 141 if nobody reads what it
-      prints, as if the signals of these had ended it.
+      The status of `program`. 2 after a user error, 130 after Ctrl-C, and 141 if the reader of
+      stdout or stderr is closed; the last two are the statuses of a process ended by these signals.
     """
     interrupts.now.outcome = interrupted
     try:
         return _run(program)
     except KeyboardInterrupt:
-        interrupts.say()
+        interrupts.print_outcome()
         return 130
     except BrokenPipeError:
         pass
     except SystemExit as stop:
-        if not isinstance(stop.__context__, BrokenPipeError):  # That is what rich makes of it.
+        if not isinstance(stop.__context__, BrokenPipeError):  # Rich turns one into the other.
             raise
     finally:
         interrupts.now.outcome = None
@@ -80,76 +100,85 @@ def _run(program: Callable[[], int]) -> int:
         return program()
     except BrokenPipeError:
         raise
-    except _MISTAKES as error:
+    except _USER_ERRORS as error:
         if isinstance(error, OSError) and error.strerror:
             error = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         note(f"error: {error}")
         return 2
 
 
-def make_main(
-    program: Callable[[Any], int], cls: Any, prog: str, interrupted: str, description: str = ""
-) -> Callable[..., int]:
-    """Makes `main(arguments=None) -> exit status`, the whole of a program.
-
-    Args:
-      program: what it does with its options; returns the exit status.
-      cls: the dataclass of the options.
-      prog: the program's name.
-      interrupted: what to say came of it after Ctrl-C.
-      description: the rest of the help.
-    """
-    description = f"{cls.__doc__}\n\n{description}".rstrip()
-
-    def main(arguments: list[str] | None = None) -> int:
-        return run(
-            lambda: program(parse(cls, arguments, prog, description=description)), interrupted
-        )
-
-    return main
-
-
-@contextlib.contextmanager
-def no_mistakes() -> Iterator[None]:
-    """Tells, of a ValueError inside its `with` block, that it is no user's mistake."""
-    try:
-        yield
-    except ValueError as error:
-        raise RuntimeError("this is a defect of azjax, not of its settings") from error
+# Options.
 
 
 def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> Any:
-    """Reads a command line into a dataclass with tyro; help is as wide as the terminal.
+    """Parses a command line into a dataclass with tyro.
 
     Raises:
-      ValueError: with one sentence in place of the boxes that tyro prints.
+      ValueError: with one sentence in place of tyro's box.
     """
-    _strings.remove_single_line_breaks = lambda text: re.sub(r"\n +", " ", text)
-    said = io.StringIO()
-    told = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace")
+    errors = io.StringIO()
+    help_text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace")
     is_help = {"-h", "--help"} & {*(sys.argv[1:] if arguments is None else arguments)}
     width = contextlib.nullcontext() if is_help else _wide_terminal()
     try:
-        with width, contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
+        with width, contextlib.redirect_stderr(errors), contextlib.redirect_stdout(help_text):
             return tyro.cli(
                 cls,
                 args=arguments,
                 prog=prog,
-                config=(tyro.conf.AvoidSubcommands,),  # See `options._choose_kinds`.
+                config=(tyro.conf.AvoidSubcommands,),  # `options` chooses the kinds of settings.
+                registry=_REGISTRY,
                 **settings,
             )
     except SystemExit as stop:
         if stop.code:
-            raise ValueError(_unbox(said.getvalue(), prog)) from None
-        told.seek(0)
-        for line in told.read().splitlines():  # Tyro wraps some of them, but not all.
+            raise ValueError(_unbox(errors.getvalue(), prog)) from None
+        help_text.seek(0)
+        for line in help_text.read().splitlines():  # Tyro does not wrap all lines.
             print(textwrap.fill(line, shutil.get_terminal_size().columns))
         raise
 
 
+_REGISTRY = tyro.constructors.ConstructorRegistry()
+
+
+@_REGISTRY.struct_rule
+def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """Describes a dataclass to tyro, with each field's docstring as one paragraph.
+
+    By default, tyro's help breaks the lines of a docstring where the code does.
+    """
+    if not dataclasses.is_dataclass(info.type):
+        return None
+    hints = typing.get_type_hints(info.type, include_extras=True)
+    fields = []
+    for field in dataclasses.fields(info.type):
+        if isinstance(info.default, info.type):
+            default = getattr(info.default, field.name)
+        elif field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        else:
+            default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
+        text = functools.partial(_read_docstring, info.type, field.name)
+        fields.append(StructFieldSpec(field.name, hints[field.name], default, text))
+    return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
+
+
+@functools.cache
+def _read_docstring(cls: type, name: str) -> str | None:
+    """Returns the docstring below a field in the source of its class."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, text in itertools.pairwise(definition.body):
+        is_field = isinstance(field, ast.AnnAssign) and ast.unparse(field.target) == name
+        if is_field and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            return " ".join(str(text.value.value).split())
+    return None
+
+
 @contextlib.contextmanager
 def _wide_terminal() -> Iterator[None]:
-    """Has boxes printed as wide as their text, so that no path or command in it is cut in two."""
+    """Makes tyro print errors in long lines, so that no path or command in them is cut in two."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "10000"
     try:
@@ -161,62 +190,84 @@ def _wide_terminal() -> Iterator[None]:
 
 
 def _unbox(box: str, prog: str) -> str:
-    """Turns one of tyro's boxes, a title and paragraphs between rules, into a sentence."""
+    """Turns one of tyro's error boxes, a title and paragraphs between rules, into a sentence."""
     text = re.sub(r"[│|╭╮╰╯]", "", Text.from_ansi(box).plain)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n?[ +]*[─-]{3,}.*\n", text)]
-    said = [paragraph for paragraph in paragraphs[1:] if paragraph] or [" ".join(text.split())]
-    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", said[0]).rstrip(".")
+    paragraphs = [part for part in paragraphs[1:] if part] or [" ".join(text.split())]
+    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", paragraphs[0]).rstrip(".")
     if ": use " in sentence or ": add " in sentence:
         return sentence
     if choice := re.search(r"invalid choice '(.*)' for .* one of \((.*)\)", sentence):
         sentence += did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])).rstrip("?")
-    similar = [re.findall(r"--[\w.-]*\w", part) for part in said if part.startswith("Perhaps")]
+    similar = [re.findall(r"--[\w.-]*\w", part) for part in paragraphs if part.startswith("Perha")]
     names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
     meant = f", perhaps you meant {' or '.join(names)}" if names else ""
     return f"{sentence}{meant}: {command(*prog.split(), '--help')} lists what is allowed"
 
 
-def busy(what: str):
-    """Shows, on a terminal and until its `with` block ends, what takes a while."""
-    return Console().status(what)
-
-
-@contextlib.contextmanager
-def busy_with_report() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows how far a report is, until its `with` block ends; yields its function `notify`.
-
-    On a terminal that is one line, and elsewhere a line for each match that begins.
-    """
-    terminal = Console()
-    with terminal.status("writing the report…") as status:
-
-        def notify(opponent: str, played: int, games: int) -> None:
-            status.update(f"writing the report: {played} of {games} games against {opponent}…")
-            if not terminal.is_terminal and not played:
-                note(f"for the report: at most {games} games against {opponent}")
-
-        yield notify
-
-
-def progress() -> Progress:
-    """Shows progress on a terminal, and elsewhere nothing."""
-    terminal = Console(stderr=True)
-    return Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
-
-
 def check_plot(path: pathlib.Path) -> None:
-    """Refuses, before the work, a picture that could not be drawn.
+    """Checks, before the work, that a plot can be written.
 
     Raises:
-      ValueError: if its folder is missing, or its name does not end in .svg.
+      ValueError: if the folder does not exist, or the name does not end in .svg.
     """
     check_folder(path)
     if path.suffix != ".svg":
         raise ValueError(f"--plot is {path}: use a name that ends in .svg, as an SVG file is drawn")
 
 
+# Notes and progress, on stderr.
+
+
+def note(sentence: str) -> None:
+    """Prints a sentence on stderr, next to the output of the program."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def announce_solving(game: Game) -> None:
+    """Prints the memory that solving a game takes, unless the game is small."""
+    if not game.is_small:
+        needed = f"{describe_bytes(solver.most_bytes(game))}, and temporarily twice that"
+        note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
+
+
+def busy(what: str) -> Status:
+    """Shows, on a terminal and until the `with` block ends, what takes a while."""
+    return Console(stderr=True).status(what)
+
+
+def progress() -> Progress:
+    """Makes a progress bar for a `with` block, which adds tasks to it.
+
+    It is shown on a terminal until the block ends. Piped output has none.
+    """
+    terminal = Console(stderr=True)
+    return Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
+
+
+@contextlib.contextmanager
+def report_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Shows the progress of a report until the `with` block ends; yields its function `notify`.
+
+    A terminal has a progress bar. Piped output has a line for each match that begins.
+    """
+    with progress() as bar:
+        task = bar.add_task("writing the report", total=None)
+
+        def notify(opponent: str, played: int, games: int) -> None:
+            what = f"writing the report: games against {opponent}"
+            bar.update(task, description=what, completed=played, total=games)
+            if bar.disable and not played:
+                note(f"for the report: at most {games} games against {opponent}")
+
+        yield notify
+
+
+# Tables, on stdout.
+
+
 def show_certificate(certificate: Certificate) -> None:
-    """Prints a certificate as a table, under a title that says what it proves."""
+    """Prints a certificate as a table whose title is what it proves."""
     title, rows = certificate_table(certificate.as_json())
     verdict, colon, meaning = title.partition(":")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -232,9 +283,9 @@ def show_certificate(certificate: Certificate) -> None:
 def print_table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, title: str | None = None
 ) -> None:
-    """Prints a table, the first columns of which are names, and the others numbers.
+    """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    Where it is wider than the terminal, names are folded, and headings and numbers stay whole.
+    A table that is wider than the terminal folds names, and never headings or numbers.
     """
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):
@@ -251,7 +302,7 @@ def print_table(
     print_rich(table)
 
 
-def print_rich(content) -> None:
-    """Prints a rich object, as wide as the terminal, or 100 columns into a pipe."""
+def print_rich(content: Any) -> None:
+    """Prints a rich object as wide as the terminal, or with 100 columns into a pipe."""
     stdout = Console()
     (stdout if stdout.is_terminal else Console(width=100)).print(content)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from azjax import runs
-from azjax.cli import console, own
+from azjax.cli import console, custom
 from azjax.drawing import check_folder, node
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
-from azjax.viz import about, atlas, film, loop, networks, page, report
+from azjax.viz import about, animation, atlas, loop, networks, page, report
 from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
 
 _POSITIONS = {  # Of tic-tac-toe.
@@ -32,16 +32,16 @@ class Options:
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
 
 def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
-    run_dir, player = own.open_run(options.typed)
+    run_dir, player = custom.open_run(options.typed)
     seen = _portraits(run_dir, player) if player.game.enumerable else None
     sections = [
-        about.about(run_dir, player, seen and film.film(*seen)),
+        about.about(run_dir, player, seen and animation.draw_animation(*seen)),
         *(
             _live(run_dir, options.typed, player)
             if knows(player.game)
@@ -57,7 +57,7 @@ def explain(options: Options) -> int:
     return 0
 
 
-def _live(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[page.Section]:
+def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[page.Section]:
     """What a page searches by itself."""
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(player.game, quiet(player.parts.search), packed)
@@ -137,7 +137,9 @@ def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
     return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
 
 
-def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> list[dict[str, Any]]:
+def _pack_networks(
+    run_dir: pathlib.Path, typed: custom.Typed, player: Player
+) -> list[dict[str, Any]]:
     """The networks of some iterations, the newest last: what they answered, or their weights."""
     try:
         newest = _pack_newest(player)
@@ -151,7 +153,7 @@ def _pack_networks(run_dir: pathlib.Path, typed: own.Typed, player: Player) -> l
 
     def pack(iteration: int) -> dict[str, Any]:
         if not has_table(player.game):
-            return pack_player(own.load_player(run_dir, typed, iteration), newest["width"])
+            return pack_player(custom.load_player(run_dir, typed, iteration), newest["width"])
         answers = networks.load_answers(run_dir, iteration, solve(player.game))
         return networks.pack_answers(iteration, answers)
 

@@ -1,19 +1,18 @@
-"""What happens before JAX starts: a process joins the others, and gets its CPU devices."""
+"""What a program does before JAX starts: join other processes and set the number of CPU devices."""
 
 import os
 
 import jax
-from jax._src import distributed  # Nothing public tells the number of processes this early.
 
 
 def join() -> None:
-    """Makes this process one of several, before JAX knows its devices.
+    """Makes this process one of several, before JAX creates its devices.
 
-    What JAX finds out by itself (from SLURM, Open MPI, Kubernetes or a Cloud TPU) need not
-    be set in the environment; elsewhere all three variables must be.
+    JAX detects SLURM, Open MPI, Kubernetes and Cloud TPU. Elsewhere, all three environment
+    variables that the error names must be set.
 
     Raises:
-      ValueError: saying what to set, if the processes did not find each other.
+      ValueError: if the processes cannot connect; names the variables to set.
     """
     jax.config.update("jax_enable_preemption_service", False)  # It would swallow SIGTERM.
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
@@ -22,39 +21,57 @@ def join() -> None:
             int(os.environ[name]) if name in os.environ else None
             for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
         )
-        # Whoever leaves in good order leaves with all others; nobody waits for one that failed.
+        # A process that succeeds leaves together with the others, but waits 30 s at most for one
+        # that failed.
         jax.distributed.initialize(address, number, index, shutdown_timeout_seconds=30)
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
         raise ValueError(
-            f"the processes did not find each other ({reason}): outside SLURM, Open MPI, "
-            "Kubernetes and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT of process 0, "
-            "with a free port, JAX_NUM_PROCESSES to their number, and JAX_PROCESS_ID to 0, 1 and "
-            "so on"
+            f"the processes cannot connect ({reason}): outside SLURM, Open MPI, Kubernetes and "
+            "Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT of process 0, with a free port, "
+            "JAX_NUM_PROCESSES to the number of processes, and JAX_PROCESS_ID to 0, 1 and so on"
         ) from error
 
 
 def leave() -> None:
-    """Leaves the other processes, if there are any, once they all have come this far."""
+    """Waits for the other processes, if there are any, and disconnects from them."""
     jax.distributed.shutdown()
+
+
+def is_first() -> bool:
+    """Returns whether this is process 0, which writes and prints."""
+    return _index_and_count()[0] == 0
+
+
+def _index_and_count() -> tuple[int, int]:
+    """Returns the index of this process and the number of processes, before JAX starts.
+
+    `jax.process_index()` and `jax.process_count()` would start JAX, and then the number of CPU
+    devices could not be set. With several processes, only a private module has the numbers.
+    """
+    if not jax.distributed.is_initialized():
+        return 0, 1
+    from jax._src.distributed import global_state
+
+    return global_state.process_id, global_state.num_processes
 
 
 def spread(
     number: int, shards: int, resume: bool = False, evenly: tuple[int, ...] | None = None
 ) -> None:
-    """Sets how many CPU devices this process has, before JAX knows its devices.
+    """Sets the number of CPU devices of this process, before JAX creates its devices.
 
-    A number that the user gave JAX itself, by a flag or a variable, is left as it is. Where
-    there are GPUs or TPUs the CPU devices stay unused.
+    A number that the user set with an XLA flag or a JAX variable stays. With GPUs or TPUs, the CPU
+    devices are not used.
 
     Args:
-      number: of CPU devices; 0: as many as `share` allows.
+      number: CPU devices; 0 means as many as `share` allows.
       shards: of the replay buffer.
-      resume: choose anew where the number does not fit the processes, of which there may have
-        been more or fewer in the run's earlier sittings.
-      evenly: of a run whose shards may still change, see `share`.
+      resume: replace a number that does not fit the number of processes, which may differ from
+        that of the run's earlier sessions.
+      evenly: for a new run, whose shards may change: see `share`.
     """
-    processes = distributed.global_state.num_processes
+    _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):
         number = share(shards, cores(), processes, None if resume else evenly)
     flags = os.environ.get("XLA_FLAGS", "")
@@ -65,10 +82,10 @@ def spread(
 def share(
     shards: int, cores: int, processes: int = 1, evenly: tuple[int, ...] | None = None
 ) -> int:
-    """Returns how many CPU devices a process has at most, one a core, to divide the shards.
+    """Returns the largest number of CPU devices of a process, one per core, that divides the work.
 
-    Where the shards may still change (see `config.fit_devices`), it is enough that the devices
-    divide the numbers of games and samples, `evenly`.
+    The devices of all processes together divide the shards or, where the shards may change (see
+    `config.fit_devices`), the numbers of games and samples in `evenly`.
 
     >>> share(shards=16, cores=6), share(shards=16, cores=6, processes=8)
     (4, 2)
@@ -76,7 +93,7 @@ def share(
     (64, 6)
     """
 
-    def fits(devices):
+    def fits(devices: int) -> bool:
         divides = evenly is not None and not any(number % devices for number in evenly)
         return shards % devices == 0 or divides
 
@@ -88,8 +105,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def is_first() -> bool:
-    """Whether this is process 0, the one that writes and prints."""
-    return distributed.global_state.process_id == 0

@@ -12,7 +12,7 @@ import tyro
 
 from azjax import runs
 from azjax._settings import Kinds, check_kind, find_kinds, list_changes
-from azjax.cli import console, functions, own
+from azjax.cli import console, custom, functions
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
@@ -34,7 +34,7 @@ class Options:
     """Send the metrics to TensorBoard (files in the run directory) or Weights & Biases, too."""
     distributed: bool = False
     """Be one of several processes that train together, all started with the same options."""
-    typed: tyro.conf.Suppress[own.Typed] = own.NOTHING
+    typed: tyro.conf.Suppress[custom.Typed] = custom.NOTHING
     """The game and the network of one's own that the command line names."""
     given: tyro.conf.Suppress[tuple[str, ...]] = ()
     """Names of the settings that the command line has, such as `selfplay.games`."""
@@ -64,14 +64,14 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
     """
     arguments = [_dashed(argument) for argument in arguments]
     names = ("game", "network", "parts")
-    typed = own.Typed(**{name: _read(arguments, f"--{name}")[0] for name in names})
+    typed = custom.Typed(**{name: _read(arguments, f"--{name}")[0] for name in names})
     folder = _read(arguments, "--run-dir")[0]
     if folder is not None and _read(arguments, "--resume", action="store_true")[0]:
         options = _parse_resumed(arguments, typed, pathlib.Path(folder))
         prepare(options)
     elif typed.parts is not None:
         prepare(options := _parse_new(arguments, typed))
-        name = own.find_parts(typed.parts).game.name
+        name = custom.find_parts(typed.parts).game.name
         options = dataclasses.replace(
             options, config=dataclasses.replace(options.config, game=name)
         )
@@ -81,7 +81,7 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
     else:
         if not {"-h", "--help"} & set(arguments):
             prepare(_parse_new(arguments, typed))
-        options = _parse_new(arguments, typed, own.find_game(typed.game))
+        options = _parse_new(arguments, typed, custom.find_game(typed.game))
     return dataclasses.replace(options, typed=typed)
 
 
@@ -91,9 +91,9 @@ def _list_given(arguments: list[str]) -> tuple[str, ...]:
     return tuple(option[2:].replace("-", "_") for option in options)
 
 
-def _parse_resumed(arguments: list[str], typed: own.Typed, run_dir: pathlib.Path) -> Options:
+def _parse_resumed(arguments: list[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
     """Reads the command line of a run that goes on, which keeps its settings."""
-    config = own.check_run(run_dir, typed)
+    config = custom.check_run(run_dir, typed)
     arguments = _leave_out_own(config, arguments)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
@@ -103,7 +103,7 @@ def _parse_resumed(arguments: list[str], typed: own.Typed, run_dir: pathlib.Path
     return options
 
 
-def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None) -> Options:
+def _parse_new(arguments: list[str], typed: custom.Typed, game: Game | None = None) -> Options:
     """Reads the command line of a new run.
 
     Without its `game`, a custom game has the defaults of the preset `default`.
@@ -143,7 +143,7 @@ def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]
     return known.found, others
 
 
-def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
+def _identify_own(typed: custom.Typed, arguments: list[str]) -> list[str]:
     """Puts what a run's settings keep in the place of files that are named."""
     if typed.parts:
         functions.check_function(typed.parts)
@@ -165,7 +165,7 @@ def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
 
 
 def _leave_out_own(config: Config, arguments: list[str]) -> list[str]:
-    """Leaves out the files that a resumed run's settings have, as `own.check_run` found."""
+    """Leaves out the files that a resumed run's settings have, as `custom.check_run` found."""
     if config.parts:
         arguments = _read(arguments, "--parts")[1]
     if is_own(config.game):

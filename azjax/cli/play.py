@@ -3,11 +3,12 @@
 import dataclasses
 import io
 import sys
+from typing import Annotated
 
 import jax
 
-from azjax._settings import check_range
-from azjax.cli import console, own
+from azjax._settings import Range, check
+from azjax.cli import console, custom
 from azjax.cli.players import choose_game, make_agent
 from azjax.cli.specs import HELP
 from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
@@ -23,12 +24,12 @@ class Options:
     """Who plays X and moves first: human, which is the default, or a player."""
     o: str | None = None
     """Who plays O: human or a player. Left out: alphazero of the run, or else perfect."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of every random draw."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check_range("--", self, "seed", 0, 2**31 - 1)
+        check("--", self)
 
 
 def choose_seats(options: Options, opponent: str) -> tuple[str, str]:

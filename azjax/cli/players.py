@@ -12,7 +12,7 @@ import numpy as np
 from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
-from azjax.cli import own
+from azjax.cli import custom
 from azjax.cli.specs import KINDS, Spec, parse
 from azjax.games import solver
 from azjax.games.base import Game
@@ -35,7 +35,7 @@ from azjax.training.memory import check_trees
 _FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
 
 
-def choose_game(specs: Sequence[str], typed: own.Typed) -> tuple[own.Typed, Game]:
+def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
     """Finds out what is played, and whose network plays where a description names no run.
 
     Args:
@@ -47,18 +47,18 @@ def choose_game(specs: Sequence[str], typed: own.Typed) -> tuple[own.Typed, Game
       who names one, or else the newest; and the game, tic-tac-toe if there is no run.
 
     Raises:
-      ValueError: as `specs.parse`, `own.check_run` and `own.find_game` do.
+      ValueError: as `specs.parse`, `custom.check_run` and `custom.find_game` do.
       runs.CheckpointError: if there is no such run.
     """
     named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
-    typed = own.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
-    of_run = own.check_run(typed.run_dir, typed).game if typed.run_dir else "tic_tac_toe"
+    typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
+    of_run = custom.check_run(typed.run_dir, typed).game if typed.run_dir else "tic_tac_toe"
     name = typed.game or of_run
-    game = own.find_parts(typed.parts).game if typed.parts else own.find_game(name)
+    game = custom.find_parts(typed.parts).game if typed.parts else custom.find_game(name)
     return dataclasses.replace(typed, game=name), game
 
 
-def make_agent(spec: str, game: Game, typed: own.Typed = own.NOTHING) -> Agent:
+def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> Agent:
     """Makes the player that a description such as `puct:50@runs/NAME#20` stands for.
 
     Args:
@@ -78,12 +78,14 @@ def make_agent(spec: str, game: Game, typed: own.Typed = own.NOTHING) -> Agent:
         return _untrained_agent(found, game)
     typed = dataclasses.replace(typed, game=typed.game or game.name)
     run_dir = _run_of(found, typed)
-    player = own.load_player(run_dir, typed, found.checkpoint)
+    player = custom.load_player(run_dir, typed, found.checkpoint)
     agent = _trained_agent(found, player, run_dir)
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
-def make_agents(specs: Sequence[str], game: Game, typed: own.Typed = own.NOTHING) -> list[Agent]:
+def make_agents(
+    specs: Sequence[str], game: Game, typed: custom.Typed = custom.NOTHING
+) -> list[Agent]:
     """Makes several players, with names that tell them apart.
 
     Raises:
@@ -102,7 +104,7 @@ def make_agents(specs: Sequence[str], game: Game, typed: own.Typed = own.NOTHING
     ]
 
 
-def expand(spec: str, typed: own.Typed = own.NOTHING) -> list[str]:
+def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
     """Returns one description for each checkpoint that `#all` stands for, oldest first.
 
     A description without `#all` is returned alone.
@@ -186,7 +188,7 @@ def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Age
     return search_agent(game, search, evaluate, params, f"{spec.name}({number})")
 
 
-def _run_of(spec: Spec, typed: own.Typed) -> pathlib.Path:
+def _run_of(spec: Spec, typed: custom.Typed) -> pathlib.Path:
     found = spec.run_dir or typed.run_dir
     if found is None:
         raise ValueError(

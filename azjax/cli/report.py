@@ -3,34 +3,37 @@
 import dataclasses
 import pathlib
 
-from azjax.cli import console, own
+from azjax.cli import console, custom
 from azjax.drawing import check_folder
 from azjax.games import solver
-from azjax.viz import atlas, film, report
+from azjax.viz import animation, atlas, report
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Writes a run's report.html: proof, curves, every position, first moves and games."""
 
-    film: pathlib.Path | None = None
-    """Draw a film of the whole game over the iterations, too: a name that ends in .svg."""
-    typed: own.Option = own.NOTHING
+    animation: pathlib.Path | None = None
+    """Also draw an animation of all positions over the iterations, to this .svg file."""
+    typed: custom.Option = custom.NOTHING
 
 
 def write(options: Options) -> int:
-    """Writes what was asked for and says where it is."""
-    if options.film:
-        if options.film.suffix.lower() != ".svg":
-            raise ValueError(f"{options.film} is no SVG: give a name that ends in .svg")
-        check_folder(options.film)
-    run_dir, player = own.open_run(options.typed)
-    solution = solver.solve(player.game) if player.game.is_small or options.film else None
-    if options.film and solution:
+    """Writes the files and prints where they are."""
+    if options.animation:
+        if options.animation.suffix.lower() != ".svg":
+            raise ValueError(f"{options.animation} is not an SVG: give a name that ends in .svg")
+        check_folder(options.animation)
+    run_dir, player = custom.open_run(options.typed)
+    solution = None
+    if player.game.is_small or options.animation:
+        with console.busy(f"solving {player.game.name}…"):
+            solution = solver.solve(player.game)
+    if options.animation and solution:
         places = atlas.make_atlas(player.game, solution)
-        film.film(places, *atlas.load_portraits(run_dir)).save(options.film)
-        print(f"film: {options.film}")
-    with console.busy_with_report() as notify:
+        animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(options.animation)
+        print(f"animation: {options.animation}")
+    with console.report_progress() as notify:
         path = report.write_report(run_dir, player, solution, notify=notify)
     print(f"report: {path}")
     return 0

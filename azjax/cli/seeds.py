@@ -4,14 +4,14 @@ import dataclasses
 import functools
 import pathlib
 import time
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import check_range
-from azjax.cli import console, own
+from azjax._settings import Positive, Range, check
+from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
@@ -26,7 +26,7 @@ from azjax.viz.chart import line_chart, standalone
 class Options:
     """Trains one player a seed, all in one program, and tells how long each takes to be proved."""
 
-    seeds: int = 16
+    seeds: Annotated[int, Range(1, 65_536)] = 16
     """How many: 0, 1, 2 and so on."""
     game: str = "tic_tac_toe"
     """Which game: tic_tac_toe, hex:3, othello:4, … or your own: FILE.py:FUNCTION; with few enough
@@ -37,14 +37,13 @@ class Options:
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["perfect", "unbeatable"] = "perfect"
     """What each network alone has to reach."""
-    max_iterations: int = 100
+    max_iterations: Positive = 100
     """Stop after this many iterations at the latest."""
     plot: pathlib.Path | None = None
     """Draw the distribution into this SVG file."""
 
     def __post_init__(self):
-        check_range("--", self, "seeds", 1, 65_536)
-        check_range("--", self, "max_iterations", 1)
+        check("--", self)
         if self.plot:
             console.check_plot(self.plot)
 
@@ -80,17 +79,17 @@ def _make_parts(options: Options) -> Parts:
     Raises:
       ValueError: if there is no such game, or it has too many positions to enumerate.
     """
-    game = own.find_game(options.game)
+    game = custom.find_game(options.game)
     if not game.enumerable:
         raise ValueError(
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    custom = game if is_own(options.game) else None
-    config = presets.get(options.preset or presets.name_for(options.game, custom))
+    given = game if is_own(options.game) else None
+    config = presets.get(options.preset or presets.name_for(options.game, given))
     if options.smoke:
         config = presets.smoke(config)
-    return make_parts(presets.fit(config, game) if custom else config, game)
+    return make_parts(presets.fit(config, game) if given else config, game)
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
-from azjax.cli import console, launch, own
+from azjax.cli import console, custom, launch
 from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
 from azjax.runs.callbacks import Interrupts, Sink
@@ -36,12 +36,12 @@ def _train(arguments: list[str] | None) -> int:
     with contextlib.ExitStack() as joined:
         options = parse(given, lambda known: _start(known, arguments is None, joined))
         if options.resume and options.run_dir is not None:
-            own.check_edited(options.run_dir, options.config, options.typed, resume=True)
+            custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
         with _open(options) as run:
             if jax.process_index() == 0:
                 print(memory.describe(run.needs, run.num_devices))
             with console.no_mistakes():
-                named = own.name_run(run.run_dir, run.config, options.typed)
+                named = custom.name_run(run.run_dir, run.config, options.typed)
                 return train(run, named, _make_loggers(options.log, run))
 
 
@@ -72,11 +72,11 @@ def _open(options: Options):
 
         def tell_outcome(run_dir):
             if launch.is_first():
-                named = own.name_run(run_dir, options.config, options.typed)
+                named = custom.name_run(run_dir, options.config, options.typed)
                 interrupts.now.outcome = f"go on with --resume {named}"
 
         def make_parts(config):
-            parts = own.make_parts(config, options.typed)
+            parts = custom.make_parts(config, options.typed)
             if parts.game.enumerable and launch.is_first():
                 console.announce_solving(parts.game)
             return parts
@@ -134,7 +134,7 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
         loggers,
         displays=[Sink(open_screen), Interrupts()],
         show=console.show_certificate,
-        progress=console.busy_with_report,
+        progress=console.report_progress,
     )
     processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
     return 0 if run.reached else 1

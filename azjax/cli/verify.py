@@ -3,15 +3,15 @@
 import dataclasses
 import json
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import numpy as np
 
 from azjax import _interrupts as interrupts
 from azjax import programs
-from azjax._settings import MOST_SIMULATIONS, check_range
-from azjax.cli import console, judging, launch, own
+from azjax._settings import MOST_SIMULATIONS, Count, Range, check
+from azjax.cli import console, custom, judging, launch
 from azjax.cli import lines as following
 from azjax.games import solver
 from azjax.games.base import Game, State, choose
@@ -32,25 +32,24 @@ class Options:
 
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0. Left out: perfect, where the game can be enumerated."""
-    simulations: tuple[int, ...] = ()
+    simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
     """Simulations of the searches beside the network alone, which 0 is. Left out: 32, and for
     labelled positions 32 and 600; of the player that --lines follows, 0."""
     lines: Literal["first", "second"] | None = None
     """Follow the player's moves in this seat against every reply instead, in any game."""
-    most: int | None = None
+    most: Annotated[int, Range(sampling.GROUPS)] | None = None
     """With --lines, positions of one ply that are followed; of more, a sample."""
-    mend: int = 0
+    mend: Count = 0
     """With --lines, rounds in which lost games are mended by thinking longer, until none is lost.
     The better moves go into a book, and the proof is of the player with it."""
-    limit: int = 5
+    limit: Count = 5
     """How many blunders to draw."""
     json: bool = False
     """Print the findings as JSON and nothing else."""
-    typed: own.Option = own.NOTHING
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check_range("--", self, "simulations", 0, MOST_SIMULATIONS)
-        check_range("--", self, "limit mend", 0)
+        check("--", self)
         if self.lines is not None and len(self.simulations) > 1:
             raise ValueError("--lines follows one player: give --simulations a single number")
         if self.lines is not None and self.until is not None:
@@ -63,17 +62,15 @@ class Options:
                 raise ValueError(
                     f"--{name} is a setting of --lines: add --lines first, or leave it out"
                 )
-        if self.most is not None:
-            check_range("--", self, "most", sampling.GROUPS)
-            if self.mend:
-                raise ValueError("--mend follows all games: leave --most out")
+        if self.most is not None and self.mend:
+            raise ValueError("--mend follows all games: leave --most out")
 
 
 def examine(options: Options) -> int:
     """Prints what can be known of the newest checkpoint; returns the exit status."""
     if options.lines is not None:
         launch.spread(launch.cores(), launch.cores())
-    run_dir, player = own.open_run(options.typed)
+    run_dir, player = custom.open_run(options.typed)
     if options.lines is not None:
         simulations = options.simulations[0] if options.simulations else 0
         return following.prove(

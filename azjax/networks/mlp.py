@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import check_range, check_types
+from azjax._settings import Range, check
 from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Plain, choose_dtype
@@ -29,7 +29,7 @@ class MLPConfig:
     the opponent's. AlphaZero: relative, with history."""
     hidden: tuple[int, ...] = (256, 256, 256)
     """Widths of the shared layers."""
-    head_hidden: int = 64
+    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
     """Width of the hidden layer in each head."""
     evaluation_dtype: DType = "float32"
     """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
@@ -41,8 +41,7 @@ class MLPConfig:
     get symmetric outputs. Learns from fewer games, with a half or a quarter of the products."""
 
     def __post_init__(self):
-        check_types("network", self)
-        check_range("network", self, "head_hidden", 1, WIDEST)
+        check("network", self)
         widths = self.hidden
         if not 1 <= len(widths) <= DEEPEST or not 1 <= min(widths) <= max(widths) <= WIDEST:
             raise ValueError(

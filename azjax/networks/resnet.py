@@ -8,13 +8,13 @@ inference form.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import check_range, check_types
+from azjax._settings import Range, check
 from azjax.networks.base import DEEPEST, WIDEST, DType
 from azjax.networks.convolution import Form
 
@@ -36,14 +36,14 @@ class ResNetConfig:
     layers: Literal["dense", "conv"] = "dense"
     """Layers of the blocks. `dense`: faster on small boards; `conv`: 3x3 convolutions (the
     papers)."""
-    width: int = 256
+    width: Annotated[int, Range(1, WIDEST)] = 256
     """Units of a dense layer, or channels of a convolution. AlphaZero: 256 channels."""
-    blocks: int = 1
+    blocks: Annotated[int, Range(0, DEEPEST)] = 1
     """Residual blocks, of two layers each. AlphaZero: 19."""
     norm: Norm = "layer"
     """Normalization. `layer`: LayerNorm of what blocks and heads read; `batch`: BatchNorm after
     every layer (the papers). Without BatchNorm, the last layer of each block starts at zero."""
-    head_hidden: int = 64
+    head_hidden: Annotated[int, Range(1, WIDEST)] = 64
     """Width of the hidden layer in each head; with convolutions, in the value head alone.
     AlphaZero: 256."""
     evaluation_dtype: DType = "float32"
@@ -56,9 +56,7 @@ class ResNetConfig:
     copies of a position get symmetric outputs. Learns from fewer games."""
 
     def __post_init__(self):
-        check_types("network", self)
-        check_range("network", self, "width head_hidden", 1, WIDEST)
-        check_range("network", self, "blocks", 0, DEEPEST)
+        check("network", self)
         if self.symmetric and (self.layers == "conv" or self.norm == "batch"):
             raise ValueError(
                 "network.symmetric shares dense layers without BatchNorm, and network.layers is "

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._files import Path
-from azjax._settings import check_types
+from azjax._settings import check
 from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
 from azjax.runs.config import Config, OwnNetworkConfig, is_own
@@ -45,7 +45,7 @@ class Rules:
     digests: dict
 
     def __post_init__(self):
-        check_types("", self)
+        check("", self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Responses:
     outputs: tuple[float, ...]
 
     def __post_init__(self):
-        check_types("", self)
+        check("", self)
 
 
 def make_records(config: Config, parts: Parts) -> dict[str, dict]:

@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 from collections.abc import Collection
-from typing import Literal
+from typing import Annotated, Literal
 
 from azjax import games
-from azjax._settings import check_range, check_types, resolve_platform
+from azjax._settings import Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel
@@ -28,7 +28,7 @@ class OwnNetworkConfig:
     """Where it was from: `PLACE:FUNCTION#SHA-256`, for people to read; it is never imported."""
 
     def __post_init__(self):
-        check_types("network", self)
+        check("network", self)
 
 
 NetworkConfig = ResNetConfig | MLPConfig | OwnNetworkConfig
@@ -43,7 +43,7 @@ class Config:
     """Which game: tic_tac_toe, connect_four, mnk, othello, hex, hex_swap or breakthrough, of any
     size, such as connect_four:4x5 or hex:6; one of pgx's, such as pgx:chess; or your own:
     FILE.py:FUNCTION."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 0  # JAX truncates larger ones silently.
     """Seed of every random draw."""
     parts: str = ""
     """Custom parts (game, network, search, targets, loss, replay) in place of the settings below:
@@ -56,8 +56,7 @@ class Config:
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
 
     def __post_init__(self):
-        check_types("", self)
-        check_range("", self, "seed", 0, 2**31 - 1)  # JAX would cut down a larger one unasked.
+        check("", self)
 
 
 def is_own(game: str) -> bool:

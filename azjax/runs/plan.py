@@ -1,9 +1,9 @@
 """How long a run goes on, and what it keeps on the way: its `plan.json`."""
 
 import dataclasses
-from typing import Literal
+from typing import Annotated, Literal
 
-from azjax._settings import check_range, check_types
+from azjax._settings import Count, Positive, Range, check
 
 MOST_DEVICES = 256  # CPU devices of a process.
 
@@ -23,23 +23,20 @@ class Plan:
     """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
     no losing line from either seat; never: at --max-iterations; auto: perfect where the
     game can be enumerated, never elsewhere."""
-    max_iterations: int = 500
+    max_iterations: Positive = 500
     """Stop after this many iterations at the latest, earlier sessions included."""
-    examine_every: int = 0
+    examine_every: Count = 0
     """Where a game is solved: examine the network after so many iterations at the latest; 0: as
     often as a tenth of self-play's evaluations allows, in tiny games after each."""
-    checkpoint_every: int = 10
+    checkpoint_every: Positive = 10
     """Iterations between checkpoints; there is always one at the end."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: Positive = 3
     """How many of the newest checkpoints to keep, beside the best one."""
     report: bool = True
     """Write report.html at the end."""
-    cpu_devices: int = 0
+    cpu_devices: Annotated[int, Range(0, MOST_DEVICES)] = 0
     """CPU devices that each process spreads its games over; 0: one for each core, as far as
     they divide games and batch. Without effect on GPUs and TPUs."""
 
     def __post_init__(self):
-        check_types("--", self)
-        check_range("--", self, "max_iterations checkpoint_every keep_checkpoints", 1)
-        check_range("--", self, "cpu_devices", 0, MOST_DEVICES)
-        check_range("--", self, "examine_every", 0)
+        check("--", self)

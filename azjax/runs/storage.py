@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._files import write_json
-from azjax._settings import check_types, from_dict
+from azjax._settings import check, from_dict
 
 
 def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
@@ -197,7 +197,7 @@ class Summary:
     files: dict
 
     def __post_init__(self):
-        check_types("", self)
+        check("", self)
 
 
 def write_summary(folder: pathlib.Path, summary: Summary) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax._promotion import mixing
-from azjax._settings import MOST, MOST_SIMULATIONS, check_range, check_types
+from azjax._settings import Count, NonNegative, Positive, Simulations, check
 from azjax.search.algorithm import Algorithm, Engine, Roots, Selection, make_result
 from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
 
@@ -25,17 +25,17 @@ class Gumbel:
 
     algorithm: Literal["gumbel"] = "gumbel"
     """Gumbel AlphaZero's search."""
-    num_simulations: int = 32
+    num_simulations: Simulations = 32
     """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
-    gumbel_scale: float = 1.0
+    gumbel_scale: NonNegative = 1.0
     """Scale of the noise that chooses among the root's actions. Paper: 1."""
-    max_considered_actions: int = 16
+    max_considered_actions: Positive = 16
     """Root actions that sequential halving starts with. Paper: 16."""
-    value_scale: float = 0.1
+    value_scale: NonNegative = 0.1
     """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
-    maxvisit_init: float = 50.0
+    maxvisit_init: NonNegative = 50.0
     """Visits added to the largest count in that weight. Paper: 50."""
-    rows_together: int = 0
+    rows_together: Count = 0
     """The first simulations visit one root action each. They are evaluated in one call if that
     takes so many positions at most: as many as all games together have such actions. 0: never on
     CPUs, 8,192 elsewhere; `config.make_parts` chooses."""
@@ -45,11 +45,7 @@ class Gumbel:
     is_deterministic = True  # Without noise, ties go to the lowest action.
 
     def __post_init__(self):
-        check_types("search", self)
-        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
-        check_range("search", self, "max_considered_actions", 1)
-        check_range("search", self, "rows_together", 0, MOST)
-        check_range("search", self, "gumbel_scale value_scale maxvisit_init", 0)
+        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Halves the roots' actions in turns; draws with the Gumbel noise alone."""

@@ -2,12 +2,12 @@
 
 import dataclasses
 import functools
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import MOST_SIMULATIONS, check_range, check_types
+from azjax._settings import Fraction, NonNegative, Range, Simulations, check
 from azjax.search.algorithm import (
     Engine,
     Roots,
@@ -26,18 +26,18 @@ class PUCT:
 
     algorithm: Literal["puct"] = "puct"
     """AlphaZero's search."""
-    num_simulations: int = 32
+    num_simulations: Simulations = 32
     """Positions evaluated per move, without the root. AlphaZero: 800."""
-    c_puct: float = 1.25
+    c_puct: NonNegative = 1.25
     """Weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with Q in
     [-1, 1], as here, that is 2.5."""
     first_play_urgency: Literal["zero", "parent", "loss"] = "zero"
     """Value assumed for an unvisited action: 0, the node's own, or -1. AlphaZero: loss for an
     action of value in [0, 1], which is `loss` here."""
-    dirichlet_alpha: float = 0.3
+    dirichlet_alpha: Annotated[float, Range(0, excludes="low")] = 0.3
     """Concentration of the root noise over the legal actions. AlphaZero: 0.3 in chess, about
     10 / (number of legal actions)."""
-    dirichlet_fraction: float = 0.25
+    dirichlet_fraction: Fraction = 0.25
     """Share of the noise in the root's prior. AlphaZero: 0.25."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
@@ -45,11 +45,7 @@ class PUCT:
     is_deterministic = True  # Ties go to the lowest action.
 
     def __post_init__(self):
-        check_types("search", self)
-        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
-        check_range("search", self, "dirichlet_fraction", 0, 1)
-        check_range("search", self, "dirichlet_alpha", 0, above=True)
-        check_range("search", self, "c_puct", 0)
+        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Mixes noise into the priors, and draws the action by the visits."""

@@ -8,7 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import MOST_SIMULATIONS, check_range, check_types
+from azjax._settings import NonNegative, Simulations, check
 from azjax.search.algorithm import (
     Engine,
     Roots,
@@ -30,9 +30,9 @@ class UCT:
 
     algorithm: Literal["uct"] = "uct"
     """Classic search, without priors."""
-    num_simulations: int = 32
+    num_simulations: Simulations = 32
     """Positions evaluated per move, without the root."""
-    exploration: float = math.sqrt(2)
+    exploration: NonNegative = math.sqrt(2)
     """Weight C of the confidence bound. UCB1 (Auer et al. 2002): sqrt(2), for rewards in
     [0, 1]."""
     engine: Engine = "azjax"
@@ -41,9 +41,7 @@ class UCT:
     is_deterministic = False  # It tries actions in random order.
 
     def __post_init__(self):
-        check_types("search", self)
-        check_range("search", self, "num_simulations", 1, MOST_SIMULATIONS)
-        check_range("search", self, "exploration", 0)
+        check("search", self)
 
     def select(self, roots: Roots) -> Selection:
         """Puts a random order of the actions in the place of the priors."""

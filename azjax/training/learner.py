@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from azjax._promotion import mixing
-from azjax._settings import check_range, check_types
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.networks.base import Network, Variables
 from azjax.training.loss import Loss, Losses, alphazero_loss, check_losses
 from azjax.training.targets import Sample
@@ -23,46 +23,38 @@ from azjax.training.targets import Sample
 class LearnerConfig:
     """How the network learns."""
 
-    batch_size: int = 512
+    batch_size: Positive = 512
     """Samples per optimizer step, over all devices. AlphaZero: 4,096."""
-    steps: int = 128
+    steps: Positive = 128
     """Optimiser steps per iteration."""
     optimizer: Literal["adam", "sgd"] = "adam"
     """`adam`: AdamW; `sgd`: with momentum 0.9. AlphaZero: sgd."""
-    learning_rate: float = 2e-3
+    learning_rate: Annotated[float, Range(0, excludes="low")] = 2e-3
     """Peak learning rate. AlphaZero: 0.2 (sgd), dropped in steps."""
-    warmup_steps: int = 50
+    warmup_steps: Count = 50
     """Steps over which the rate rises from 0."""
-    decay_steps: int = 2000
+    decay_steps: Count = 2000
     """Steps over which the rate falls, by a cosine, to its final value; 0: constant."""
-    final_learning_rate: float = 2e-4
+    final_learning_rate: NonNegative = 2e-4
     """The rate from then on. AlphaZero: 0.0002."""
-    l2: float = 0.0
+    l2: NonNegative = 0.0
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
-    weight_decay: float = 0.0
+    weight_decay: NonNegative = 0.0
     """Decoupled weight decay (AdamW) of every parameter but biases and the scales of normalization,
     those whose name is `bias` or `scale`, as in Flax. The papers: 0."""
-    clip_norm: float = 1.0
+    clip_norm: NonNegative = 1.0
     """Largest global norm of the gradient; 0: no clipping. The papers: none."""
-    value_weight: float = 1.0
+    value_weight: NonNegative = 1.0
     """Weight of the value loss against the policy loss. AlphaZero: 1."""
-    policy_surprise: float = 0.0
+    policy_surprise: Fraction = 0.0
     """Share of the policy loss that is dealt out among the samples of a batch by how far each
     target is from the network's policy, see `alphazero_loss`. AlphaZero: 0."""
-    ema_decay: float = 0.99
+    ema_decay: Annotated[float, Range(0, 1, excludes="high")] = 0.99
     """Decay of the running average of the parameters, which plays and is verified, over about the
     last tenth of the steps at most; 0: the parameters themselves. AlphaZero: 0."""
 
     def __post_init__(self):
-        check_types("learner", self)
-        check_range("learner", self, "batch_size steps", 1)
-        check_range("learner", self, "warmup_steps decay_steps final_learning_rate", 0)
-        check_range("learner", self, "l2 weight_decay clip_norm value_weight", 0)
-        check_range("learner", self, "policy_surprise", 0, 1)
-        check_range("learner", self, "learning_rate", 0, above=True)
-        if not 0 <= self.ema_decay < 1:
-            given = self.ema_decay
-            raise ValueError(f"learner.ema_decay is {given}: use 0 up to, not including, 1")
+        check("learner", self)
 
 
 class LearnerState(NamedTuple):

@@ -7,14 +7,14 @@ draws, so that what is sampled does not depend on how many devices the shards li
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flashbax
 import jax
 import jax.numpy as jnp
 
 from azjax._promotion import mixing
-from azjax._settings import check_range, check_types
+from azjax._settings import Positive, Range, check
 from azjax.training.targets import Sample
 
 ReplayState = Any
@@ -25,17 +25,15 @@ _MOST_SHARDS = 65_536
 class ReplayConfig:
     """How many positions are remembered."""
 
-    capacity: int = 16_384
+    capacity: Positive = 16_384
     """Positions kept, the newest ones, over all devices, rounded down to a multiple of the shards.
     AlphaZero: those of the last million games."""
-    shards: int = 8
+    shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
     """Rings that the buffer is cut into, a multiple of the number of devices. A new run on devices
     that do not divide the default has one for each, and rounds games and batch up to match."""
 
     def __post_init__(self):
-        check_types("replay", self)
-        check_range("replay", self, "capacity", 1)
-        check_range("replay", self, "shards", 1, _MOST_SHARDS)
+        check("replay", self)
 
 
 class Replay(NamedTuple):

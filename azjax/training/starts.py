@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import MOST, check_range, check_types
+from azjax._settings import Count, Fraction, NonNegative, Positive, Range, check
 from azjax.games.base import Game, State, batch_keys, play, random_action, where
 from azjax.training.positions import Archive, draw
 
@@ -19,38 +19,32 @@ _MOST_PLIES = 1_000_000
 class SelfPlayConfig:
     """How games are generated."""
 
-    games: int = 1024
+    games: Positive = 1024
     """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
-    games_at_once: int = 0
+    games_at_once: Count = 0
     """Games that a device plays together, the others wait their turn: less memory, and data
     that stay in the cache. 0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
-    unroll_length: int = 8
+    unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
     """Whether games that are not over go on in the next iteration. If not, all games start again in
     each, and the search's value stands for the rest of the games that are cut off."""
-    opening_share: float = 0.9
+    opening_share: Fraction = 0.9
     """Share of games that start with random moves. AlphaZero: 0."""
-    opening_plies: int = 8
+    opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
     """Largest number of random opening moves; each number from 0 is equally likely."""
-    archive: int = 0
+    archive: Count = 0
     """Places for positions met, from which games may begin; see `azjax.training.positions`.
     AlphaZero: 0."""
-    archive_share: float = 0.5
+    archive_share: Fraction = 0.5
     """Share of the games with an opening that begin from the archive instead."""
-    temperature: float = 1.0
+    temperature: NonNegative = 1.0
     """PUCT: moves are drawn from visits ** (1 / temperature). AlphaZero: 1."""
-    temperature_plies: int = 30
+    temperature_plies: Count = 30
     """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
 
     def __post_init__(self):
-        check_types("selfplay", self)
-        check_range("selfplay", self, "games", 1)
-        check_range("selfplay", self, "unroll_length", 1, _MOST_PLIES)
-        check_range("selfplay", self, "opening_plies", 0, _MOST_PLIES)
-        check_range("selfplay", self, "games_at_once temperature_plies temperature", 0)
-        check_range("selfplay", self, "archive", 0, MOST)
-        check_range("selfplay", self, "opening_share archive_share", 0, 1)
+        check("selfplay", self)
 
 
 class Games(NamedTuple):

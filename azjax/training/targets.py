@@ -9,7 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax._settings import check_range, check_types
+from azjax._settings import Fraction, check
 from azjax.games.base import Game
 from azjax.search import SearchResult
 from azjax.training.selfplay import Transition, no_extra
@@ -19,16 +19,15 @@ from azjax.training.selfplay import Transition, no_extra
 class TargetConfig:
     """What the value head learns."""
 
-    outcome_weight: float = 1.0
+    outcome_weight: Fraction = 1.0
     """Share of the game's outcome z in the value target; the rest is the search's root
     value. AlphaZero: 1."""
-    td_lambda: float = 1.0
+    td_lambda: Fraction = 1.0
     """Lambda of TD(lambda): 1 carries the outcome back unchanged, less blends in the root
     value at every ply on the way. AlphaZero: 1."""
 
     def __post_init__(self):
-        check_types("targets", self)
-        check_range("targets", self, "outcome_weight td_lambda", 0, 1)
+        check("targets", self)
 
 
 class Sample(NamedTuple):

@@ -25,7 +25,7 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     Args:
       run_dir: the run.
       player: its player.
-      picture: to show below, such as its film.
+      picture: to show below, such as its animation.
 
     Raises:
       ValueError: if what is in the run directory is damaged.

@@ -3,11 +3,11 @@
 import dataclasses
 import importlib.util
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
 
 from azjax import games
 from azjax._commands import command
-from azjax._settings import MOST, MOST_SIMULATIONS, check_range
+from azjax._settings import MOST, Positive, Range, Simulations, check
 from azjax.networks.base import DEEPEST, WIDEST
 from azjax.runs import presets
 
@@ -49,15 +49,15 @@ class Options:
     with the numbers of games of --cost-games. Nothing runs on one; takes minutes."""
     cards: bool = False
     """Compute sizes to start with on cards of 16, 40 and 80 GB."""
-    games: int = 1024
+    games: Positive = 1024
     """Games in parallel, over all devices."""
-    simulations: int = 32
+    simulations: Simulations = 32
     """Simulations a move."""
-    channels: int = 64
+    channels: Annotated[int, Range(1, WIDEST)] = 64
     """Channels of the network's convolutions."""
-    blocks: int = 2
+    blocks: Annotated[int, Range(0, DEEPEST)] = 2
     """Residual blocks."""
-    repeats: int = 7
+    repeats: Positive = 7
     """Runs of each measurement, of which the median counts."""
     batch_sizes: tuple[int, ...] = (64, 256, 1024, 4096, 16_384, 65_536)
     """With --batch: numbers of games."""
@@ -69,9 +69,9 @@ class Options:
     train_networks: tuple[Literal["resnet", "mlp"], ...] = ("resnet",)
     """With --time-to-perfect: kinds of networks to train in turn, each with its own default
     settings."""
-    seeds: int = 5
+    seeds: Positive = 5
     """With --time-to-perfect: seeds 0 to this number less one."""
-    max_iterations: int = 500
+    max_iterations: Positive = 500
     """With --time-to-perfect: give up on a seed after this many iterations."""
     solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
     """With --solve: names of games that can be enumerated."""
@@ -81,10 +81,7 @@ class Options:
     """Where the results go as JSON."""
 
     def __post_init__(self):
-        check_range("--", self, "games repeats seeds max_iterations", 1)
-        check_range("--", self, "simulations", 1, MOST_SIMULATIONS)
-        check_range("--", self, "channels", 1, WIDEST)
-        check_range("--", self, "blocks", 0, DEEPEST)
+        check("--", self)
         for name in ("batch_sizes", "cost_games", "train_games"):
             given = getattr(self, name)
             if not given or not all(1 <= number <= MOST for number in given):

@@ -11,11 +11,12 @@ import pathlib
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
 
 from azjax import _interrupts as interrupts
 from azjax import runs
 from azjax._files import write_json
-from azjax._settings import check_range
+from azjax._settings import Range, check
 from azjax.cli import console
 from azjax.proof.certificate import device_name, versions
 from experiments.lecture import exploration, integration, learning, matches, network, steps
@@ -33,11 +34,11 @@ class Options:
     """Fewer games and searches: one minute in place of several."""
     run_dir: pathlib.Path | None = None
     """A trained run for the last experiment. Left out: a network is trained for a moment."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Of all randomness: the same seed gives the same numbers."""
 
     def __post_init__(self):
-        check_range("--", self, "seed", 0, 2**32 - 1)
+        check("--", self)
 
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:

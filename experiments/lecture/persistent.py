@@ -7,13 +7,13 @@ different moves share one entry, so the tree is in truth a graph.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax._settings import MOST_SIMULATIONS, check_range, check_types
+from azjax._settings import NonNegative, Range, Simulations, check
 from azjax.games.base import Game, State, check_batch
 from azjax.games.hashing import contents, weigh
 from azjax.players import Decision
@@ -26,21 +26,18 @@ _PROBES = 16  # Neighbouring slots in which a position may stand.
 class PersistentConfig:
     """How a player with a memory spends its simulations."""
 
-    num_simulations: int = 50
+    num_simulations: Simulations = 50
     """Simulations per move, added to all those of the past."""
-    exploration: float = math.sqrt(2)
+    exploration: NonNegative = math.sqrt(2)
     """Weight C of the confidence bound."""
     expansion: Literal["random", "last"] = "random"
     """Which action comes first among untried ones, equal ones, and equally visited ones: a
     random one, or the one of highest number."""
-    capacity: int = 2**14
+    capacity: Annotated[int, Range(_PROBES, 2**30)] = 2**14
     """Positions that the memory has room for, rounded up to a power of two."""
 
     def __post_init__(self):
-        check_types("persistent", self)
-        check_range("persistent", self, "num_simulations", 1, MOST_SIMULATIONS)
-        check_range("persistent", self, "exploration", 0)
-        check_range("persistent", self, "capacity", _PROBES, 2**30)
+        check("persistent", self)
 
     @property
     def slots(self) -> int:

@@ -18,7 +18,7 @@ import pytest
 import misere_pile
 from azjax import cli, runs
 from azjax._commands import command
-from azjax.cli import console, functions, own, train
+from azjax.cli import console, custom, functions, train
 from azjax.cli.players import make_agent
 from azjax.runs import presets
 from azjax.runs.player import load
@@ -163,7 +163,7 @@ def conclude_run(run_dir):
         evaluation=True,
         reached=True,
     )
-    train._conclude(run, own.name_run(run_dir, config, own.NOTHING), trained=True)
+    train._conclude(run, custom.name_run(run_dir, config, custom.NOTHING), trained=True)
 
 
 def complain_of_certificate(run_dir):
@@ -234,9 +234,11 @@ def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch)
     with pytest.raises(runs.CheckpointError) as no_run:
         runs.newest("hex:3")
     with pytest.raises(ValueError, match="there is no trained player") as no_player:
-        own.open_run(own.Typed(game="hex:3"))
+        custom.open_run(custom.Typed(game="hex:3"))
     with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
-        make_agent("book:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make"))
+        make_agent(
+            "book:32", misere_pile.make(), custom.Typed(folder / "moved", "its pile.py:make")
+        )
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2
     text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])

@@ -72,7 +72,8 @@ def finish(pair):
     finally:
         kill(pair)
     outs, errs = zip(*said, strict=True)
-    return [p.returncode for p in pair], [without_greetings(out) for out in outs], list(errs)
+    errs = [err.removeprefix("azjax train: starting…\n") for err in errs]
+    return [p.returncode for p in pair], [without_greetings(out) for out in outs], errs
 
 
 def without_greetings(out):

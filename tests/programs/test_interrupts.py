@@ -79,7 +79,10 @@ sys.meta_path.insert(0, Interrupt)
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_ctrl_c_during_the_imports(name):
-    assert run("-c", program(name, IMPORTING)) == (130, "", "interrupted: not started\n")
+    status, out, err = run("-c", program(name, IMPORTING))
+    first, *others = err.splitlines()
+    assert first.endswith(f"{name}: starting…")
+    assert (status, out, others) == (130, "", ["interrupted: not started"])
 
 
 @pytest.mark.slow
@@ -132,7 +135,7 @@ def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, 
             err = process.communicate(timeout=100)[1]
         finally:
             process.kill()
-    said = f"interrupted: go on with --resume --run-dir {run_dir}\n"
+    said = f"azjax train: starting…\ninterrupted: go on with --resume --run-dir {run_dir}\n"
     assert (process.returncode, err) == (130, said)
     assert runs.iterations(run_dir) == saved
 

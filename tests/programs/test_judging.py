@@ -12,7 +12,7 @@ import pytest
 import azjax
 from azjax import games, training
 from azjax._commands import command
-from azjax.cli import own, verify
+from azjax.cli import custom, verify
 from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
 from azjax.proof.labelled import count_errors, random_errors, rates
@@ -174,7 +174,7 @@ def test_labelled_positions_prove_nothing(until, run_dir, capfd):
 
 def test_a_game_without_labels_that_cannot_be_enumerated_is_refused(run_dir, monkeypatch, capfd):
     unlabelled = games.make("connect_four")._replace(positions=None)
-    monkeypatch.setattr(own.games, "make", lambda name: unlabelled)
+    monkeypatch.setattr(custom.games, "make", lambda name: unlabelled)
     assert verify.main(["--run-dir", str(run_dir)]) == 2
     out, err = capfd.readouterr()
     assert out == "" and err.count("\n") == 1

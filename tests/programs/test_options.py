@@ -10,7 +10,7 @@ import dots
 import misere_pile
 from azjax import runs
 from azjax._settings import flatten
-from azjax.cli import console, functions, options, own
+from azjax.cli import console, custom, functions, options
 from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
@@ -89,10 +89,10 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, 
 @pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind mlp", "--smoke"])
 def test_the_one_encoding_of_a_custom_game_need_not_be_given(arguments):
     found = options.parse(["--game", DOTS, *arguments.split()])
-    assert own.make_parts(found.config, found.typed).network.encoding == "edges"
+    assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
         given = options.parse(["--game", DOTS, *arguments.split(), "--network.encoding=absolute"])
-        own.make_parts(given.config, given.typed)
+        custom.make_parts(given.config, given.typed)
 
 
 def test_symmetries_that_do_not_divide_the_widths_share_nothing():
@@ -107,8 +107,8 @@ def test_symmetries_that_do_not_divide_the_widths_share_nothing():
 
 @pytest.mark.parametrize("arguments", ["", "--smoke", "--preset mlp", "--replay.shards 4"])
 def test_a_custom_game_is_made_after_the_devices_are_chosen(arguments, monkeypatch):
-    order, find = [], own.find_game
-    monkeypatch.setattr(own, "find_game", lambda typed: order.append("game") or find(typed))
+    order, find = [], custom.find_game
+    monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
     arguments = ["--game", DOTS, "--cpu-devices", "2", *arguments.split()]
     found = options.parse(arguments, order.append)
     (known, made) = order

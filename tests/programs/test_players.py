@@ -12,7 +12,7 @@ import pytest
 import azjax
 import misere_pile
 from azjax import runs, training
-from azjax.cli import own, players, verify
+from azjax.cli import custom, players, verify
 from azjax.cli.players import expand, make_agent, make_agents
 from azjax.cli.specs import HELP, KINDS
 from azjax.games.base import init_batch
@@ -94,7 +94,7 @@ def assert_same(left, right):
     ],
 )
 def test_names(spec, name, tic_tac_toe, run):
-    agent = make_agent(spec, tic_tac_toe, own.Typed(run))
+    agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
     assert agent.name == name
     assert agent.traceable == ("s)" not in name)
 
@@ -107,7 +107,7 @@ def test_books_are_played_by_the_player_that_they_mend(spec, name, tic_tac_toe, 
     iteration, number = (2, 3) if "2" in spec else (6, 0)
     for seat, states, action in ((0, start, 7), (1, late, 8)):
         write_book(run, iteration, seat, number, states, action)
-        agent = make_agent(spec, tic_tac_toe, own.Typed(run))
+        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
         assert agent.name == name and agent.deterministic
         found = jax.jit(agent.act)(agent.params, KEY, states)
         assert found.action.tolist() == [action]
@@ -144,7 +144,7 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
 def test_a_book_must_be_made_first(tic_tac_toe, run):
     said = "has no book for 9 simulations of network #6: make one with .* --lines first"
     with pytest.raises(ValueError, match=said):
-        make_agent("book:9", tic_tac_toe, own.Typed(run))
+        make_agent("book:9", tic_tac_toe, custom.Typed(run))
 
 
 def test_every_player_is_explained(tic_tac_toe, run):
@@ -153,9 +153,11 @@ def test_every_player_is_explained(tic_tac_toe, run):
         write_book(run, 6, 0, number, jax.device_get(init_batch(tic_tac_toe, 1)), 7)
     for name in KINDS:
         assert name in explained
-        assert make_agent(name, tic_tac_toe, own.Typed(run)).name.replace("-", "").startswith(name)
+        assert (
+            make_agent(name, tic_tac_toe, custom.Typed(run)).name.replace("-", "").startswith(name)
+        )
     for spec in re.findall(r"[a-z]+:[0-9.]+s?\b", HELP):
-        make_agent(spec, tic_tac_toe, own.Typed(run))
+        make_agent(spec, tic_tac_toe, custom.Typed(run))
 
 
 @pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
@@ -196,7 +198,7 @@ def test_uct_is_the_classic_search(tic_tac_toe):
     ],
 )
 def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
-    found = act(make_agent(spec, tic_tac_toe, own.Typed(run)), tic_tac_toe)
+    found = act(make_agent(spec, tic_tac_toe, custom.Typed(run)), tic_tac_toe)
     expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
     np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
@@ -205,7 +207,7 @@ def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
 @pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
-    found = act(make_agent("puct:20", tic_tac_toe, own.Typed(run)), tic_tac_toe)
+    found = act(make_agent("puct:20", tic_tac_toe, custom.Typed(run)), tic_tac_toe)
     states = init_batch(tic_tac_toe, 1)
     expected = azjax.load(run).search(KEY, states, num_simulations=20)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
@@ -217,8 +219,8 @@ def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
 def test_plays_one_of_the_checkpoints(iteration, tic_tac_toe, run):
     for agent in (
         make_agent(f"network@{run}#{iteration}", tic_tac_toe),
-        make_agent(f"network#{iteration}", tic_tac_toe, own.Typed(run)),
-        make_agent(f"network@{run}#{iteration}", tic_tac_toe, own.Typed(Path("another"))),
+        make_agent(f"network#{iteration}", tic_tac_toe, custom.Typed(run)),
+        make_agent(f"network@{run}#{iteration}", tic_tac_toe, custom.Typed(Path("another"))),
     ):
         assert agent.name == f"network #{iteration}"
         logits, value = azjax.load(run, iteration).evaluate(init_batch(tic_tac_toe, 1))
@@ -249,7 +251,7 @@ def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run,
 
     given = []
     monkeypatch.setattr(players, "anytime_agent", note)
-    make_agent(spec, tic_tac_toe, own.Typed(run))
+    make_agent(spec, tic_tac_toe, custom.Typed(run))
     assert given == [(algorithm, min(int(20_000 * seconds), 1_000_000), seconds)]
 
 
@@ -267,7 +269,7 @@ def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
 def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
     run = make_run(tmp_path / "run", CONFIG)
     (run / "checkpoints" / "6" / "player" / "arrays.npz").unlink()
-    assert make_agent("network", tic_tac_toe, own.Typed(run)).name == "network #4"
+    assert make_agent("network", tic_tac_toe, custom.Typed(run)).name == "network #4"
     err = capfd.readouterr().err
     assert err.startswith(f"checkpoint 6 in {run} is damaged")
     assert err.endswith("; an older one is used\n") and err.count("\n") == 1
@@ -279,15 +281,17 @@ def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
 def test_one_player_for_each_checkpoint(run):
     specs = [f"puct:5@{run}#{iteration}" for iteration in (2, 4, 6)]
     assert expand(f"puct:5@{run}#all") == specs
-    assert expand("network#all", own.Typed(run)) == ["network#2", "network#4", "network#6"]
-    assert expand("network#all", own.Typed(str(run)))[0] == "network#2"
+    assert expand("network#all", custom.Typed(run)) == ["network#2", "network#4", "network#6"]
+    assert expand("network#all", custom.Typed(str(run)))[0] == "network#2"
     for spec in ("uct:5", "network", f"network@{run}#4"):
         assert expand(spec) == [spec]
 
 
 def test_names_tell_players_apart(tic_tac_toe, run, tmp_path):
     other = make_run(tmp_path / "other", CONFIG)
-    made = make_agents(["random", f"network@{other}#6", "network#all"], tic_tac_toe, own.Typed(run))
+    made = make_agents(
+        ["random", f"network@{other}#6", "network#all"], tic_tac_toe, custom.Typed(run)
+    )
     assert [agent.name for agent in made] == [
         *["random", f"network@{other}#6", "network #2", "network #4", "network#6"]
     ]
@@ -382,7 +386,7 @@ def assert_refuses(call, said):
 )
 def test_refuses_what_a_game_does_not_allow(spec, said, run):
     with pytest.raises(ValueError, match=said):
-        make_agent(spec, azjax.make("connect_four"), own.Typed(run))
+        make_agent(spec, azjax.make("connect_four"), custom.Typed(run))
 
 
 def test_refuses_checkpoints_that_are_not_there(tic_tac_toe, run, tmp_path):

@@ -21,9 +21,9 @@ from azjax._commands import command
 from azjax.cli import (
     arena,
     console,
+    custom,
     explain,
     options,
-    own,
     play,
     report,
     train,
@@ -497,7 +497,7 @@ def test_lost_games_are_mended(finished, capfd):
     assert verify.main([*arguments, "--mend", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
     assert found["moves_by_book"] == moves > 0 and (found["ends"]["lost"] > 0) == status
-    decide = jax.jit(make_agent("book", game, own.Typed(finished)).act)
+    decide = jax.jit(make_agent("book", game, custom.Typed(finished)).act)
     np.testing.assert_array_equal(
         decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
     )
@@ -987,7 +987,9 @@ def test_a_real_process_says_one_sentence_and_exits_with_2(tmp_path):
     process = start("-m", "experiments.train", "--game", "chess", cwd=tmp_path, **pipes())
     status, stdout, stderr = finish(process)
     assert (status, stdout) == (2, "")
-    assert_one_sentence(stderr, "error: unknown game 'chess'")
+    first, error = stderr.splitlines(keepends=True)
+    assert first == "azjax train: starting…\n"
+    assert_one_sentence(error, "error: unknown game 'chess'")
 
 
 @pytest.mark.parametrize("columns", [50, 200])
@@ -1014,7 +1016,9 @@ def test_without_a_run_the_newest_is_taken(program, whole, tmp_path, monkeypatch
     for age, name in enumerate(["untrained", "new", "old"]):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
     opened = []
-    monkeypatch.setattr(own, "load_player", lambda run_dir, typed: opened.append(run_dir) or 1 / 0)
+    monkeypatch.setattr(
+        custom, "load_player", lambda run_dir, typed: opened.append(run_dir) or 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         program.main([])
     assert [str(run_dir) for run_dir in opened] == ["runs/new"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from azjax import training
-from azjax.cli import options, own
+from azjax.cli import custom, options
 from azjax.games import solver
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -156,5 +156,5 @@ def test_every_training_can_be_started(arguments):
     if "--resume" in arguments:  # Of a run that is not here.
         arguments = arguments.replace("--resume", "")
     parsed = options.parse(shlex.split(arguments))
-    parts = own.make_parts(parsed.config, parsed.typed)
+    parts = custom.make_parts(parsed.config, parsed.typed)
     training.check_parts(parts, parsed.config.replay.shards)

@@ -10,7 +10,7 @@ import pytest
 
 import azjax
 from azjax import runs
-from azjax.cli import own, verify
+from azjax.cli import custom, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.networks import Network
@@ -97,7 +97,7 @@ def examine(tmp_path, monkeypatch, capfd):
     """`(player, *arguments) -> (exit status, JSON, text)`, in one run directory."""
 
     def examine(player, *arguments, seat="first"):
-        monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
+        monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
         status = verify.main(["--lines", seat, *arguments, "--json"])
         found = json.loads(capfd.readouterr().out)
         assert verify.main(["--lines", seat, *arguments]) == status
@@ -310,7 +310,7 @@ def certify(solution, tmp_path, monkeypatch, capfd):
 
     def certify(moves, *arguments):
         player = make_player(moves)
-        monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path / "run", player))
+        monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path / "run", player))
         status = verify.main([*arguments, "--json"])
         return status, json.loads(capfd.readouterr().out)
 
@@ -359,7 +359,7 @@ def test_a_search_that_errs_is_not_perfect(choose, certify):
 
 def test_nothing_is_proved_of_a_search_that_draws_lots(choose, monkeypatch, tmp_path, capfd):
     player = make_player(choose(1), search=UCT())
-    monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
+    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
     assert verify.main(["--lines", "first", "--simulations", "2"]) == 2
     assert capfd.readouterr() == (
         "",
@@ -480,7 +480,7 @@ def test_an_interrupted_repair_goes_on(
 
     monkeypatch.setattr(seats, "save_table", save_or_stop)
     monkeypatch.setattr(seats, "make_act", make_or_stop)
-    monkeypatch.setattr(own, "open_run", lambda typed: (tmp_path, player))
+    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
     statuses = []
     while not {0, 1} & {*statuses}:
         statuses.append(verify.main(["--lines", "first", "--mend", "1"]))

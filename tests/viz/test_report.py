@@ -1,4 +1,4 @@
-"""Reports of training runs: their charts, their games, the page, and the film."""
+"""Reports of training runs: their charts, their games, the page, and the animation."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
 from azjax.training import metrics
-from azjax.viz import atlas, callbacks, film, matches
+from azjax.viz import animation, atlas, callbacks, matches
 from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
 from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
@@ -522,7 +522,7 @@ def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkey
     run_dir, player = unjudged
     monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
     settings = run_module._SMOKE if smoke else {}
-    page = callbacks.Report(run_dir, None, console.busy_with_report, **settings)
+    page = callbacks.Report(run_dir, None, console.report_progress, **settings)
     page.on_end(None)
     assert page.path == run_dir / "report.html" and page.failed is None
     out, err = capsys.readouterr()
@@ -557,40 +557,46 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
     assert "the portrait of iteration 3 was not written: No space left on device" in err
 
 
-# Films.
+# Animations.
 
 
-def test_a_film_has_every_class_in_every_iteration(run, solution, tic_tac_toe, tmp_path, capfd):
-    path = tmp_path / "film.svg"
-    assert report.main(["--run-dir", str(run), "--film", str(path)]) == 0
-    assert f"film: {path}\n" in capfd.readouterr().out
+def test_an_animation_has_every_class_in_every_iteration(
+    run, solution, tic_tac_toe, tmp_path, capfd
+):
+    path = tmp_path / "animation.svg"
+    assert report.main(["--run-dir", str(run), "--animation", str(path)]) == 0
+    assert f"animation: {path}\n" in capfd.readouterr().out
     assert path.stat().st_size < 100_000
     root = ElementTree.parse(path).getroot()
     iterations, portraits = atlas.load_portraits(run)
     places = atlas.make_atlas(tic_tac_toe, solution)
-    frames = [g for g in root.iter() if g.get("class") == "az-film-frame"]
+    frames = [g for g in root.iter() if g.get("class") == "az-animation-frame"]
     assert len(frames) == len(iterations) == 4
     for frame, iteration, blunders in zip(frames, iterations, portraits.blunders, strict=True):
         dots = {e.get("class"): e.get("d").count("M") for e in frame if e.get("d")}
         assert sum(dots.values()) == (places.members > 0).sum()
-        assert dots.get("az-film-ok", 0) == ((blunders == 0) & (places.members > 0)).sum()
-        assert dots.get("az-film-all", 0) == ((blunders == places.members) & (blunders > 0)).sum()
+        assert dots.get("az-animation-ok", 0) == ((blunders == 0) & (places.members > 0)).sum()
+        assert (
+            dots.get("az-animation-all", 0) == ((blunders == places.members) & (blunders > 0)).sum()
+        )
         texts = [e.text for e in frame if e.text]
         assert texts == [f"iteration {iteration}", f"{blunders.sum():,} blunders"]
     delays = [float(g.get("style").split(":")[1].rstrip("s")) for g in frames]
     assert np.diff(delays).tolist() == [1, 1, 1]
 
 
-def test_the_same_film_twice(run, solution, tic_tac_toe):
+def test_an_animation_is_deterministic(run, solution, tic_tac_toe):
     places = atlas.make_atlas(tic_tac_toe, solution)
-    films = [str(film.film(places, *atlas.load_portraits(run))) for _ in range(2)]
-    assert films[0] == films[1]
+    drawings = [str(animation.draw_animation(places, *atlas.load_portraits(run))) for _ in range(2)]
+    assert drawings[0] == drawings[1]
 
 
-def test_a_film_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser):
+def test_an_animation_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser):
     places = atlas.make_atlas(tic_tac_toe, solution)
     page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
-    page.set_content(f"<body style='margin: 16px'>{film.film(places, *atlas.load_portraits(run))}")
+    page.set_content(
+        f"<body style='margin: 16px'>{animation.draw_animation(places, *atlas.load_portraits(run))}"
+    )
     seen = page.locator("svg").evaluate(
         """svg => [svg, ...svg.querySelectorAll("text")].map((e) => {
           const {left, right, top, bottom} = e.getBoundingClientRect();
@@ -610,8 +616,11 @@ def test_a_film_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser):
     ("arguments", "fragments"),
     [
         ("--run-dir nothing", ["nothing is not a run directory"]),
-        ("--film film.pdf", ["film.pdf is no SVG: give a name that ends in .svg"]),
-        ("--film no/film.svg", ["there is no folder no for no/film.svg: make it"]),
+        (
+            "--animation animation.pdf",
+            ["animation.pdf is not an SVG: give a name that ends in .svg"],
+        ),
+        ("--animation no/animation.svg", ["there is no folder no for no/animation.svg: make it"]),
         ("--frames 3", ["--frames", "--help"]),
     ],
 )
@@ -629,15 +638,20 @@ def assert_error(capfd, *fragments):
         assert fragment in err
 
 
-def test_refuses_a_film_without_portraits(run, tmp_path, capfd):
+def test_refuses_an_animation_without_portraits(run, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
-    assert report.main(["--run-dir", str(copy), "--film", str(tmp_path / "film.svg")]) == 2
+    assert (
+        report.main(["--run-dir", str(copy), "--animation", str(tmp_path / "animation.svg")]) == 2
+    )
     assert_error(capfd, f"{copy} holds no portraits")
 
 
-def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
+def test_refuses_an_animation_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
-    assert report.main(["--run-dir", str(run_dir), "--film", str(tmp_path / "film.svg")]) == 2
+    assert (
+        report.main(["--run-dir", str(run_dir), "--animation", str(tmp_path / "animation.svg")])
+        == 2
+    )
     assert_error(capfd, "connect_four has too many positions to enumerate")
 
 
@@ -652,7 +666,7 @@ def test_the_pictures_are_of_one_run(run, tmp_path, capfd):
     assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
     assert f"pictures of {run}: {tmp_path}\n" in capfd.readouterr().out
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"film.svg", "explorer.png", "encoding.png", "play.png"}
+    assert names == {"animation.svg", "explorer.png", "encoding.png", "play.png"}
     for path in tmp_path.glob("*.png"):
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") and len(content) > 10_000

@@ -13,7 +13,7 @@ import azjax
 import misere_pile
 from azjax import games, runs
 from azjax._commands import command
-from azjax.cli import arena, explain, functions, options, own, play, report, train, verify
+from azjax.cli import arena, custom, explain, functions, options, play, report, train, verify
 from azjax.proof import certificate
 
 NETWORK = """
@@ -277,12 +277,12 @@ def test_a_run_without_files_of_its_own_needs_none(tmp_path, capfd):
 
 
 def test_the_same_file_is_the_same_game(inside):
-    assert own.find_game("pile.py:make") is own.find_game("pile.py:make")
-    before = own.find_game("pile.py:make")
+    assert custom.find_game("pile.py:make") is custom.find_game("pile.py:make")
+    before = custom.find_game("pile.py:make")
     pathlib.Path("pile.py").write_text(
         "import azjax\n\n\ndef make():\n    return azjax.make('tic_tac_toe')\n"
     )
-    assert own.find_game("pile.py:make") is not before
+    assert custom.find_game("pile.py:make") is not before
 
 
 def test_installed_packages_name_their_games(monkeypatch):
@@ -292,4 +292,4 @@ def test_installed_packages_name_their_games(monkeypatch):
     assert games.available()[0] == "tic_tac_toe" and games.available()[-1] == "pile"
     assert azjax.make("pile").name == "misere_pile"
     config = dataclasses.replace(options.parse(["--smoke"]).config, game="pile")
-    assert own.make_parts(config, own.NOTHING).game is azjax.make("pile")
+    assert custom.make_parts(config, custom.NOTHING).game is azjax.make("pile")
