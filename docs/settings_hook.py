@@ -1,7 +1,8 @@
 """Tables of settings for the guide, made from the dataclasses that define them.
 
 A line `<!-- settings: MODULE.CLASS -->` in a page becomes a table with a row for each field:
-its name, its default, the presets with another value, and the docstring below the field.
+its name, its default, the allowed values, the presets with another value, and the docstring below
+the field.
 """
 
 import ast
@@ -11,11 +12,13 @@ import inspect
 import re
 import sys
 import textwrap
+import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # The tree that the guide is built from.
 
+from azjax._settings import MOST, Range  # noqa: E402
 from azjax.runs import presets  # noqa: E402
 
 MARKER = re.compile(r"^<!-- settings: (\S+)\.(\w+)(?: (\S+))? -->$", re.MULTILINE)
@@ -42,6 +45,21 @@ def write(value: Any) -> str:
     return str(value)
 
 
+def allowed(hint: Any) -> str:
+    """Writes the values that a type allows: choices, or a range of numbers."""
+    if typing.get_origin(hint) is Literal:
+        return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
+    for bounds in getattr(hint, "__metadata__", ()):
+        if isinstance(bounds, Range):
+            low, high = f"{bounds.low:,}", f"{bounds.high:,}"
+            if bounds.excludes == "low":
+                return f"above {low}"
+            if bounds.high == MOST:
+                return f"{low} or more"
+            return f"{low} to {high}" + ", exclusive" * (bounds.excludes == "high")
+    return ""
+
+
 def differing(cls: type, part: str | None, field: dataclasses.Field, default: Any) -> str:
     """Lists the presets in which a setting is not the default."""
     values: dict[str, list[str]] = {}
@@ -59,7 +77,7 @@ def make_table(cls: type, part: str | None = None) -> str:
       cls: the dataclass.
       part: the field of `Config` that holds it, such as `learner`, for the column of presets.
     """
-    docs, rows = field_docs(cls), []
+    docs, hints, rows = field_docs(cls), typing.get_type_hints(cls, include_extras=True), []
     for field in dataclasses.fields(cls):
         if field.name not in docs:
             continue
@@ -69,13 +87,11 @@ def make_table(cls: type, part: str | None = None) -> str:
         shown = "required" if default is dataclasses.MISSING else f"`{write(default)}`"
         shown = "" if shown in ("``", "`None`") else shown
         meaning = docs[field.name].replace("|", "\\|")
-        cells = [f"`{field.name}`", shown, meaning]
+        cells = [f"`{field.name}`", shown, allowed(hints[field.name]), meaning]
         if part:
-            cells.insert(2, differing(cls, part, field, default))
+            cells.insert(3, differing(cls, part, field, default))
         rows.append(cells)
-    heads = ["setting", "default", "other presets", "meaning"]
-    if not part:
-        heads.remove("other presets")
+    heads = ["setting", "default", "allowed", *(["other presets"] if part else []), "meaning"]
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
