@@ -57,7 +57,10 @@ def allowed(hint: Any) -> str:
             if bounds.high == MOST:
                 return f"{low} or more"
             return f"{low} to {high}" + ", exclusive" * (bounds.excludes == "high")
-    return ""
+    members = (
+        allowed(member) for member in typing.get_args(hint)
+    )  # Of `X | None`, `tuple[X, ...]`.
+    return ", ".join(filter(None, members))
 
 
 def differing(cls: type, part: str | None, field: dataclasses.Field, default: Any) -> str:
