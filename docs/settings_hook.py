@@ -57,9 +57,7 @@ def allowed(hint: Any) -> str:
             if bounds.high == MOST:
                 return f"{low} or more"
             return f"{low} to {high}" + ", exclusive" * (bounds.excludes == "high")
-    members = (
-        allowed(member) for member in typing.get_args(hint)
-    )  # Of `X | None`, `tuple[X, ...]`.
+    members = (allowed(member) for member in typing.get_args(hint))
     return ", ".join(filter(None, members))
 
 
