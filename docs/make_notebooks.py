@@ -15,7 +15,8 @@ FOLDER = pathlib.Path(__file__).parent / "tutorials"
 def make_cells(page: str) -> list[dict[str, Any]]:
     """Returns the cells of a page of Markdown."""
     included = r"## [^\n]*\n\n```python title=[^\n]*\n--8<--[^\n]*\n```\n"
-    pieces = re.split(r"^```python\n(.*?)^```$", re.sub(included, "", page), flags=re.M | re.S)
+    page = re.sub(included + r"|This page is also \[a notebook\].*\n\n", "", page)
+    pieces = re.split(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)
     cells = []
     for number, piece in enumerate(pieces):
         if text := piece.strip():
