@@ -72,12 +72,21 @@ def understand(monkeypatch):
 # Commands of the guide.
 
 
+def read(page):
+    return page.read_text()
+
+
 def documented():
     """Lists every command in the pages, the notebooks and the source, after `-m`."""
     sources = [path for path in TREES if path.startswith(("experiments", "azjax/cli"))]
     texts = [path.read_text() for path in [*PAGES, *NOTEBOOKS, *map(ROOT.joinpath, sources)]]
     text = re.sub(r"\\\n\s*", "", "\n".join(texts))
     found = re.findall(r"python -m (experiments\.\w+(?:(?! #|[`\"|&;)…\\]).)*)", text)
+    programs = "|".join(cli.PROGRAMS)
+    found += re.findall(
+        rf"^(?:timeout .* )?(azjax (?:{programs}).*?)(?: #.*)?$", text, re.MULTILINE
+    )
+    found += re.findall(rf"`(azjax (?:{programs})\b[^`…|]*)`", "\n".join(map(read, PAGES)))
     return sorted({re.split(r" A B|, with \{|: ", line)[0].strip() for line in found})
 
 
@@ -95,7 +104,7 @@ def test_documented_commands_are_found():
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_page_starts_with_how_to_activate_the_environment(page):
     text = page.read_text()
-    bare = re.search(r"(?<!bin/)\b(python -m|pip install)", text)
+    bare = re.search(r"(?<!bin/)\b(python -m|pip install|azjax (train|verify|play|arena) )", text)
     activated = text.find("source .venv/bin/activate")
     assert bare is None or 0 <= activated < bare.start()
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import azjax
+import dots
 from azjax import runs
+from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.games.check import check_game
 from azjax.proof import verify
@@ -28,8 +30,9 @@ from reference import Position
 from reference import tic_tac_toe as rules
 from test_imports import ROOT
 
+LONGER = ("counterexamples", "dots_and_boxes")  # An experiment with controls; a game with pictures.
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PAGES = (ROOT / "docs" / "examples").glob("*.md")
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def names(path):
@@ -37,10 +40,10 @@ def names(path):
     return runpy.run_path(str(path), run_name=path.stem)
 
 
-def test_there_are_eleven_and_each_is_short():
-    assert len(EXAMPLES) == 11
+def test_there_are_twelve_and_each_is_short():
+    assert len(EXAMPLES) == 12
     for path in EXAMPLES:
-        most = 100 if path.stem == "counterexamples" else 80  # It is an experiment with controls.
+        most = 100 if path.stem in LONGER else 80
         assert len(path.read_text().splitlines()) <= most, path
 
 
@@ -67,8 +70,29 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_game_keeps_the_contract():
-    check_game(names(ROOT / "examples" / "domineering.py")["make"](), num_games=4)
+@pytest.mark.parametrize("name", ["domineering", "dots_and_boxes"])
+def test_a_game_satisfies_the_contract(name):
+    check_game(names(ROOT / "examples" / f"{name}.py")["make"](), num_games=4)
+
+
+def test_dots_and_boxes_plays_as_the_game_of_the_tests():
+    """Every position of every game, as one traversal of both games."""
+    ours, other = names(ROOT / "examples" / "dots_and_boxes.py")["make"](), dots.make()
+    found, expected = solver.solve(ours), solver.solve(other)
+    assert found.num_states == expected.num_states == ours.most_positions
+    np.testing.assert_array_equal(found.values, expected.values)
+    for left, right in zip(*map(jax.tree.leaves, (found.states, expected.states)), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_dots_and_boxes_draws_every_edge():
+    game = names(ROOT / "examples" / "dots_and_boxes.py")["make"]()
+    state = jax.device_get(game.step(game.init(), 3)[0])
+    picture = game.display.draw(state, values=np.linspace(0, 1, 12), last=3)
+    lines = picture.element.findall("line")
+    heat = [line for line in lines if line.get("class") == "az-heat"]
+    assert (len(lines), len(heat)) == (12 + 11, 11)
+    assert [line.get("stroke") for line in lines].count("#d55e00") == 1
 
 
 @pytest.mark.parametrize(

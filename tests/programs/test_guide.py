@@ -2,6 +2,7 @@
 
 import ast
 import base64
+import dataclasses
 import os
 import pathlib
 import re
@@ -10,6 +11,8 @@ import sys
 import tomllib
 
 import pytest
+
+from azjax.runs import presets
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 SOURCES = sorted((ROOT / "azjax").rglob("*.py"))
@@ -70,27 +73,57 @@ def test_the_conventions_are_a_table_and_signatures_are_laid_out(guide):
     assert len(signatures) > 20 and max(map(len, lines)) < 80  # Longer ones are cut.
 
 
-def test_who_builds_the_guide_has_what_lays_out_signatures():
+def test_the_extra_for_the_guide_includes_the_formatter_of_signatures():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [re.match(r"[\w-]+", name)[0] for name in extras["optional-dependencies"]["docs"]]
     assert "ruff" in names
 
 
-def test_who_builds_the_guide_is_told_where_it_is():
+def test_make_docs_prints_where_the_guide_is():
     recipe = (ROOT / "Makefile").read_text().partition("\ndocs: ")[2].partition("\n\n")[0]
     assert "mkdocs build" in recipe and recipe.endswith('@echo "The guide: site/index.html"')
 
 
-def test_the_guide_is_searched_from_a_folder(open_page):
+# Opened from a folder, the theme loads its index once the field is focused, and then greets.
+INDEX_IS_LOADED = """() => {
+  const text = document.querySelector(".md-search-result__meta").textContent;
+  return text.trim() !== "" && !text.includes("Initializing");
+}"""
+
+
+@pytest.mark.parametrize("moment", ["while the index loads", "after the index is loaded"])
+def test_the_guide_is_searched_from_a_folder(open_page, moment):
+    """Types as a reader does: the theme reads the field when a key is released.
+
+    It also reads the field when its index is loaded. Text that is filled in without keys is
+    therefore found only if it is there before the index.
+    """
     tab = open_page("api/games.html")
-    tab.locator(".md-search__input").fill("illegal action")
+    field = tab.locator(".md-search__input")
+    field.focus()
+    if moment == "after the index is loaded":
+        tab.wait_for_function(INDEX_IS_LOADED)
+    field.press_sequentially("illegal action")
     link = tab.locator(".md-search-result__link").first
     link.wait_for(state="attached")
     assert link.get_attribute("href").startswith("file:")
 
 
+def test_every_setting_of_a_preset_is_in_the_tables(guide):
+    page = re.sub("<.*?>", "", (guide / "reference" / "settings.html").read_text())
+    for preset in presets.PRESETS.values():
+        for part in ("network", "search", "selfplay", "targets", "replay", "learner"):
+            for field in dataclasses.fields(getattr(preset, part)):
+                if field.name not in ("kind", "algorithm"):
+                    assert re.search(rf"^{field.name}$", page, re.MULTILINE), (part, field.name)
+    row = re.search(r"^learning_rate\n(.*)\n(.*)\n(.*)\n(.*)$", page, re.MULTILINE)
+    assert row.groups()[:2] == ("0.002", "above 0")
+    assert "0.05: paper" in row[3] and "learning rate" in row[4]
+    assert "settings:" not in (guide / "reference" / "commands.html").read_text()
+
+
 def test_names_in_tables_are_whole_and_pictures_can_be_read_on_a_phone(open_page):
-    tab = open_page("games.html", width=390)
+    tab = open_page("results/lab_games.html", width=390)
     assert tab.evaluate(BROKEN) == []
     boxes = [picture.bounding_box() for picture in tab.locator("img[src$='.svg']").all()]
     assert len(boxes) == 3 and min(box["width"] for box in boxes) > 480  # They scroll.
@@ -129,7 +162,7 @@ def test_every_page_fits_and_nothing_keeps_readers_out(guide, browser, barriers,
         tab.goto(path.as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, path
         assert tab.evaluate(BROKEN) == [], path
-        if path.name in ("index.html", "games.html", "game.html"):
+        if path.name in ("index.html", "games.html", "game.html", "settings.html"):
             found = [line for line in barriers(tab) if not line.startswith(OF_THE_THEME)]
             assert found == [], path
     tab.close()

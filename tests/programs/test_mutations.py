@@ -37,4 +37,7 @@ def test_every_mistake_has_a_name_of_its_own():
 
 
 def test_there_are_as_many_as_said():
-    assert f"puts {len(MUTATIONS)} mistakes into the code" in (ROOT / "README.md").read_text()
+    assert (
+        f"puts {len(MUTATIONS)} mistakes into the code"
+        in (ROOT / "docs/explanation/enumeration.md").read_text()
+    )

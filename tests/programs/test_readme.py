@@ -17,18 +17,35 @@ from azjax.search import Gumbel, make_search
 from azjax.training import memory
 from test_imports import ORDER, ROOT
 
-TEXT = "\n".join(
-    path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-)
+README = (ROOT / "README.md").read_text()
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TEXT = "\n".join([README, *(path.read_text() for path in PAGES)])
 
 
-def blocks():
-    return re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+def blocks(page=None):
+    """Returns the blocks of Python of a page, or of README and guide."""
+    text = TEXT if page is None else (ROOT / "docs" / page).read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_readme_has_at_most_900_words():
+    assert len(README.split()) <= 900
+
+
+@pytest.mark.slow
+def test_the_quickstart_prints_what_the_readme_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, shown = re.search(r"```python\n(.*?)```\s*```\n(.*?)```", README, re.DOTALL).groups()
+    assert len(re.findall(r"^(?:import|from) ", code, re.MULTILINE)) == 1
+    exec(code, {})
+    printed = capsys.readouterr().out.splitlines()
+    results = [line for line in shown.splitlines() if not line.startswith(("iteration", "..."))]
+    assert len(results) == 2 and printed[-2:] == results
 
 
 @pytest.mark.slow
 def test_the_ten_lines_step_and_search_4096_games():
-    block = blocks()[0]
+    block = blocks("explanation/search.md")[0]
     assert len(block.strip().splitlines()) <= 11
     found = {}
     exec(block, found)
@@ -43,7 +60,7 @@ def test_the_ten_lines_step_and_search_4096_games():
 def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {}
-    exec(blocks()[0], found)
+    exec(blocks("explanation/search.md")[0], found)
     (block,) = [block for block in blocks() if "draw_tree" in block]
     exec(block, found)
     assert found["trace"](found["config"], found["result"].tree).simulations[7].path[0] == 0
@@ -52,7 +69,7 @@ def test_the_lines_on_traces_and_trees_go_on_from_there(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_training_in_a_dozen_lines_learns():
-    (block,) = [block for block in blocks() if "Parts(" in block]
+    block = blocks("tutorials/custom_algorithm.md")[0]
     assert len(block[block.index("game =") :].strip().splitlines()) <= 16
     small = block.replace("(128, 128)", "(16,)").replace("games=256", "games=64")
     found = {}
@@ -64,8 +81,8 @@ def test_a_training_in_a_dozen_lines_learns():
 @pytest.mark.slow
 def test_the_lines_on_training_from_python_run_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page, found = (ROOT / "docs" / "python.md").read_text(), {}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+    found = {}
+    for block in blocks("how_to/python.md"):
         exec(block, found)
     assert "\nTrue\n" in capsys.readouterr().out
     assert found["player"].iteration > 2
@@ -74,8 +91,7 @@ def test_the_lines_on_training_from_python_run_from_top_to_bottom(tmp_path, monk
 
 @pytest.mark.slow
 def test_the_lines_on_mctx_run_from_top_to_bottom():
-    page, found = (ROOT / "docs" / "mctx.md").read_text(), {}
-    lines = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    lines, found = blocks("explanation/search.md")[1:], {}
     for block in lines:
         exec(block, found)
     assert len(lines) == 4 and found["actions"].shape == (8,)
@@ -95,7 +111,10 @@ def test_the_map_is_the_order_of_imports():
 def test_positions_are_as_many_as_said(tic_tac_toe, solution):
     counts = {
         solution.num_states: ["all {} reachable positions", "all {} positions and the"],
-        len(solution.decisions): ["all {} positions with", "all {} states", "out of {} with"],
+        len(solution.decisions): [
+            *("all {} positions with", "all {} states", "out of {} with"),
+            *("all {} tic-tac-toe positions with", "of all {} positions with"),
+        ],
         int(solver.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
         int(solver.count_games(solution)[0].sum()): ["all {} games"],
     }
@@ -117,18 +136,19 @@ def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
     assert f"| search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
 
 
-def test_it_needs_the_python_that_is_said():
+def test_the_stated_versions_of_python_are_those_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    low, high = re.findall(r"They need Python (\S+) to (3\.\d+)", TEXT)[0]
+    low, high = re.findall(r"You need Python (\S+) to (3\.\d+)", README)[0]
     assert project["requires-python"].startswith(f">={low}")
     assert f"version_info[:2] <= ({high.replace('.', ', ')})" in (ROOT / "Makefile").read_text()
 
 
 def commands():
-    """Every training that the README starts, as its arguments; ends of lines are joined."""
-    lines = re.sub(r"\\\n\s*", "", TEXT).splitlines()
-    found = [re.search(r"python -m experiments.train([^`|#&\"]*)", line) for line in lines]
-    return [match[1].strip() for match in found if match and "--help" not in match[1]]
+    """Returns the arguments of every training that README and guide start."""
+    text = re.sub(r"\\\n\s*", "", TEXT)
+    found = re.findall(r"(?:python -m experiments\.|\bazjax )train\b([^`|#&\"\n]*)", text)
+    lines = {line.strip() for line in found if "--help" not in line}
+    return sorted(line for line in lines if not line or line.startswith("--"))
 
 
 @pytest.mark.parametrize("arguments", commands())

@@ -1,6 +1,6 @@
 """What mctx's policies are given by `mctx_fns`, and where they differ from azjax's searches.
 
-Each difference that `docs/mctx.md` states has a test here, which runs both sides.
+Each difference that `docs/explanation/search.md` states has a test here, which runs both sides.
 """
 
 import functools

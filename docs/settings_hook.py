@@ -1,0 +1,107 @@
+"""Tables of settings for the guide, made from the dataclasses that define them.
+
+A line `<!-- settings: MODULE.CLASS -->` in a page becomes a table with a row for each field:
+its name, its default, the allowed values, the presets with another value, and the docstring below
+the field.
+"""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+import typing
+from pathlib import Path
+from typing import Any, Literal
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # The tree that the guide is built from.
+
+from azjax._settings import MOST, Range  # noqa: E402
+from azjax.runs import presets  # noqa: E402
+
+MARKER = re.compile(r"^<!-- settings: (\S+)\.(\w+)(?: (\S+))? -->$", re.MULTILINE)
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Returns the docstring below each annotated field of a class, on one line."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for statement, after in zip(definition.body, definition.body[1:], strict=False):
+        match statement, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
+                docs[name] = " ".join(text.split())
+    return docs
+
+
+def write(value: Any) -> str:
+    """Writes a value as a command line takes it."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def allowed(hint: Any) -> str:
+    """Writes the values that a type allows: choices, or a range of numbers."""
+    if typing.get_origin(hint) is Literal:
+        return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
+    for bounds in getattr(hint, "__metadata__", ()):
+        if isinstance(bounds, Range):
+            low, high = f"{bounds.low:,}", f"{bounds.high:,}"
+            if bounds.excludes == "low":
+                return f"above {low}"
+            if bounds.high == MOST:
+                return f"{low} or more"
+            return f"{low} to {high}" + ", exclusive" * (bounds.excludes == "high")
+    members = (allowed(member) for member in typing.get_args(hint))
+    return ", ".join(filter(None, members))
+
+
+def differing(cls: type, part: str | None, field: dataclasses.Field, default: Any) -> str:
+    """Lists the presets in which a setting is not the default."""
+    values: dict[str, list[str]] = {}
+    for name in presets.PRESETS if part else ():
+        config = getattr(presets.get(name), part or "")
+        if isinstance(config, cls) and getattr(config, field.name) != default:
+            values.setdefault(write(getattr(config, field.name)), []).append(name)
+    return "; ".join(f"{value}: {', '.join(names)}" for value, names in values.items())
+
+
+def make_table(cls: type, part: str | None = None) -> str:
+    """Returns the Markdown table of a dataclass.
+
+    Args:
+      cls: the dataclass.
+      part: the field of `Config` that holds it, such as `learner`, for the column of presets.
+    """
+    docs, hints, rows = field_docs(cls), typing.get_type_hints(cls, include_extras=True), []
+    for field in dataclasses.fields(cls):
+        if field.name not in docs:
+            continue
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        shown = "required" if default is dataclasses.MISSING else f"`{write(default)}`"
+        shown = "" if shown in ("``", "`None`") else shown
+        meaning = docs[field.name].replace("|", "\\|")
+        cells = [f"`{field.name}`", shown, allowed(hints[field.name]), meaning]
+        if part:
+            cells.insert(3, differing(cls, part, field, default))
+        rows.append(cells)
+    heads = ["setting", "default", "allowed", *(["other presets"] if part else []), "meaning"]
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replaces the markers of a page; mkdocs calls it for every page."""
+
+    def replace(match: re.Match) -> str:
+        module, name, part = match.groups()
+        return make_table(getattr(importlib.import_module(module), name), part)
+
+    return MARKER.sub(replace, markdown)

@@ -1,0 +1,61 @@
+"""The tutorials' notebooks are their pages, and run from top to bottom."""
+
+import importlib.util
+import os
+import sys
+
+import jax
+import pytest
+
+from test_imports import ROOT
+
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+
+
+def load(name):
+    """A script of the guide, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_are_four():
+    assert len(PAGES) == 4
+
+
+@each_page
+def test_a_notebook_has_the_text_of_its_page(page):
+    made = load("make_notebooks").make_notebook(page)
+    message = "run python docs/make_notebooks.py"
+    assert page.with_suffix(".ipynb").read_text(encoding="utf-8") == made, message
+
+
+def test_every_block_of_python_is_a_cell():
+    make_cells = load("make_notebooks").make_cells
+    cells = make_cells(
+        "# A\n\n```python\nx = 1\n```\n\nB\n\n```sh\nls\n```\n\n```python\ny = 2\n```\n"
+    )
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown", "code"]
+    assert "".join(cells[1]["source"]) == "x = 1" and "ls" in "".join(cells[2]["source"])
+
+
+@each_page
+@pytest.mark.slow
+def test_a_tutorial_runs(page, tmp_path, monkeypatch):
+    import nbclient  # These two take seconds to import.
+    import nbformat
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+    notebook = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    printed = [
+        o.get("text", "") for c in notebook.cells if c.cell_type == "code" for o in c.outputs
+    ]
+    assert "".join(printed)
+    if page.stem == "tic_tac_toe":
+        assert "perfect: True" in "".join(printed)
