@@ -78,6 +78,6 @@ def check_devices() -> None:
     if len(set(found.values())) > 1:
         numbers = ", ".join(str(found[index]) for index in sorted(found))
         raise ValueError(
-            f"the processes have {numbers} devices: give each the same number, which on CPUs "
-            f"--cpu-devices {min(found.values())} does"
+            f"the processes have {numbers} devices: give each the same number, on CPUs with "
+            f"`cpu_devices={min(found.values())}`"
         )

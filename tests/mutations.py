@@ -2000,7 +2000,7 @@ MUTATIONS = [
     Mutation(
         "memory: what is overwritten counts twice",
         "azjax/training/memory.py",
-        " - said.alias_size_in_bytes",
+        " - used.alias_size_in_bytes",
         "",
         "tests/training/test_memory.py::test_work_is_what_the_largest_program_needs_beside_what_lasts",
     ),

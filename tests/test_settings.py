@@ -40,9 +40,8 @@ def sections(cls, name=""):
                 yield from sections(inner, f"{name}.{field}".lstrip("."))
 
 
-SECTIONS = [*sections(Config), ("persistent", PersistentConfig)]
+SECTIONS = [*sections(Config), ("", Plan), ("persistent", PersistentConfig)]
 PROGRAMS = {
-    "train": (Plan, {}),
     "arena": (arena.Options, {"players": ("random", "uct")}),
     "play": (play.Options, {}),
     "verify": (verify.Options, {}),
@@ -144,8 +143,8 @@ def test_numbers_of_numpy_become_pythons(make):
         ),
         (Config, {"network": "mlp"}, "network is 'mlp', .* not of type ResNetConfig or MLPConfig"),
         (Config, {"network": PUCT()}, "network is PUCT.*, which is not of type Res"),
-        (Plan, {"report": 1}, "--report is 1, which is not of type bool"),
-        (Plan, {"max_iterations": "9"}, "--max-iterations is '9', which is not of type int"),
+        (Plan, {"report": 1}, "report is 1, which is not of type bool"),
+        (Plan, {"max_iterations": "9"}, "max_iterations is '9', which is not of type int"),
     ],
 )
 def test_what_is_of_another_type_is_refused(cls, setting, said):

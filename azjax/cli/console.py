@@ -35,8 +35,22 @@ _MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
 _MISTAKES += (processes.OtherProcessError, FloatingPointError)
 
 
+# Arguments that errors of the library name in backticks, which programs print as options.
+_ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
+
+
 def note(sentence: str) -> None:
-    """Prints one sentence beside the program's output."""
+    """Prints one sentence to stderr, with the library's arguments spelled as options.
+
+    For example, it prints `resume=True` as --resume, and `until="never"` as --until never.
+    """
+
+    def spell(argument):
+        name, value = argument.groups()
+        option = f"--{name.replace('_', '-')}"
+        return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
+
+    sentence = re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence)
     print(sentence, file=sys.stderr, flush=True)
 
 

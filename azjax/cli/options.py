@@ -15,7 +15,7 @@ from azjax._settings import Kinds, check_kind, find_kinds, list_changes
 from azjax.cli import console, functions, own
 from azjax.games.base import Game
 from azjax.runs import presets
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.plan import Plan
 from azjax.training.loggers import check_installed
 
@@ -75,7 +75,7 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
         options = dataclasses.replace(
             options, config=dataclasses.replace(options.config, game=name)
         )
-    elif typed.game is None or not is_own(typed.game):
+    elif typed.game is None or not is_custom(typed.game):
         options = _parse_new(arguments, typed)
         prepare(options)
     else:
@@ -110,7 +110,7 @@ def _parse_new(arguments: list[str], typed: own.Typed, game: Game | None = None)
     """
     if typed.game:
         functions.check_function(typed.game)
-    if game is None and typed.game and is_own(typed.game):
+    if game is None and typed.game and is_custom(typed.game):
         preset: Any = "default"
     else:
         preset = presets.name_for(typed.game or Config.game, game)
@@ -154,13 +154,13 @@ def _identify_own(typed: own.Typed, arguments: list[str]) -> list[str]:
                 "--parts out"
             )
         arguments = [*_read(arguments, "--parts")[1], "--parts", functions.identify(typed.parts)]
-    if typed.game and is_own(typed.game):
+    if typed.game and is_custom(typed.game):
         arguments = [*_read(arguments, "--game")[1], "--game", functions.identify(typed.game)]
     if typed.network:
         functions.check_function(typed.network, arguments=1)
         source = functions.identify(typed.network)
         arguments = _read(arguments, "--network")[1]
-        arguments += ["--network.kind", "own", "--network.source", source]
+        arguments += ["--network.kind", "custom", "--network.source", source]
     return arguments
 
 
@@ -168,9 +168,9 @@ def _leave_out_own(config: Config, arguments: list[str]) -> list[str]:
     """Leaves out the files that a resumed run's settings have, as `own.check_run` found."""
     if config.parts:
         arguments = _read(arguments, "--parts")[1]
-    if is_own(config.game):
+    if is_custom(config.game):
         arguments = _read(arguments, "--game")[1]
-    if isinstance(config.network, OwnNetworkConfig):
+    if isinstance(config.network, CustomNetworkConfig):
         arguments = _read(arguments, "--network")[1]
     return arguments
 

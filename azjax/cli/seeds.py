@@ -17,7 +17,7 @@ from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
 from azjax.proof.verify import verify
 from azjax.runs import presets
-from azjax.runs.config import is_own, make_parts
+from azjax.runs.config import is_custom, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
 from azjax.viz.chart import line_chart, standalone
 
@@ -85,7 +85,7 @@ def _make_parts(options: Options) -> Parts:
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    custom = game if is_own(options.game) else None
+    custom = game if is_custom(options.game) else None
     config = presets.get(options.preset or presets.name_for(options.game, custom))
     if options.smoke:
         config = presets.smoke(config)

@@ -19,7 +19,7 @@ from azjax._files import Path
 from azjax._settings import check
 from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.directory import read_settings
 from azjax.training.parts import Parts
 
@@ -67,12 +67,12 @@ class Responses:
 def make_records(config: Config, parts: Parts) -> dict[str, dict]:
     """Returns what a run records of what is custom, by file names; see `runs.create_run`."""
     game, encoding, recorded = parts.game, parts.network.encoding, {}
-    if config.parts or is_own(config.game):
+    if config.parts or is_custom(config.game):
         recorded["rules.json"] = {
             "encoding": encoding,
             "digests": observe_rules(game, encoding),
         }
-    if config.parts or isinstance(config.network, OwnNetworkConfig):
+    if config.parts or isinstance(config.network, CustomNetworkConfig):
         recorded["network.json"] = observe_network(game, parts.network)
     return recorded
 

@@ -19,10 +19,10 @@ from azjax.training.targets import TargetConfig, make_targets
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnNetworkConfig:
+class CustomNetworkConfig:
     """A network that is no settings' matter: `make_parts` is given it."""
 
-    kind: Literal["own"] = "own"
+    kind: Literal["custom"] = "custom"
     """A network of your own: on the command line `--network FILE.py:FUNCTION`."""
     source: str = ""
     """Where it was from: `PLACE:FUNCTION#SHA-256`, for people to read; it is never imported."""
@@ -31,7 +31,7 @@ class OwnNetworkConfig:
         check("network", self)
 
 
-NetworkConfig = ResNetConfig | MLPConfig | OwnNetworkConfig
+NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT
 
 
@@ -59,7 +59,7 @@ class Config:
         check("", self)
 
 
-def is_own(game: str) -> bool:
+def is_custom(game: str) -> bool:
     """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)
@@ -127,11 +127,11 @@ def _make_parts(config: Config, game: Game | None, network: Network | None, plat
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")
     if game is None:
-        if is_own(config.game):
+        if is_custom(config.game):
             raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")
         game = games.make(config.game)
     if network is None:
-        if isinstance(config.network, OwnNetworkConfig):
+        if isinstance(config.network, CustomNetworkConfig):
             source = config.network.source
             raise ValueError(f"the network is one's own, {source}: hand it in as network=...")
         network = make_network(config.network, game, platform)

@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax._commands import command
 from azjax._files import Path, write_json
 from azjax._processes import in_all, in_first
 from azjax._settings import from_dict, list_changes
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config
 from azjax.runs.storage import read_summary
 
 FORMAT = 3  # Of run directories; others cannot be read.
@@ -90,17 +89,17 @@ def _check_unused(path: pathlib.Path) -> None:
     """Refuses a path that exists."""
     if os.path.isfile(path / "config.json"):
         raise CheckpointError(
-            f"{path} exists already: add --resume to go on with that run, or choose another "
-            "--run-dir"
+            f"{path} exists already: continue that run with `resume=True`, or choose another "
+            "`run_dir`"
         )
     if os.path.islink(path) and not os.path.exists(path):
         raise CheckpointError(
-            f"{path} is a link to {os.readlink(path)}, where there is nothing: remove the link, or "
-            "choose another --run-dir"
+            f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
+            "`run_dir`"
         )
     if os.path.exists(os.path.realpath(path)):  # Also of `missing/..`.
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another --run-dir"
+            f"{path} exists already and is not a run directory: choose another `run_dir`"
         )
 
 
@@ -125,7 +124,7 @@ def _beside(path: pathlib.Path) -> pathlib.Path:
 
 
 def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another --run-dir")
+    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another `run_dir`")
 
 
 def read_config(run_dir: Path) -> Config:
@@ -203,34 +202,8 @@ def newest(game: str) -> pathlib.Path:
                 return path
     raise CheckpointError(
         f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
-        f"{command('azjax', 'train', '--game', game)}"
+        f"azjax.train({game!r})"
     )
-
-
-def name_run(
-    run_dir: Path,
-    config: Config,
-    game: str | None = None,
-    network: str | None = None,
-    parts: str | None = None,
-) -> list[str]:
-    """Returns the options by which a program takes a run, one word each.
-
-    Args:
-      run_dir: the run.
-      config: its settings.
-      game: the place of a custom game; by default the place that the run recorded.
-      network: the same of a custom network.
-      parts: the same of custom parts.
-    """
-    words = ["--run-dir", str(run_dir)]
-    if config.parts:
-        return [*words, "--parts", parts or config.parts.partition("#")[0]]
-    if is_own(config.game):
-        words += ["--game", game or config.game.partition("#")[0]]
-    if isinstance(config.network, OwnNetworkConfig):
-        words += ["--network", network or config.network.source.partition("#")[0]]
-    return words
 
 
 def find_runs() -> Iterator[pathlib.Path]:

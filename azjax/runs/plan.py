@@ -21,7 +21,7 @@ class Plan:
     """Shrink everything, to see the whole program work in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
     """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
-    no losing line from either seat; never: at --max-iterations; auto: perfect where the
+    no losing line from either seat; never: after the last iteration; auto: perfect where the
     game can be enumerated, never elsewhere."""
     max_iterations: Positive = 500
     """Stop after this many iterations at the latest, earlier sessions included."""
@@ -39,4 +39,4 @@ class Plan:
     they divide games and batch. Without effect on GPUs and TPUs."""
 
     def __post_init__(self):
-        check("--", self)
+        check("", self)

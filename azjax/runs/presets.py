@@ -6,7 +6,7 @@ from azjax import games
 from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.runs.config import Config, OwnNetworkConfig
+from azjax.runs.config import Config, CustomNetworkConfig
 from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.replay import ReplayConfig
@@ -164,7 +164,7 @@ def fit(config: Config, game: Game) -> Config:
     share weights.
     """
     network = config.network
-    if isinstance(network, OwnNetworkConfig):
+    if isinstance(network, CustomNetworkConfig):
         return config
     if len(game.encodings) == 1:
         network = dataclasses.replace(network, encoding=game.encodings[0])

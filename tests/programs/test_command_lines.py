@@ -181,7 +181,8 @@ def test_what_a_training_and_its_pages_print_runs_in_a_bare_shell(program, statu
     conclude_run(run_dir)
     complain_of_certificate(run_dir)
     lines = dict.fromkeys(printed(capfd.readouterr().out))
-    by_program = dict(zip(("play", "explain", "verify", "verify --json"), lines, strict=True))
+    by_program = dict(zip(("play", "explain", "verify"), lines, strict=True))
+    by_program["verify --json"] = f"{by_program['verify']} --json > 'its run/certificate.json'"
     (run_dir / "certificate.json").unlink()
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
     environment |= {name: os.environ[name] for name in ("JAX_PLATFORMS", "XLA_FLAGS")}
@@ -230,8 +231,9 @@ def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch)
         make_agent("book:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make"))
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2
-    text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])
+    assert "azjax.train('hex:3')" in str(no_run.value)
+    text = "\n".join([*(str(error.value) for error in (no_player, no_book))])
     lines = printed(text + "\n" + capfd.readouterr().err)
-    assert len(lines) == 3 + len(PROGRAMS)
+    assert len(lines) == 2 + len(PROGRAMS)
     for line in lines:
         understand(shlex.split(line)[2:])

@@ -417,7 +417,7 @@ def test_a_directory_that_exists_stops_both(whole):
     assert statuses == [2, 2]
     assert outs == ["", ""]
     for err in errs:
-        assert_error(err, f"{whole[0]} exists already", "add --resume", "another --run-dir")
+        assert_error(err, f"{whole[0]} exists already", "with --resume", "another --run-dir")
     assert (whole[0] / "plan.json").read_bytes() == before
 
 
@@ -590,5 +590,5 @@ def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
     assert resumed_plan(tmp_path / "new", {"cpu_devices": 3}).cpu_devices == 3
     with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
         resumed_plan(tmp_path / "other", {"cpu_devices": 3}, "--cpu-devices", "2")
-    with pytest.raises(ValueError, match="--cpu-devices is -1: use 0 to 256"):
+    with pytest.raises(ValueError, match="cpu_devices is -1: use 0 to 256"):
         options.parse(["--cpu-devices", "-1"])

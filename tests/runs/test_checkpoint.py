@@ -238,7 +238,7 @@ def test_an_optimizer_may_hold_keys(impl, state, tmp_path):
         storage.key_impl(x) for x in jax.tree.leaves(restored.learner) if storage.is_key(x)
     }
     assert_same(restored, saved)
-    needs = memory.footprint(parts, training.make_mesh())
+    needs = memory.estimate(parts, training.make_mesh())
     assert needs.optimizer > 0
 
 

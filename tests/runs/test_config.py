@@ -127,7 +127,7 @@ def test_no_setting_is_left_out():
         found = kinds.classes.values() if kinds else [hint]
         classes |= {cls for cls in found if dataclasses.is_dataclass(cls)}
         assert dataclasses.is_dataclass(hint) or kinds or name in ("game", "seed", "parts")
-    classes.remove(configs.OwnNetworkConfig)  # Is never read.
+    classes.remove(configs.CustomNetworkConfig)  # Is never read.
     assert {type(settings) for settings in OTHERS} == classes
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}
