@@ -95,7 +95,8 @@ def _read(identified: str) -> tuple[str, str]:
 
 
 def _records(option: str) -> Callable[[pathlib.Path], bool]:
-    return behavior.records_network if option == "--network" else behavior.records_rules
+    name = "network" if option == "--network" else "rules"
+    return lambda run_dir: behavior.has_record(run_dir, name)
 
 
 def _is_same(saved: str, typed: str) -> bool:

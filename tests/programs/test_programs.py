@@ -939,14 +939,14 @@ def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, 
     damage(finished, 6)
     before = files(finished)
     assert resume(finished) == 2
-    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is no record of an")
+    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is not a record of an")
     assert files(finished) == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("--run-dir nothing", ["nothing is not a run directory", "give the folder"]),
+        ("--run-dir nothing", ["nothing is not a run directory", "use the folder"]),
         ("--run-dir file", ["file is not a run directory"]),
         ("one", ["one", "--help"]),
         ("--simulations -1", ["--simulations is -1", "use 0 to 1000000"]),

@@ -116,16 +116,16 @@ def test_a_player_is_loaded_with_the_same_rules(run):
     assert azjax.load(run, game=by_rows()).game.name == "other"
     flipped = GAME._replace(**OTHERS["rewards"])
     with pytest.raises(
-        ValueError, match=r"^the rules of dots are not .* their rewards differ: give"
+        ValueError, match=r"^the rules of dots are not .* their rewards differ: pass"
     ):
         azjax.load(run, game=flipped)
-    with pytest.raises(ValueError, match="hand it in as game="):
+    with pytest.raises(ValueError, match="pass it as game="):
         azjax.load(run)
 
 
 def test_training_goes_on_in_the_same_arrays_alone(run):
     behavior.check_rules(run, GAME, resume=True)
-    with pytest.raises(ValueError, match="its player can be loaded, but its training cannot go on"):
+    with pytest.raises(ValueError, match="its player can be loaded, but the run cannot be resumed"):
         behavior.check_rules(run, by_rows(), resume=True)
 
 

@@ -131,7 +131,7 @@ def test_refuses_a_line_that_is_no_record(line, tmp_path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="line 3, is no record of an iteration: restore the file"):
+    with pytest.raises(ValueError, match="line 3, is not a record of an iteration: restore"):
         JsonLines(path, after=2)
     assert path.read_bytes() == before
 
@@ -142,7 +142,7 @@ def test_refuses_a_line_of_an_earlier_iteration(iteration, tmp_path):
     write(path, [1, 2])
     with path.open("a") as file:
         file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
-    with pytest.raises(ValueError, match="line 3, is of no iteration after 2: restore the file"):
+    with pytest.raises(ValueError, match="line 3, is not after iteration 2: restore the file"):
         metrics.read_records(path)
 
 
