@@ -1,4 +1,4 @@
-"""The footprint is what compiled programs use, and what does not fit is refused."""
+"""The estimate matches compiled programs, and training that does not fit is rejected."""
 
 import dataclasses
 import math
@@ -40,7 +40,7 @@ def change(config, **sections):
     )
 
 
-# In each something else takes most of the memory.
+# In each, a different part takes most of the memory.
 TREES = change(SMALL, search={"num_simulations": 64}, selfplay={"games": 512, "games_at_once": 512})
 TREES = change(TREES, replay={"capacity": 512})
 BUFFER = change(SMALL, replay={"capacity": 65_536})
@@ -50,7 +50,7 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
 
 
 def compile_all(parts, mesh):
-    """The programs of a training: its iteration, and what computes its first state."""
+    """Compiles the programs of training: an iteration, and the first state."""
     iterate = (
         training.make_iteration(parts, mesh).lower(training.abstract_state(parts, mesh)).compile()
     )
@@ -86,14 +86,14 @@ def test_the_estimate_matches_the_memory_analysis_of_xla(config, largest):
     total = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
     total += used.temp_size_in_bytes
     assert needs.total == sum(needs[:5]) == max(total, before.total)
-    assert needs.total < 1.01 * total  # What lasts is not all in memory at once.
+    assert needs.total < 1.01 * total  # Not all lasting parts are in memory during initialization.
     assert max(needs[:5]) == getattr(needs, largest)
     assert before == needs._replace(work=0)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_each_device_holds_its_share(devices):
-    """Of games, buffer and trees; and all of the network and the archive."""
+    """Of games, buffer and trees; the network and the position buffer are replicated."""
     parts = make_parts(change(SMALL, selfplay={"archive": 100, "games_at_once": 64}))
     mesh = training.make_mesh(jax.devices()[:devices])
     state, needs = training.abstract_state(parts, mesh), estimate(parts, mesh)
@@ -110,7 +110,7 @@ def test_each_device_holds_its_share(devices):
 
 
 class Program:
-    """What a compiled program says of its memory."""
+    """A stand-in for the memory analysis of a compiled program."""
 
     def __init__(self, arguments, outputs, shared, temporary):
         self.argument_size_in_bytes, self.output_size_in_bytes = arguments, outputs
@@ -120,8 +120,8 @@ class Program:
         return self
 
 
-def test_work_is_what_the_largest_program_needs_beside_what_lasts():
-    """Outputs that take the place of arguments are counted once."""
+def test_work_is_the_extra_memory_of_the_largest_program():
+    """Outputs that alias arguments are counted once."""
     parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
     lasting = estimate(parts, mesh)
     assert lasting.work == 0 < lasting.total
@@ -133,7 +133,7 @@ def test_work_is_what_the_largest_program_needs_beside_what_lasts():
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct", "uct"])
-def test_a_tree_is_as_large_as_said(name, algorithm):
+def test_a_tree_has_the_estimated_size(name, algorithm):
     game, config = games.make(name), ALGORITHMS[algorithm](num_simulations=7)
     search = make_search(config, game, uniform_evaluator(game))
     keys = jax.random.split(jax.random.key(0), 3)
@@ -143,7 +143,7 @@ def test_a_tree_is_as_large_as_said(name, algorithm):
 
 
 @pytest.mark.parametrize("part", ["network", "optimizer", "buffer", "tree", "work"])
-def test_what_does_not_fit_is_refused_with_what_would_make_it_less(part):
+def test_training_that_does_not_fit_is_rejected_with_advice(part):
     sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
     check_fits(sound._replace(**{part: 99}))
     with pytest.raises(
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_refused_with_what_would_make_it_less(part):
         ({"network": {"head_hidden": 65_536}}, None),
     ],
 )
-def test_settings_at_their_upper_bounds_are_weighed_before_anything_is_compiled(sections, part):
+def test_settings_at_their_upper_bounds_are_checked_before_compilation(sections, part):
     config, mesh = change(SMALL, **sections), training.make_mesh(jax.devices()[:1])
     training.check_parts(make_parts(config), 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -200,14 +200,14 @@ def test_settings_at_their_upper_bounds_are_weighed_before_anything_is_compiled(
         {"selfplay": {"opening_plies": 10**6}},
     ],
 )
-def test_what_only_the_computation_needs_is_refused_once_it_is_compiled(sections):
+def test_work_that_does_not_fit_is_rejected_after_compilation(sections):
     mesh, parts = training.make_mesh(jax.devices()[:1]), make_parts(change(SMALL, **sections))
     check_fits(estimate(parts, mesh)._replace(limit=10**8))
     with pytest.raises(ValueError, match="work takes most of it"):
         check_fits(estimate(parts, mesh, *compile_all(parts, mesh))._replace(limit=10**8))
 
 
-def test_trees_that_do_not_fit_are_refused_with_the_number_that_does(monkeypatch, tic_tac_toe):
+def test_trees_that_do_not_fit_are_rejected_with_a_number_that_fits(monkeypatch, tic_tac_toe):
     monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     for algorithm in ("puct", "gumbel"):
         config = ALGORITHMS[algorithm](num_simulations=10**6)
@@ -223,7 +223,7 @@ def test_trees_that_do_not_fit_are_refused_with_the_number_that_does(monkeypatch
             check_trees(more, tic_tac_toe, 100)
 
 
-def test_fewer_games_at_once_need_less():
+def test_fewer_games_together_need_less_memory():
     mesh = training.make_mesh(jax.devices()[:1])
     few = change(TREES, selfplay={"games_at_once": 64})
     less, more = (estimate(make_parts(config), mesh) for config in (few, TREES))
