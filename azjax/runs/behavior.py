@@ -34,12 +34,7 @@ _IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "ob
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """The content of `rules.json`, in runs of custom games.
-
-    Attributes:
-      encoding: of the observations.
-      digests: from `observe_rules`.
-    """
+    """The content of `rules.json`: an encoding and the digests from `observe_rules`."""
 
     encoding: str
     digests: dict
@@ -50,12 +45,7 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True)
 class Responses:
-    """The content of `network.json`, in runs of custom networks; see `observe_network`.
-
-    Attributes:
-      arrays: types and shapes of the variables, by name.
-      outputs: for generated variables.
-    """
+    """The content of `network.json`, from `observe_network`."""
 
     arrays: dict
     outputs: tuple[float, ...]

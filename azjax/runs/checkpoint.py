@@ -67,23 +67,21 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     def write():
         return [storage.write_arrays(partial / part, tree) for part, tree in trees.items()]
 
+    def complete():
+        storage.write_summary(partial, summary)
+        os.rename(partial, partial.with_suffix(""))
+
     try:
         for written in gather(json.dumps(in_all(write))):
             for digests in json.loads(written):
                 summary.files.update(digests)
-        in_first(lambda: _complete(partial, summary))
+        in_first(complete)
     except (OSError, OtherProcessError) as error:
         raise CheckpointError(
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
             f"disk, then resume the run in {run_dir}"
         ) from error
     in_first(lambda: _prune(folder, keep))
-
-
-def _complete(partial: pathlib.Path, summary: storage.Summary) -> None:
-    """Writes the summary and renames the folder, once all processes have written their arrays."""
-    storage.write_summary(partial, summary)
-    os.rename(partial, partial.with_suffix(""))
 
 
 def _clear(folder: pathlib.Path) -> None:
@@ -145,7 +143,9 @@ def restore(
     trees, _, damage = _newest_sound(run_dir, target, together=True)
     if set_aside:
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
-    return Restored(_join(trees), [*damage.values()])
+    rest = trees[_REST]
+    learner = rest.learner._replace(ema_params=trees[_PLAYER])
+    return Restored(dataclasses.replace(rest, learner=learner), [*damage.values()])
 
 
 def restore_player(
@@ -238,8 +238,3 @@ def _divide(state: TrainState) -> dict[str, Any]:
     """Divides a state into the averaged variables and the rest, which can be read separately."""
     rest = dataclasses.replace(state, learner=state.learner._replace(ema_params=()))
     return {_PLAYER: state.learner.ema_params, _REST: rest}
-
-
-def _join(trees: dict[str, Any]) -> TrainState:
-    rest = trees[_REST]
-    return dataclasses.replace(rest, learner=rest.learner._replace(ema_params=trees[_PLAYER]))

@@ -50,16 +50,16 @@ def create_run(
         processes.
     """
     path = pathlib.Path(run_dir)
+
+    def check_visible():
+        if not (path / "config.json").exists():
+            raise CheckpointError(
+                f"process {jax.process_index()} cannot find {path}, which process 0 created: use a "
+                "folder on a disk that all processes share"
+            )
+
     in_first(lambda: _create_run(path, config, plan or {}, records or {}))
-    in_all(lambda: _check_visible(path))
-
-
-def _check_visible(path: pathlib.Path) -> None:
-    if not (path / "config.json").exists():
-        raise CheckpointError(
-            f"process {jax.process_index()} cannot find {path}, which process 0 created: use a "
-            "folder on a disk that all processes share"
-        )
+    in_all(check_visible)
 
 
 def check_free(run_dir: Path) -> None:
@@ -166,11 +166,7 @@ def _check_settings(run_dir: Path, config: Config) -> None:
 
 
 def read_settings(path: Path, cls: type[Settings]) -> Settings:
-    """Reads a (nested) dataclass from a JSON file; missing entries get their defaults.
-
-    Raises:
-      CheckpointError: if the file is not JSON, or an entry is unknown or of a wrong type.
-    """
+    """Reads a (nested) dataclass from a JSON file, or raises a CheckpointError."""
     return _from_json(path, _read_json(path), cls)
 
 

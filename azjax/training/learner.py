@@ -202,21 +202,16 @@ def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
 
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
     """Checks the types and ranges of the arguments of `make_learner`."""
-    if not isinstance(network, Network):
-        raise ValueError(
-            f"the network is of type {type(network).__name__}: use a Network, such as "
-            "networks.from_module makes of a Flax module"
-        )
-    if not isinstance(optimizer, optax.GradientTransformation):
-        raise ValueError(
-            f"the optimizer is of type {type(optimizer).__name__}: use one of optax, such as "
-            "optax.adam(1e-3)"
-        )
-    if not callable(loss):
-        raise ValueError(
-            f"the loss is of type {type(loss).__name__}: use a function (outputs, params, samples, "
-            "axis_name) -> (total, terms)"
-        )
+    function = "a function (outputs, params, samples, axis_name) -> (total, terms)"
+    optimizers = "one of optax, such as optax.adam(1e-3)"
+    kinds = {
+        "network": (network, Network, "a Network, as networks.from_module returns"),
+        "optimizer": (optimizer, optax.GradientTransformation, optimizers),
+        "loss": (loss, Callable, function),
+    }
+    for name, (given, kind, wanted) in kinds.items():
+        if not isinstance(given, kind):
+            raise ValueError(f"the {name} is of type {type(given).__name__}: use {wanted}")
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
     is_number = isinstance(ema_decay, float | int | np.floating)

@@ -94,19 +94,16 @@ def make_record(iteration: int, measured: Any, before: float, started: float) ->
     """
     measured = jax.device_get(measured)
     now, losses = time.time(), measured.losses
+    # Compiled programs return the losses in alphabetical order.
+    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
+    names = [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
     return Record(
         iteration=iteration,
         seconds=now - started,
         games=int(measured.games),
         games_per_second=float(measured.games) / (now - before),
-        losses={name: float(losses[name]) for name in _in_order(losses)},
+        losses={name: float(losses[name]) for name in names},
     )
-
-
-def _in_order(losses: dict[str, Any]) -> list[str]:
-    """Orders the names of losses, which compiled programs return alphabetically."""
-    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
-    return [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
 
 
 class JsonLines:
