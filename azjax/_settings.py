@@ -28,12 +28,9 @@ def resolve_platform(platform: str | None) -> str:
 
 
 class Range(NamedTuple):
-    """The numbers that a setting allows: `Annotated[int, Range(1, 100)]`.
+    """The allowed range of a number, as in `Annotated[int, Range(1, 100)]`.
 
-    Attributes:
-      low: the smallest.
-      high: the largest.
-      excludes: the bound that is not allowed itself.
+    `excludes` names the bound that is itself not allowed.
     """
 
     low: float
@@ -105,12 +102,7 @@ def did_you_mean(given: Any, known: Iterable[str]) -> str:
 
 
 class Kinds(NamedTuple):
-    """The kinds of a setting.
-
-    Attributes:
-      tag: name of the field that holds the name of the kind.
-      classes: the dataclasses, by the names of the kinds.
-    """
+    """The kinds of a setting: the name of the field with the kind, and the dataclasses by kind."""
 
     tag: str
     classes: dict[str, type]
@@ -128,16 +120,9 @@ def find_kinds(hint: Any) -> Kinds | None:
 
 
 def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
-    """Checks that a kind exists, and that the settings do not belong to other kinds.
+    """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds.
 
-    Args:
-      kinds: the kinds.
-      chosen: name of the chosen kind.
-      names: names of the given settings.
-      prefix: prefix of the names in messages, such as `network.` or `--network.`.
-
-    Raises:
-      ValueError: naming the setting and the kinds that have it.
+    Messages have the prefix before names, such as `network.` or `--network.`.
     """
 
     def full(name):

@@ -93,10 +93,7 @@ def check_network(run_dir: Path, game: Game, network: Network) -> None:
 def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
     """Checks that a game has the rules that a run recorded, if it did.
 
-    Args:
-      run_dir: the run directory.
-      game: the game.
-      resume: whether its states must be the same as well, to continue the games in flight.
+    With `resume`, its states must have the same arrays as well, to continue the games in flight.
 
     Raises:
       ValueError: naming the difference.

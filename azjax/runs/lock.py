@@ -19,12 +19,9 @@ NAME = "train.lock"
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
-    """Holds a lock during a `with` block.
+    """Holds a lock in a folder during a `with` block.
 
-    Args:
-      folder: a run directory, or a folder in one.
-      name: name of the lock file.
-      does: the activity of the holder, for the error message in other programs.
+    Other programs print what the holder `does`.
 
     Raises:
       CheckpointError: if another program holds it, naming its process and host, or if the disk

@@ -145,15 +145,11 @@ def _by_name(tree: Any) -> dict[str, Any]:
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Gives the typed keys of a target the implementations of the stored ones.
 
-    Older checkpoints describe the data of their keys. Four numbers can be a key of `rbg` or
-    `unsafe_rbg`; the default implementation of JAX decides, or else it is `rbg`.
-
-    Args:
-      target: shapes, types and shardings of the arrays.
-      described: from `describe`, when the checkpoint was written.
+    `described` describes the stored arrays. In older checkpoints it describes the data of keys:
+    four numbers are a key of JAX's default implementation if that has four, or else of `rbg`.
 
     Raises:
-      ValueError: if the stored arrays are different.
+      ValueError: if the stored arrays do not match the target.
     """
     default, described = jax.random.key(0), dict(described)
     once = {"uint32[2]": "threefry2x32[]", "uint32[4]": "rbg[]"}

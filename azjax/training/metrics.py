@@ -84,13 +84,9 @@ def rank(record: Record, always_examined: bool = True) -> float:
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
-    """Waits for the metrics of an iteration, and returns its record.
+    """Waits for the `Metrics` of an iteration, and returns its record.
 
-    Args:
-      iteration: its number.
-      measured: its `Metrics`.
-      before: the `time.time()` at which the iteration started.
-      started: the `time.time()` from which the seconds of the run count.
+    The iteration started at the `time.time()` of `before`, and the run at that of `started`.
     """
     measured = jax.device_get(measured)
     now, losses = time.time(), measured.losses

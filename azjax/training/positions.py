@@ -65,11 +65,7 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
 
 
 def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
-    """Draws an entry uniformly.
-
-    Args:
-      archive: the buffer.
-      uniform: `float32 []`, in [0, 1).
+    """Draws an entry uniformly, by a number `float32 []` in [0, 1).
 
     Returns:
       The entry, and whether the buffer has any, `bool []`.
