@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
-The names listed here are the public API, together with those of the packages `games`, `networks`,
-`search`, `players`, `training`, `runs`, `proof` and `viz`. Each is imported when it is first used,
-so that `import azjax` takes no time.
+The public API consists of these names and those of the packages `games`, `networks`, `search`,
+`players`, `training`, `runs`, `proof` and `viz`. Names are imported at first use, so `import azjax`
+is fast.
 """
 
 import importlib
@@ -63,7 +63,7 @@ __all__ = [
     "verify",
     "viz",
 ]
-_MODULES = {  # Where a name comes from; what is not here is a package or module itself.
+_MODULES = {  # The modules of names; other names are packages or modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
     **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
     **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),

@@ -960,7 +960,7 @@ MUTATIONS = [
         "azjax/training/step.py",
         "check_parts(parts, 1 if axis_name is None else jax.lax.axis_size(axis_name))",
         "pass",
-        "tests/training/test_step.py::test_contradictions_are_refused_without_a_program",
+        "tests/training/test_step.py::test_contradictions_are_rejected_without_a_program",
     ),
     Mutation(
         "training: counts every move as a finished game",
@@ -975,14 +975,14 @@ MUTATIONS = [
         "azjax/training/selfplay.py",
         "root_value=result.policy_value,",
         "root_value=jnp.take_along_axis(result.q_values, result.action[:, None], 1)[:, 0],",
-        "tests/training/test_selfplay.py::test_what_is_recorded_is_what_the_search_found",
+        "tests/training/test_selfplay.py::test_transitions_record_the_results_of_the_search",
     ),
     Mutation(
         "self-play: records the mean of all visits",
         "azjax/training/selfplay.py",
         "root_value=result.policy_value,",
         "root_value=result.value,",
-        "tests/training/test_selfplay.py::test_what_is_recorded_is_what_the_search_found",
+        "tests/training/test_selfplay.py::test_transitions_record_the_results_of_the_search",
     ),
     Mutation(
         "search: actions without a visit count as drawn",
@@ -1293,7 +1293,7 @@ MUTATIONS = [
         "azjax/programs/prepare.py",
         "fit_devices(config, num_devices, keep)",
         "fit_devices(config, num_devices)",
-        "tests/programs/test_distributed.py::test_settings_that_were_given_are_not_rounded",
+        "tests/programs/test_distributed.py::test_given_settings_are_not_rounded",
     ),
     Mutation(
         "devices: a run that goes on has other settings",
@@ -1340,8 +1340,8 @@ MUTATIONS = [
     Mutation(
         "rules: training goes on with other arrays",
         "azjax/runs/behavior.py",
-        "if resume and not same_states(",
-        "if not resume and not same_states(",
+        "if resume and states != ",
+        "if not resume and states != ",
         "tests/runs/test_behavior.py",
     ),
     Mutation(
@@ -1354,8 +1354,8 @@ MUTATIONS = [
     Mutation(
         "rules: a network may compute anything",
         "azjax/runs/behavior.py",
-        "return same_arrays and np.allclose(",
-        "return same_arrays or np.allclose(",
+        "if not (same_arrays and np.allclose(",
+        "if not (same_arrays or np.allclose(",
         "tests/programs/test_custom.py",
     ),
     Mutation(
@@ -1574,7 +1574,7 @@ MUTATIONS = [
         "azjax/runs/directory.py",
         "        for folder in absent:",
         "        for folder in absent[:1]:",
-        "tests/runs/test_checkpoint.py::test_looking_for_room_leaves_no_folders_above",
+        "tests/runs/test_checkpoint.py::test_check_free_leaves_no_parent_folders",
     ),
     Mutation(
         "commands: words are not quoted",
@@ -1848,7 +1848,7 @@ MUTATIONS = [
         "azjax/games/hashing.py",
         "return (mixed ^ (mixed >> 13)) % np.uint32(count)",
         "return weigh(numbers, 2 * weights + 1) % np.uint32(count)",
-        "tests/training/test_positions.py::test_places_are_spread_evenly",
+        "tests/training/test_positions.py::test_buckets_are_uniform",
     ),
     Mutation(
         "hashing: what stands twice moves all behind it",
@@ -1869,28 +1869,28 @@ MUTATIONS = [
         "azjax/training/positions.py",
         "archive.used + jnp.cumsum(begins, dtype=jnp.int32) - 1, size",
         "jnp.cumsum(begins, dtype=jnp.int32) - 1, size",
-        "tests/training/test_positions.py::test_each_position_is_drawn_alike_however_often_it_was_met",
+        "tests/training/test_positions.py::test_positions_are_drawn_uniformly",
     ),
     Mutation(
         "archive: short openings are those that it replaces",
         "azjax/training/starts.py",
         "found &= uniform[1] < config.opening_share * config.archive_share",
         "found &= uniform[0] < config.opening_share * config.archive_share",
-        "tests/training/test_positions.py::test_the_archive_is_chosen_whatever_the_length_of_an_opening",
+        "tests/training/test_positions.py::test_the_buffer_is_chosen_independently_of_the_opening_length",
     ),
     Mutation(
         "keys: an opening shares its key with the archive",
         "azjax/training/starts.py",
         "        key, key_archive = jax.random.split(key)\n",
         "        key_archive = key\n",
-        "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
+        "tests/training/test_keys.py::test_games_from_the_position_buffer_use_every_key_once",
     ),
     Mutation(
         "keys: what goes into the archive shares its key with restarts",
         "azjax/training/selfplay.py",
         "new_starts(game, keys[:, 2], games)",
         "new_starts(game, keys[:, 1], games)",
-        "tests/training/test_keys.py::test_games_from_an_archive_use_every_key_once",
+        "tests/training/test_keys.py::test_games_from_the_position_buffer_use_every_key_once",
     ),
     Mutation(
         "keys: all moves of an opening share one",
@@ -1932,28 +1932,28 @@ MUTATIONS = [
         "azjax/_processes.py",
         "in_all(action if jax.process_index() == 0 else lambda: None)",
         "in_all(action)",
-        "tests/programs/test_distributed.py::test_what_one_process_asks_for_or_fails_in_all_hear_of",
+        "tests/programs/test_distributed.py::test_requests_and_errors_reach_all_processes",
     ),
     Mutation(
         "processes: errors without words are not heard",
         "azjax/_processes.py",
-        "_tell(str(error) or type(error).__name__)",
-        "_tell(str(error))",
-        "tests/programs/test_distributed.py::test_what_one_process_asks_for_or_fails_in_all_hear_of",
+        "_share(str(error) or type(error).__name__)",
+        "_share(str(error))",
+        "tests/programs/test_distributed.py::test_requests_and_errors_reach_all_processes",
     ),
     Mutation(
         "processes: long errors have no end",
         "azjax/_processes.py",
         "text.encode()[:_MOST_BYTES]",
         "text.encode()",
-        "tests/programs/test_distributed.py::test_what_one_process_asks_for_or_fails_in_all_hear_of",
+        "tests/programs/test_distributed.py::test_requests_and_errors_reach_all_processes",
     ),
     Mutation(
         "processes: any number of devices will do",
         "azjax/_processes.py",
         "if len(set(found.values())) > 1:",
         "if len(found.values()) < 1:",
-        "tests/programs/test_distributed.py::test_processes_with_unequal_numbers_of_devices_are_refused",
+        "tests/programs/test_distributed.py::test_processes_with_unequal_numbers_of_devices_are_rejected",
     ),
     Mutation(
         "presets: a large game learns as fast as Connect Four",
@@ -2000,9 +2000,9 @@ MUTATIONS = [
     Mutation(
         "memory: what is overwritten counts twice",
         "azjax/training/memory.py",
-        " - said.alias_size_in_bytes",
+        " - used.alias_size_in_bytes",
         "",
-        "tests/training/test_memory.py::test_work_is_what_the_largest_program_needs_beside_what_lasts",
+        "tests/training/test_memory.py::test_work_is_the_extra_memory_of_the_largest_program",
     ),
     Mutation(
         "memory: a container has all of the machine's",
@@ -2164,7 +2164,7 @@ MUTATIONS = [
         "azjax/networks/base.py",
         "or int(generation) >= _AMPERE",
         "or True",
-        "tests/training/test_lowering.py::test_graphics_cards_have_bfloat16_from_ampere_on",
+        "tests/training/test_lowering.py::test_gpus_have_bfloat16_from_ampere_on",
     ),
     Mutation(
         "cost: a loop's costs hold those of the loops in it",

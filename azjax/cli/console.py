@@ -40,6 +40,8 @@ from azjax.training.memory import describe_bytes
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
+# Arguments that errors of the library name in backticks, which programs print as options.
+_ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
 # A whole program.
@@ -236,7 +238,17 @@ def check_plot(path: pathlib.Path) -> None:
 
 
 def note(sentence: str) -> None:
-    """Prints a sentence on stderr, next to the output of the program."""
+    """Prints one sentence to stderr, with the library's arguments spelled as options.
+
+    For example, it prints `resume=True` as --resume, and `until="never"` as --until never.
+    """
+
+    def spell(argument: re.Match[str]) -> str:
+        name, value = argument.groups()
+        option = f"--{name.replace('_', '-')}"
+        return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
+
+    sentence = re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence)
     print(sentence, file=sys.stderr, flush=True)
 
 

@@ -19,7 +19,7 @@ from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior
 from azjax.runs import config as configs
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.player import Player, load
 from azjax.training.parts import Parts
 
@@ -55,13 +55,13 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
         _check_same(run_dir, "--parts", config.parts, typed.parts)
     elif typed.parts is not None:
         raise ValueError(f"{run_dir} was trained without custom parts: leave --parts out")
-    if is_own(config.game):
+    if is_custom(config.game):
         _check_same(run_dir, "--game", config.game, typed.game)
     elif typed.game not in (None, config.game):
         raise ValueError(
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
-    if isinstance(config.network, OwnNetworkConfig):
+    if isinstance(config.network, CustomNetworkConfig):
         _check_same(run_dir, "--network", config.network.source, typed.network)
     return config
 
@@ -72,7 +72,7 @@ def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
     A match between several runs may need a custom network for only one of them.
     """
     config = check_run(run_dir, typed)
-    if typed.network is not None and not isinstance(config.network, OwnNetworkConfig):
+    if typed.network is not None and not isinstance(config.network, CustomNetworkConfig):
         raise ValueError(f"{run_dir} was trained without a custom network: leave --network out")
     return config
 
@@ -84,15 +84,15 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
     """
     place, _, digest = saved.partition("#")
     what = option.removeprefix("--")
-    if typed is None or not is_own(typed):
+    if typed is None or not is_custom(typed):
         custom = "custom parts" if what == "parts" else f"a custom {what}"
         raise ValueError(
             f"{run_dir} has {custom}, and azjax imports only code that you name: add "
             f"{option} {place}, if you trust that file"
         )
     (function, given), (name, _) = _split(functions.identify(typed)), _split(saved)
-    records = behavior.records_network if what == "network" else behavior.records_rules
-    if _is_same(saved, typed) or (function == name and records(run_dir)):
+    record = "network" if what == "network" else "rules"
+    if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
         return
     unknown = f", and did not record the {what} to compare" if function == name else ""
     raise ValueError(
@@ -126,12 +126,12 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
             same = "its rules and its network are the same; search and loss were not compared"
             _note_edited(run_dir.resolve(), typed.parts, same)
         return
-    if typed.game is not None and is_own(config.game):
+    if typed.game is not None and is_custom(config.game):
         behavior.check_rules(run_dir, find_game(typed.game), resume)
         if not _is_same(config.game, typed.game):
             same = f"its rules are the same in {behavior.NUM_GAMES} random games"
             _note_edited(run_dir.resolve(), typed.game, same)
-    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
+    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return
     if not _is_same(config.network.source, typed.network):
         game, network = _make(config, typed)
@@ -157,9 +157,24 @@ def choose_run(typed: Typed) -> Typed:
     return typed
 
 
+def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
+    """Returns the options that name a run and its custom parts, one word each.
+
+    Files that were not typed are those that the run recorded.
+    """
+    words = ["--run-dir", str(run_dir)]
+    if config.parts:
+        return [*words, "--parts", typed.parts or config.parts.partition("#")[0]]
+    if is_custom(config.game):
+        words += ["--game", typed.game or config.game.partition("#")[0]]
+    if isinstance(config.network, CustomNetworkConfig):
+        words += ["--network", typed.network or config.network.source.partition("#")[0]]
+    return words
+
+
 def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
     """Returns the options with which a program opens a run, quoted for a shell."""
-    return shlex.join(runs.name_run(run_dir, config, typed.game, typed.network, typed.parts))
+    return shlex.join(run_options(run_dir, config, typed))
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
@@ -226,7 +241,7 @@ def find_game(typed: str) -> Game:
       ValueError: if the game is unknown.
     """
     functions.check_function(typed)
-    return _call(functions.identify(typed), Game) if is_own(typed) else games.make(typed)
+    return _call(functions.identify(typed), Game) if is_custom(typed) else games.make(typed)
 
 
 @functools.cache
@@ -237,6 +252,6 @@ def _call(identified: str, kind: type) -> Any:
 def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
     """Returns the game of a run, and its network if that is custom."""
     game = find_game(typed.game or config.game)
-    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
+    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return game, None
     return game, functions.call(typed.network, Network, game)

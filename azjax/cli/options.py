@@ -21,7 +21,7 @@ from azjax._settings import check_kind, find_kinds, list_changes
 from azjax.cli import console, custom, functions
 from azjax.games.base import Game
 from azjax.runs import presets
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.plan import Plan
 from azjax.training.loggers import check_installed
 
@@ -83,7 +83,7 @@ def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: N
     if resume and run_dir is not None:
         options = _parse_resumed(arguments, typed, pathlib.Path(run_dir))
         prepare(options)
-    elif game is not None and is_own(game):
+    elif game is not None and is_custom(game):
         if not {"-h", "--help"} & set(arguments):
             prepare(_parse_new(arguments, typed, given))
         options = _parse_new(arguments, typed, given, custom.find_game(game))
@@ -124,18 +124,18 @@ def _parse_new(
     """
     name = _identify(typed, "game")
     preset: Any = "default"
-    if game is not None or name is None or not is_own(name):
+    if game is not None or name is None or not is_custom(name):
         preset = presets.name_for(Config.game if name is None else name, game)
     preset, _ = _read(arguments, "--preset", default=preset)
     config, plan = presets.get(preset), Plan(preset=preset)
     if name is not None:
         config = dataclasses.replace(config, game=name)
     if source := _identify(typed, "network"):
-        config = dataclasses.replace(config, network=OwnNetworkConfig(source=source))
+        config = dataclasses.replace(config, network=CustomNetworkConfig(source=source))
     if parts := _identify(typed, "parts"):
         config = dataclasses.replace(config, parts=parts)
     config = _choose_kinds(config, arguments)
-    if source and not isinstance(config.network, OwnNetworkConfig):
+    if source and not isinstance(config.network, CustomNetworkConfig):
         raise ValueError("--network names a custom network: leave --network.kind out")
     if _read(arguments, "--smoke", action="store_true")[0]:
         config = presets.smoke(config)
@@ -159,7 +159,7 @@ def _identify(typed: custom.Typed, option: str) -> str | None:
             f"--parts has its own {option}: leave --{option} out, or leave --parts out"
         )
     functions.check_function(value, arguments=1 if option == "network" else 0)
-    return functions.identify(value) if option != "game" or is_own(value) else value
+    return functions.identify(value) if option != "game" or is_custom(value) else value
 
 
 def _dashed(argument: str) -> str:

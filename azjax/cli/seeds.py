@@ -16,7 +16,7 @@ from azjax.games import solver
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
 from azjax.runs import presets
-from azjax.runs.config import is_own, make_parts
+from azjax.runs.config import is_custom, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
 from azjax.viz.chart import line_chart, standalone
 
@@ -84,7 +84,7 @@ def _make_parts(options: Options) -> Parts:
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    given = game if is_own(options.game) else None
+    given = game if is_custom(options.game) else None
     config = presets.get(options.preset or presets.name_for(options.game, given))
     if options.smoke:
         config = presets.smoke(config)

@@ -24,7 +24,7 @@ from azjax.programs.run import Run
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import LabelledEvaluation, Verification
 from azjax.runs import behavior, checkpoint, lock
-from azjax.runs.config import Config, fit_devices, is_own
+from azjax.runs.config import Config, fit_devices, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
 from azjax.training import memory, metrics
@@ -94,7 +94,7 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
     config, changes = _fit_devices(config, mesh.size, keep, fixed)
     parts = custom or make_parts(config)
     training.check_parts(parts, mesh.size)
-    memory.check_fits(memory.footprint(parts, mesh))
+    memory.check_fits(memory.estimate(parts, mesh))
     if changes:
         note(f"{mesh.size} devices: {changes}")
     goal = _choose_goal(plan, parts.game)
@@ -115,7 +115,7 @@ def _open(config, plan, run_dir, make_parts, resume, keep, started, note, on_loc
         if state is None:
             state = _make_state(config, parts, mesh)
         step, verification = compiled.result(), verification and verification.result()
-    needs = memory.footprint(parts, mesh, step)
+    needs = memory.estimate(parts, mesh, step)
     memory.check_fits(needs)
     plan = _save_plan(config, plan, run_dir, mesh, parts, resume)
     if not resume:
@@ -162,8 +162,8 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
         return "perfect" if game.enumerable else "never"
     if plan.until != "never" and not game.enumerable:
         raise ValueError(
-            f"{game.name} has too many positions to enumerate, so --until {plan.until} cannot "
-            "be proved: use --until never with --max-iterations"
+            f'{game.name} has too many positions to enumerate, so `until="{plan.until}"` '
+            'cannot be proved: use `until="never"` with `max_iterations`'
         )
     return plan.until
 
@@ -172,7 +172,7 @@ def new_run_dir(config: Config, plan: Plan) -> pathlib.Path:
     """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are one."""
     place, _, detail = config.game.partition(":")
     game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # A custom one: its file or module.
-    if not is_own(config.game) and detail:
+    if not is_custom(config.game) and detail:
         game = f"{game}-{detail}"
     name, number = "-".join(dict.fromkeys([game, plan.preset])), 1
     while os.path.lexists(path := pathlib.Path(f"runs/{name}-{number}")):
@@ -221,7 +221,7 @@ def _make_state(config: Config, parts: training.Parts, mesh: Mesh) -> training.T
         parts,
         jax.random.key(config.seed),
         mesh,
-        lambda made: memory.check_fits(memory.footprint(parts, mesh, made)),
+        lambda made: memory.check_fits(memory.estimate(parts, mesh, made)),
     )
 
 

@@ -40,7 +40,7 @@ class Run:
     goal: certificates.Goal
     run_dir: pathlib.Path
     loop: Loop
-    needs: memory.Footprint
+    needs: memory.Estimate
     num_devices: int
     verification: Verification | None
     evaluation: LabelledEvaluation | None

@@ -16,7 +16,7 @@ from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
 from azjax.runs import behavior, presets
 from azjax.runs.callbacks import Interrupts, Sink
-from azjax.runs.config import Config, is_own
+from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
 from azjax.training import metrics
@@ -106,8 +106,8 @@ def _resumed(
     """Returns the settings and the plan of a run to resume, whose custom parts are compared."""
     config = runs.read_config(run_dir)
     saved = dataclasses.asdict(runs.read_settings(run_dir / "plan.json", Plan))
-    custom = make_parts(given) if given.parts or is_own(given.game) else None
-    if (custom is None) != (not config.parts and not is_own(config.game)):
+    custom = make_parts(given) if given.parts or is_custom(given.game) else None
+    if (custom is None) != (not config.parts and not is_custom(config.game)):
         known = "a custom game or custom parts" if custom is None else f"{config.game}"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
     if custom is None and given.game != config.game:

@@ -30,8 +30,8 @@ def make_agent(player: Player, simulations: int) -> Agent:
     search = changed(parts.search, num_simulations=simulations)
     if not search.is_deterministic:
         raise ValueError(
-            f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
-            "0, for the network alone"
+            f"{search.algorithm} draws lots, so nothing can be proved of it: use "
+            "`simulations=0`, for the network alone"
         )
     memory.check_trees(search, player.game, _at_once(simulations + 1))
     return search_agent(player.game, search, parts.evaluate, player.params)

@@ -215,9 +215,9 @@ def config_of(games: int) -> Config:
     )
 
 
-def find_needs(games: int) -> memory.Footprint:
+def find_needs(games: int) -> memory.Estimate:
     """What a training of that many games needs on one device; compiled for this CPU, not run."""
     parts, mesh = make_gpu_parts(config_of(games)), training.make_mesh(jax.devices()[:1])
     state = training.abstract_state(parts, mesh)
     iterate = training.compiled(training.make_iteration(parts, mesh), state, often=False)
-    return memory.footprint(parts, mesh, iterate)
+    return memory.estimate(parts, mesh, iterate)

@@ -12,7 +12,7 @@ from flax import nnx
 from azjax import runs, training
 from azjax.networks import from_module, from_nnx
 from azjax.runs import checkpoint
-from azjax.runs.config import Config, OwnNetworkConfig, make_parts
+from azjax.runs.config import Config, CustomNetworkConfig, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.replay import ReplayConfig
@@ -21,7 +21,7 @@ from azjax.viz import architecture
 from test_network import random_planes, train_on_one_and_two
 
 SMALL = Config(
-    network=OwnNetworkConfig(),
+    network=CustomNetworkConfig(),
     search=Gumbel(num_simulations=2),
     selfplay=SelfPlayConfig(games=4, unroll_length=2),
     replay=ReplayConfig(capacity=32, shards=2),

@@ -190,7 +190,8 @@ def test_printed_commands_run_in_a_bare_shell(program, statuses, folder, capfd):
     conclude_run(run_dir)
     complain_of_certificate(run_dir)
     lines = dict.fromkeys(printed(capfd.readouterr().out))
-    by_program = dict(zip(("play", "explain", "verify", "verify --json"), lines, strict=True))
+    by_program = dict(zip(("play", "explain", "verify"), lines, strict=True))
+    by_program["verify --json"] = f"{by_program['verify']} --json > 'its run/certificate.json'"
     (run_dir / "certificate.json").unlink()
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
     environment |= {name: os.environ[name] for name in ("JAX_PLATFORMS", "XLA_FLAGS")}
@@ -241,8 +242,9 @@ def test_commands_in_errors_are_parsed(folder, understand, capfd, monkeypatch):
         )
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2
-    text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])
+    assert "azjax.train('hex:3')" in str(no_run.value)
+    text = "\n".join([*(str(error.value) for error in (no_player, no_book))])
     lines = printed(text + "\n" + capfd.readouterr().err)
-    assert len(lines) == 3 + len(PROGRAMS)
+    assert len(lines) == 2 + len(PROGRAMS)
     for line in lines:
         understand(shlex.split(line)[2:])

@@ -168,7 +168,7 @@ def test_sizes_fit_their_cards(small, monkeypatch):
 
     def find_needs(games):
         asked.append(games)
-        return cost.memory.Footprint(0, 0, games * 90_000, games * 10_000, 0, 0)
+        return cost.memory.Estimate(0, 0, games * 90_000, games * 10_000, 0, 0)
 
     monkeypatch.setattr(cost, "find_needs", find_needs)
     slow, fast, tiny = cost.choose_sizes(benchmark.Options(cards=True))

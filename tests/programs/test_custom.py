@@ -210,7 +210,7 @@ def test_other_rules_are_refused_by_every_program(name, inside, capfd):
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     assert said(capfd).endswith(
         "the rules of misere_pile are not those that run was trained with, their rewards differ: "
-        "give the game as it was, or train a new run\n"
+        "pass the original game, or train a new run\n"
     )
 
 

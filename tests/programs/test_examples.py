@@ -20,7 +20,7 @@ from azjax.games.check import check_game
 from azjax.proof import verify
 from azjax.proof.certificate import network_policy
 from azjax.runs import checkpoint, presets
-from azjax.runs.config import OwnNetworkConfig, make_parts
+from azjax.runs.config import CustomNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.training.sharding import make_iteration, make_mesh, make_state
@@ -141,7 +141,7 @@ def test_an_equinox_network_is_trained_saved_and_goes_on(tic_tac_toe, tmp_path):
     network = names(ROOT / "examples" / "equinox_network.py")["mlp"](tic_tac_toe)
     config = presets.smoke(presets.get("default"))
     learner = dataclasses.replace(config.learner, weight_decay=0.1)
-    config = dataclasses.replace(config, network=OwnNetworkConfig(), learner=learner)
+    config = dataclasses.replace(config, network=CustomNetworkConfig(), learner=learner)
     parts, mesh = make_parts(config, tic_tac_toe, network), make_mesh(jax.devices()[:1])
     iterate = make_iteration(parts, mesh)
     runs.create_run(tmp_path / "run", config)

@@ -133,7 +133,7 @@ RESNETS, MLPS = (
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'own'"),
+        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'custom'"),
         ("--preset mlp --network.width 8", f"--network.width {RESNETS}"),
         ("--preset=mlp --network.norm=layer", f"--network.norm {RESNETS}"),
         ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {RESNETS}"),

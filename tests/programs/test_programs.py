@@ -717,7 +717,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     kind = ["--network.kind", "mlp"] if setting in MLP else []
     assert train.main([*kind, f"--{setting}", size]) == 2
-    assert_error(capfd, setting.replace("-", "_") if "." in setting else setting, size, ": use ")
+    assert_error(capfd, setting.replace("-", "_"), size, ": use ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -765,7 +765,7 @@ def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monke
 
 def make_dangling(folder):
     (folder / "run").symlink_to("nothing")
-    return "run", "run is a link to nothing, where there is nothing: "
+    return "run", "run is a broken link to nothing: "
 
 
 def make_link_to_a_file(folder):
@@ -776,7 +776,7 @@ def make_link_to_a_file(folder):
 
 def make_loop(folder):
     (folder / "run").symlink_to("run")
-    return "run", "run is a link to run, where there is nothing: "
+    return "run", "run is a broken link to run: "
 
 
 def make_dangling_parent(folder):
@@ -883,14 +883,14 @@ def test_reads_the_boxes_of_a_terminal_without_line_drawing():
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("", ["finished exists already", "add --resume", "another --run-dir"]),
+        ("", ["finished exists already", "with --resume", "another --run-dir"]),
         ("--resume --game connect_four", ["is a run of tic_tac_toe, not of connect_four"]),
         ("--resume --network.width 8", ["--network.width was 16, not 8"]),
         ("--resume --network.kind mlp", ["--network.kind was 'resnet', not 'mlp'"]),
         ("--resume --learner.batch-size 64", ["--learner.batch-size was 32, not 64"]),
         ("--resume --preset paper", ["--preset was 'default', not 'paper'"]),
         ("--resume --seed 1", ["--seed was 0, not 1", "another --run-dir"]),
-        ("--resume --max-iterations 0", ["--max-iterations is 0", "use 1 or more"]),
+        ("--resume --max-iterations 0", ["max_iterations is 0", "use 1 or more"]),
     ],
 )
 def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
@@ -941,14 +941,14 @@ def test_invalid_metrics_are_refused_before_anything_moves(finished, capfd):
     damage(finished, 6)
     before = files(finished)
     assert resume(finished) == 2
-    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is no record of an")
+    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is not a record of an")
     assert files(finished) == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("--run-dir nothing", ["nothing is not a run directory", "give the folder"]),
+        ("--run-dir nothing", ["nothing is not a run directory", "use the folder"]),
         ("--run-dir file", ["file is not a run directory"]),
         ("one", ["one", "--help"]),
         ("--simulations -1", ["--simulations is -1", "use 0 to 1000000"]),

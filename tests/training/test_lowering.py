@@ -1,4 +1,4 @@
-"""Training is lowered for GPUs and TPUs without one, and no choice made for CPUs gets into it."""
+"""Training can be lowered for GPUs and TPUs on a CPU, without any choice made for CPUs."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ HOST_ONLY = re.compile(r"lapack|blas_|onednn|cpu|callback")  # In names of custo
 
 
 def change(config, **sections):
-    """A configuration with other settings in some of its sections."""
+    """Returns a configuration with changed settings in some sections."""
     changed = {name: dataclasses.replace(getattr(config, name), **sections[name])
                for name in sections}  # fmt: skip
     return dataclasses.replace(config, **changed)
@@ -50,7 +50,7 @@ def with_engine(name, engine):
 
 @functools.cache
 def lower(name, engine, platform, program="iteration", devices=1):
-    """Exports one program of a preset's whole training; nothing is compiled."""
+    """Exports one program of the training with a preset, without compiling."""
     parts = make_parts(with_engine(name, engine), platform=platform)
     mesh = training.make_mesh(jax.devices()[:devices])
     state = training.abstract_state(parts, mesh)
@@ -75,7 +75,7 @@ def lower(name, engine, platform, program="iteration", devices=1):
 
 
 def find_forms(text):
-    """Which arithmetic a program uses, by what only that one has in its text."""
+    """Returns the arithmetic of a program, from the text of its operations."""
     signs = {
         "convolution": "stablehlo.convolution",
         "spectra": "@_multiply_spectra",
@@ -88,7 +88,7 @@ def find_forms(text):
 
 
 def tree_batches(text, config):
-    """How many games are searched together: the leading sizes of arrays `[B, N, A]`."""
+    """Returns how many games are searched together: the leading sizes of arrays `[B, N, A]`."""
     nodes, actions = config.search.num_simulations + 1, games.make(config.game).num_actions
     return {int(size) for size in re.findall(rf"tensor<(\d+)x{nodes}x{actions}xf32>", text)}
 
@@ -99,7 +99,7 @@ def host_calls(text):
 
 
 def check_lowering(name, engine, platform, program):
-    """Holds one program to what its configuration says, whatever this machine has."""
+    """Checks that a program follows its configuration, independent of this machine."""
     config, exported = CONFIGS[name], lower(name, engine, platform, program)
     assert (exported.platforms, exported.nr_devices) == ((platform,), 1)
     text = exported.mlir_module()
@@ -141,7 +141,7 @@ def test_every_program_of_every_preset_is_lowered(name, platform, program, engin
     ],
 )
 def test_the_same_parts_built_for_cpus_have_their_forms(name, forms):
-    """So the tests above can fail: all of this differs on the machine that lowers."""
+    """Shows that the tests above can fail: these choices differ on a CPU."""
     exported = lower(name, ENGINES[0], "cpu")
     assert exported.platforms == ("cpu",)
     assert find_forms(exported.mlir_module()) == forms
@@ -149,7 +149,7 @@ def test_the_same_parts_built_for_cpus_have_their_forms(name, forms):
     assert tree_batches(exported.mlir_module(), CONFIGS[name]) == {together}
 
 
-def test_calls_of_the_host_would_be_found():
+def test_host_callbacks_would_be_found():
     factorize = export.export(jax.jit(jax.numpy.linalg.qr), platforms=["cpu"])
     assert host_calls(factorize(jax.ShapeDtypeStruct((3, 3), "float32")).mlir_module())
 
@@ -161,17 +161,17 @@ def test_a_mesh_of_several_devices_is_lowered():
 
 
 @pytest.mark.parametrize("name", ["paper on 6x7", "symmetric in half"])
-def test_no_choice_is_left_to_tracing(name, monkeypatch):
-    """Parts built for a platform are lowered for it whatever the default backend is."""
+def test_tracing_makes_no_choice(name, monkeypatch):
+    """Parts for a platform can be lowered for it with any default backend."""
 
     def refuse():
-        raise AssertionError("the default backend was asked for")
+        raise AssertionError("the default backend was read")
 
     monkeypatch.setattr(jax, "default_backend", refuse)
     lower.__wrapped__(name, ENGINES[0], "cuda", "play")
 
 
-def test_an_unknown_platform_is_refused():
+def test_an_unknown_platform_is_rejected():
     for build in (
         make_parts,
         lambda config, platform: make_network(config.network, GAME, platform),
@@ -184,7 +184,7 @@ def test_an_unknown_platform_is_refused():
     ("capability", "expected"),
     [("7.5", False), ("8.0", True), ("9.0", True), ("12.0", True), ("gfx90a", True), (None, True)],
 )
-def test_graphics_cards_have_bfloat16_from_ampere_on(capability, expected, monkeypatch):
+def test_gpus_have_bfloat16_from_ampere_on(capability, expected, monkeypatch):
     about = {} if capability is None else {"compute_capability": capability}
     device = types.SimpleNamespace(platform="gpu", **about)
     assert base.has_bfloat16(device) == expected
@@ -208,6 +208,6 @@ def test_games_played_together_are_chosen_with_the_parts(platform, asked, expect
     assert config.selfplay.games_at_once == asked
 
 
-def test_optimizations_are_left_out_on_cpus_alone():
+def test_optimizations_are_skipped_only_on_cpus():
     assert training.compiler_options() == training.compiler_options(platform="cpu") != {}
     assert all(training.compiler_options(platform=name) == {} for name in ("gpu", "cuda", "tpu"))
