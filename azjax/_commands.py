@@ -1,4 +1,4 @@
-"""Commands that messages and pages print, in a form that runs when it is pasted into a shell."""
+"""Messages, and the commands in them in a form that can be pasted into a shell."""
 
 import os
 import shlex
@@ -24,3 +24,8 @@ def _interpreter() -> str:
     relative = os.path.relpath(sys.executable)
     path = relative if len(relative) < len(sys.executable) else sys.executable
     return path if os.sep in path else os.path.join(os.curdir, path)  # Not a name on the PATH.
+
+
+def write_note(sentence: str) -> None:
+    """Prints a sentence to the standard error, so that it does not mix with a program's output."""
+    print(sentence, file=sys.stderr, flush=True)

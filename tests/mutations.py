@@ -1,11 +1,10 @@
-"""Mistakes put into the code one at a time, to see that the tests notice: by hand, not by pytest.
+"""Deliberate mistakes in the code, to check that the tests notice them. Run by hand, not by pytest.
 
     python tests/mutations.py               # all of them, two at a time: about twelve minutes
-    python tests/mutations.py gumbel keys   # those whose name holds one of these words
+    python tests/mutations.py gumbel keys   # those whose name contains one of these words
 
-Each mistake is a replacement of text in one file, made in a copy of the tree, and the tests
-that should fail with it. `tests/programs/test_mutations.py` holds the table to the code: a text
-that is no longer there, or a test that is gone, fails there.
+Each mistake replaces a text in one file of a copy of the tree; at least one of its tests must fail.
+`tests/programs/test_mutations.py` checks that all texts and tests exist.
 """
 
 import argparse
@@ -24,11 +23,11 @@ class Mutation(NamedTuple):
     """A mistake.
 
     Attributes:
-      name: what it does wrong, after the name of its area.
-      file: where.
-      old: the text that it replaces, which must be there exactly once.
-      new: what it puts in its place.
-      tests: files of tests, or single ones, of which at least one must fail.
+      name: its area and what goes wrong.
+      file: the file to change.
+      old: the text to replace, which occurs exactly once.
+      new: the replacement.
+      tests: test files or single tests, of which at least one must fail.
     """
 
     name: str
@@ -121,7 +120,7 @@ MUTATIONS = [
         "tests/games/test_pgx.py",
     ),
     Mutation(
-        "lines: the move of a position is made in its images, too",
+        "lines: symmetric copies get the untransformed move",
         "azjax/proof/moves.py",
         "transformed = symmetries[:, actions]",
         "transformed = symmetries[:1].repeat(len(symmetries), axis=0)[:, actions]",
@@ -135,14 +134,14 @@ MUTATIONS = [
         "tests/games/test_hashing.py",
     ),
     Mutation(
-        "games: a larger game is examined in every iteration",
+        "verification: a larger game is verified in every iteration",
         "azjax/proof/callbacks.py",
         "is_last or loop.iteration % self.every == 0)",
         "True)",
         "tests/proof/test_callbacks.py",
     ),
     Mutation(
-        "games: what is examined in slices is examined in part",
+        "certificate: positions are not evaluated in slices",
         "azjax/proof/certificate.py",
         "(states,), size, advance",
         "(states,), len(solution.decisions), advance",
@@ -150,21 +149,21 @@ MUTATIONS = [
     ),
     # Lines.
     Mutation(
-        "lines: the opponent follows the player's policy, too",
+        "lines: the opponent plays the policy of the player",
         "azjax/proof/moves.py",
-        "own = player == seat",
-        "own = player == player",
+        "is_player = player == seat",
+        "is_player = player == player",
         "tests/proof/test_exhaustive.py",
     ),
     Mutation(
-        "repair: the worst mistake of a game is mended, not the last",
+        "repair: the worst mistake of a game is repaired, not the last",
         "azjax/proof/repair.py",
         "if most > _CLEARLY:",
         "if False:",
         "tests/proof/test_repair.py",
     ),
     Mutation(
-        "repair: what a move led to is forgotten",
+        "repair: results after a move do not lower its value",
         "azjax/proof/repair.py",
         "self.expected[action] = min(self.expected[action], value)",
         "self.expected[action] = min(self.expected[action], 1.0)",
@@ -178,63 +177,63 @@ MUTATIONS = [
         "tests/proof/test_repair.py",
     ),
     Mutation(
-        "repair: what is refuted in a position is not so in its images",
+        "repair: refuted moves are not transformed for symmetric copies",
         "azjax/proof/repair.py",
         "np.stack(refuted)[:, np.argsort(each)] for each",
         "np.stack(refuted) for each",
         "tests/proof/test_repair.py",
     ),
     Mutation(
-        "repair: images of a position keep the move that loses",
+        "repair: symmetric copies keep the losing move",
         "azjax/proof/repair.py",
         "symmetries = action_symmetries(game, symmetric)\n",
         "symmetries = action_symmetries(game, False)\n",
         "tests/proof/test_repair.py",
     ),
     Mutation(
-        "repair: a book moves in positions that are not in it",
+        "repair: an override table is used in all positions",
         "azjax/proof/overrides.py",
         "action = jnp.where(is_in_table, ",
         "action = jnp.where(is_in_table | True, ",
         "tests/proof/test_overrides.py",
     ),
     Mutation(
-        "repair: what images do otherwise stays so",
+        "repair: symmetry violations are not repaired",
         "azjax/proof/repair.py",
         "moves, nothing, action_symmetries(game, True))",
         "moves, nothing, action_symmetries(game, False))",
         "tests/proof/test_repair.py",
     ),
     Mutation(
-        "lines: any image's move is right in all of them",
+        "lines: the move of any symmetric copy is right in all of them",
         "azjax/proof/moves.py",
         "is_same_move[:, one] |= is_same & (",
         "is_same_move[:, one] |= (",
         "tests/proof/test_exhaustive.py",
     ),
     Mutation(
-        "repair: images that nobody asked about are proved",
+        "proof: symmetric copies count as proved without comparison",
         "azjax/proof/seat.py",
-        "if symmetric and not found.ends.moves[2] and not found.sampled:",
+        "if symmetric and not last.ends.moves[2] and not last.sampled:",
         "if False:",
         "tests/programs/test_players.py",
     ),
     Mutation(
-        "lines: what a sample stands for is forgotten",
+        "lines: a sampled position represents one game",
         "azjax/proof/sampling.py",
         'drawn["group"], drawn["games"] = group, between',
         'drawn["group"], drawn["games"] = group, 1',
         "tests/proof/test_exhaustive.py",
     ),
     Mutation(
-        "lines: positions that share a hash are taken for one",
+        "lines: positions with equal hashes are merged",
         "azjax/games/rows.py",
         "same = equal_neighbours(words)\n    if",
         "same = equal_neighbours([hashed])\n    if",
         "tests/games/test_rows.py",
     ),
     Mutation(
-        "lines: a part counts as done before what follows from it is written",
+        "lines: a part counts as done before its children are written",
         "azjax/proof/exhaustive.py",
         """            ply_files.save(ply_folder / f"children-{number:06d}.npy", children)
             ply_files.save(paths[number], **ends)
@@ -245,7 +244,7 @@ MUTATIONS = [
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
-        "lines: what follows a ply is dropped before the next ply stands",
+        "lines: children are deleted before the next ply is written",
         "azjax/proof/ply_files.py",
         "    write_ply(ply_path(folder, ply + 1), merged, most)\n",
         """    merged = list(merged)
@@ -256,7 +255,7 @@ MUTATIONS = [
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
-        "lines: what follows a ply stays if the walk was killed before it was dropped",
+        "lines: children stay if the exploration was killed before their deletion",
         "azjax/proof/exhaustive.py",
         """            ply_files.gather(folder, ply, most, part_size)
         for path in ply_folder.glob("children-*.npy"):
@@ -285,14 +284,14 @@ MUTATIONS = [
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
-        "lines: a ply that was followed takes as much space as before",
+        "lines: an explored ply does not shrink on disk",
         "azjax/proof/ply_files.py",
         'repack_fields(np.load(path)[["parent", "action"]])',
         'np.load(path)[["parent", "action"]]',
         "tests/proof/test_exhaustive.py::test_a_ply_that_was_explored_takes_little_space",
     ),
     Mutation(
-        "lines: parts of which nothing is drawn stay",
+        "lines: parts without a sampled position are kept",
         "azjax/proof/ply_files.py",
         "enumerate((part for part in drawn if len(part)), start=1)",
         "enumerate(drawn, start=1)",
@@ -306,7 +305,7 @@ MUTATIONS = [
         "tests/proof/test_moves.py::test_an_illegal_move_in_a_symmetric_copy_is_refused",
     ),
     Mutation(
-        "lines: a game without an end is followed without end",
+        "lines: an endless game is explored without end",
         "azjax/proof/exhaustive.py",
         "if ply + shortest >= game.max_plies:",
         "if ply > 9:",
@@ -336,12 +335,12 @@ MUTATIONS = [
     Mutation(
         "lines: the opponent's positions count as decisions",
         "azjax/proof/moves.py",
-        '"decisions": moves.own.sum()',
-        '"decisions": len(moves.own)',
+        '"decisions": moves.is_player.sum()',
+        '"decisions": len(moves.is_player)',
         "tests/proof/test_exhaustive.py::test_exhaustive_play_equals_the_reference",
     ),
     Mutation(
-        "lines: each sample has as many positions as all may have",
+        "lines: each sample has as many positions as all together may have",
         "azjax/proof/sampling.py",
         "totals[0] > 0, most // GROUPS",
         "totals[0] > 0, most",
@@ -352,7 +351,7 @@ MUTATIONS = [
         "azjax/proof/ply_files.py",
         "bounds[-1] > most:",
         "bounds[-1] >= most:",
-        "tests/proof/test_sampling.py::test_as_many_positions_as_allowed_are_no_sample",
+        "tests/proof/test_sampling.py::test_exactly_the_allowed_number_of_positions_is_not_sampled",
     ),
     Mutation(
         "lines: the samples share their positions",
@@ -362,7 +361,7 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: the samples of all plies begin at the same places",
+        "lines: the samples of all plies share one seed",
         "azjax/proof/ply_files.py",
         "make_sampler(whole, most, int(ply_folder.name))",
         "make_sampler(whole, most, 0)",
@@ -376,14 +375,14 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: positions are drawn alike, however many games lead there",
+        "lines: positions are sampled without their weights",
         "azjax/proof/sampling.py",
         'passed[group - 1] + np.cumsum(mine["games"])',
         'passed[group - 1] + np.cumsum(np.full(len(mine), mine["games"].mean()))',
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: the draw begins again with every part",
+        "lines: sampling restarts with every part",
         "azjax/proof/sampling.py",
         "        passed[group - 1] = reached[-1]\n",
         "",
@@ -397,7 +396,7 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: an interval of 90% is said to be of 95%",
+        "lines: the interval has 90% instead of 95%",
         "azjax/proof/sampling.py",
         "stats.t.ppf((1 + confidence) / 2, GROUPS - 1)",
         "stats.t.ppf(confidence, GROUPS - 1)",
@@ -411,35 +410,35 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: the share of the games won is that of the games lost",
+        "lines: the shares of won and lost games are swapped",
         "azjax/proof/sampling.py",
         "estimate = games[:, column].mean()",
         "estimate = games[:, 2 - column].mean()",
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: a start is followed as it is in all its images",
+        "lines: a start is not transformed for symmetric copies",
         "azjax/proof/ply_files.py",
         "played = [[tuple(symmetry[list(line)]) for line in starts] for symmetry in symmetries]",
         "played = [[tuple(line) for line in starts] for symmetry in symmetries]",
         "tests/proof/test_exhaustive.py::test_symmetric_copies_are_explored_as_the_reference_does",
     ),
     Mutation(
-        "lines: a broken symmetry is looked for in the first part alone",
+        "lines: symmetry violations are stored for the first part only",
         "azjax/proof/moves.py",
         '"unlike": moves.violations + (offset, 0)}',
         '"unlike": moves.violations[: None if not offset else 0] + (offset, 0)}',
         "tests/proof/test_exhaustive.py::test_a_broken_symmetry_is_found_in_every_part",
     ),
     Mutation(
-        "lines: lost games are looked for among the first ends alone",
+        "lines: lost games are stored only from the first ends",
         "azjax/proof/moves.py",
         "np.stack([ended + offset, last], axis=1)[columns == 2][:_LOST]",
         "np.stack([ended + offset, last], axis=1)[:_LOST][columns[:_LOST] == 2]",
         "tests/proof/test_exhaustive.py::test_each_part_keeps_as_many_lost_games_as_it_may",
     ),
     Mutation(
-        "lines: what was written of a ply before it was killed stays",
+        "lines: files of an interrupted ply are kept",
         "azjax/proof/ply_files.py",
         """    shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -449,7 +448,7 @@ MUTATIONS = [
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
-        "lines: a sample is drawn after its ply stands",
+        "lines: a sample is drawn after its ply is renamed",
         "azjax/proof/ply_files.py",
         "        _keep_sample(temporary, ",
         "        temporary = temporary.rename(ply_folder)\n        _keep_sample(temporary, ",
@@ -463,7 +462,7 @@ MUTATIONS = [
         "tests/proof/test_ply_files.py::test_few_parts_are_in_memory_at_a_time",
     ),
     Mutation(
-        "lines: a position that is drawn twice is followed twice",
+        "lines: a position that is drawn twice is explored twice",
         "azjax/proof/sampling.py",
         """    return lambda rows: merge(
         np.concatenate([draw_one""",
@@ -472,28 +471,28 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
-        "lines: the walk of one seat goes on with the positions of the other",
+        "lines: an exploration resumes with other settings",
         "azjax/proof/ply_files.py",
         "json.loads(path.read_text())) != given:",
         "json.loads(path.read_text())) == 0:",
-        "tests/proof/test_exhaustive.py::test_a_folder_of_another_exploration_is_refused",
+        "tests/proof/test_exhaustive.py::test_a_folder_with_other_settings_is_refused",
     ),
     Mutation(
-        "lines: games end without a trace where no move is legal",
+        "lines: positions without legal moves are dropped silently",
         "azjax/proof/moves.py",
         "    if not has_move.all():",
         "    if False:",
         "tests/proof/test_moves.py::test_a_position_without_a_legal_move_that_is_not_over_is_refused",
     ),
     Mutation(
-        "lines: a player that answers for one position answers for all",
+        "lines: one action is used for all positions",
         "azjax/proof/moves.py",
         """    if chosen.shape != (copies.shape[0] * copies.shape[1],):
 """,
         """    chosen = np.resize(chosen, copies.shape[0] * copies.shape[1])
     if False:
 """,
-        "tests/proof/test_moves.py::test_a_player_answers_with_one_action_for_each_position",
+        "tests/proof/test_moves.py::test_a_player_must_return_one_action_for_each_position",
     ),
     Mutation(
         "rows: no rows are no batch",
@@ -519,8 +518,8 @@ MUTATIONS = [
     Mutation(
         "proof: a sample without a lost game is called unbeatable",
         "azjax/proof/seat.py",
-        "not (found.sampled or found.breaks_symmetry",
-        "not (found.breaks_symmetry",
+        "not (last.sampled or last.breaks_symmetry",
+        "not (last.breaks_symmetry",
         "tests/programs/test_unbeatable.py::test_a_sample_proves_nothing",
     ),
     Mutation(
@@ -533,82 +532,82 @@ MUTATIONS = [
     Mutation(
         "proof: JSON hides that positions were left out",
         "azjax/cli/lines.py",
-        '"sampled": found.sampled,',
+        '"sampled": last.sampled,',
         '"sampled": False,',
         "tests/programs/test_unbeatable.py::test_a_sample_proves_nothing",
     ),
     Mutation(
-        "proof: a sample is one only if it lost a game",
+        "proof: only samples with a lost game count as samples",
         "azjax/proof/exhaustive.py",
         "bool(ends.games[1:].any())",
         "bool(ends.games[1:, 2].any())",
         "tests/programs/test_unbeatable.py::test_a_sample_proves_nothing",
     ),
     Mutation(
-        "proof: a sample on disk is taken for all games",
+        "proof: a sample on disk is read as the whole exploration",
         "azjax/proof/seat.py",
         '(f"-{most}" if most else "")',
         '""',
         "tests/programs/test_unbeatable.py::test_a_sample_proves_nothing",
     ),
     Mutation(
-        "proof: both seats share a traversal",
-        "azjax/proof/seat.py",
-        'return f"{player.iteration}-{seat}-{simulations}"',
-        'return f"{player.iteration}-{simulations}"',
-        "tests/programs/test_unbeatable.py::test_no_player_goes_on_where_another_was",
+        "proof: both seats share an exploration",
+        "azjax/proof/overrides.py",
+        'f"{iteration}-{seat_name}-{simulations}{TABLE_SUFFIX}"',
+        'f"{iteration}-{simulations}{TABLE_SUFFIX}"',
+        "tests/programs/test_unbeatable.py::test_a_player_never_resumes_the_exploration_of_another",
     ),
     Mutation(
-        "proof: a search goes on where the network alone was",
-        "azjax/proof/seat.py",
-        'return f"{player.iteration}-{seat}-{simulations}"',
-        'return f"{player.iteration}-{seat}"',
-        "tests/programs/test_unbeatable.py::test_no_player_goes_on_where_another_was",
+        "proof: a search resumes the exploration of the network alone",
+        "azjax/proof/overrides.py",
+        'f"{iteration}-{seat_name}-{simulations}{TABLE_SUFFIX}"',
+        'f"{iteration}-{seat_name}{TABLE_SUFFIX}"',
+        "tests/programs/test_unbeatable.py::test_a_player_never_resumes_the_exploration_of_another",
     ),
     Mutation(
-        "proof: a network goes on where another one was",
+        "proof: a network resumes the exploration of another one",
         "azjax/proof/seat.py",
         "(player.params, table.states, table.actions)",
         "(table.states, table.actions)",
-        "tests/programs/test_unbeatable.py::test_no_player_goes_on_where_another_was",
+        "tests/programs/test_unbeatable.py::test_a_player_never_resumes_the_exploration_of_another",
     ),
     Mutation(
-        "proof: a book goes on where one with other moves was",
+        "proof: an override table resumes the exploration of another one",
         "azjax/proof/seat.py",
         "(player.params, table.states, table.actions)",
         "(player.params, table.states)",
-        "tests/programs/test_unbeatable.py::test_a_book_is_played_if_it_is_asked_for",
+        "tests/programs/test_unbeatable.py::test_an_override_table_is_used_only_with_repair_rounds",
     ),
     Mutation(
-        "proof: what all symmetric copies lead to is ignored",
+        "proof: the exploration of all symmetric copies is ignored",
         "azjax/proof/seat.py",
-        '(folder, found), symmetric = explore("-images"), False',
-        '(folder, _), symmetric = explore("-images"), False',
-        "tests/programs/test_unbeatable.py::test_what_is_done_differently_in_one_symmetric_copy_counts",
+        '(folder, last), symmetric = explore("-copies"), False',
+        '(folder, _), symmetric = explore("-copies"), False',
+        "tests/programs/test_unbeatable.py::test_a_move_that_breaks_symmetry_in_one_position_counts",
     ),
     Mutation(
-        "proof: a search that draws lots is accepted",
+        "proof: a random search is accepted",
         "azjax/proof/deciding.py",
         "if not search.is_deterministic:",
         "if False:",
-        "tests/programs/test_unbeatable.py::test_nothing_is_proved_of_a_search_that_draws_lots",
+        "tests/programs/test_unbeatable.py::test_a_random_search_is_refused",
     ),
     Mutation(
-        "proof: a book is played without being asked for",
+        "proof: an override table is used without repair rounds",
         "azjax/proof/seat.py",
         "if rounds and path.exists():",
         "if path.exists():",
-        "tests/programs/test_unbeatable.py::test_a_book_is_played_if_it_is_asked_for",
+        "tests/programs/test_unbeatable.py::test_an_override_table_is_used_only_with_repair_rounds",
     ),
     Mutation(
-        "proof: the next book is named with the games of the last one",
+        "proof: the result names the next override table instead of the explored one",
         "azjax/proof/seat.py",
-        "                return proof  # Every move is refuted",
-        "                return proof._replace(table=better)  # Every move is refuted",
-        "tests/programs/test_unbeatable.py::test_what_is_lost_whatever_is_played_stays_so",
+        "                return proof  # Every first move is refuted",
+        "                return proof._replace(table=better)  # Every first move is refuted",
+        "tests/programs/test_unbeatable.py::test_a_seat_that_cannot_be_saved_stays_lost",
     ),
     Mutation(
-        "proof: broken symmetry is looked for in the first part alone",
+        "proof: symmetry violations are read from the first part only",
         "azjax/proof/exhaustive.py",
         'bool(len(file["unlike"]))',
         '(path.stem == "ends-000000" and bool(len(file["unlike"])))',
@@ -619,119 +618,119 @@ MUTATIONS = [
         "azjax/proof/repair.py",
         "left = np.where(self.legal & ~self.refuted, self.expected",
         "left = np.where(self.legal, self.expected",
-        "tests/proof/test_repair.py::test_the_best_move_is_no_refuted_one",
+        "tests/proof/test_repair.py::test_the_best_move_is_not_a_refuted_one",
     ),
     Mutation(
-        "repair: of equal mistakes the first is mended",
+        "repair: of equal mistakes the first is repaired",
         "azjax/proof/repair.py",
         "and gain > most:",
         "and gain >= most:",
-        "tests/proof/test_repair.py::test_experience_corrects_what_was_expected",
+        "tests/proof/test_repair.py::test_lost_games_correct_expected_values",
     ),
     Mutation(
-        "repair: a search is believed about refuted moves",
+        "repair: search values of refuted moves are used",
         "azjax/proof/repair.py",
         "(visits[row] > 0) & ~losing",
         "visits[row] > 0",
-        "tests/proof/test_repair.py::test_nothing_is_expected_of_what_the_table_refutes",
+        "tests/proof/test_repair.py::test_search_values_of_refuted_moves_are_ignored",
     ),
     Mutation(
-        "repair: a move is worth what it led to last",
+        "repair: a move has the value of its last result",
         "azjax/proof/repair.py",
         "self.expected[action] = min(self.expected[action], value)",
         "self.expected[action] = value",
-        "tests/proof/test_repair.py::test_all_that_moves_led_to_is_remembered",
+        "tests/proof/test_repair.py::test_updates_of_moves_accumulate",
     ),
     Mutation(
-        "repair: a refuted move is one no longer after another game",
+        "repair: another game clears a refuted move",
         "azjax/proof/repair.py",
         "self.refuted[action] |= is_lost",
         "self.refuted[action] = is_lost",
-        "tests/proof/test_repair.py::test_all_that_moves_led_to_is_remembered",
+        "tests/proof/test_repair.py::test_updates_of_moves_accumulate",
     ),
     Mutation(
-        "repair: the count of the rounds is not saved",
+        "repair: the number of rounds is not saved",
         "azjax/proof/seat.py",
         "save_table(path, better)",
         "save_table(path, better._replace(rounds=table.rounds))",
-        "tests/programs/test_unbeatable.py::test_as_many_rounds_are_made_as_asked_for",
+        "tests/programs/test_unbeatable.py::test_the_limit_of_rounds_counts_all_calls",
     ),
     Mutation(
-        "repair: the count of the rounds is not read",
+        "repair: the number of rounds is not read",
         "azjax/proof/overrides.py",
         'file["rounds"].item()',
         "0",
-        "tests/programs/test_unbeatable.py::test_as_many_rounds_are_made_as_asked_for",
+        "tests/programs/test_unbeatable.py::test_the_limit_of_rounds_counts_all_calls",
     ),
     Mutation(
-        "repair: what is repaired is not so in symmetric copies",
+        "repair: symmetric copies are not repaired",
         "azjax/proof/seat.py",
-        "SEATS[seat], analyze, proof.symmetric)",
-        "SEATS[seat], analyze, False)",
+        "self.seat, analyze, proof.symmetric)",
+        "self.seat, analyze, False)",
         "tests/programs/test_unbeatable.py::test_symmetric_copies_are_repaired_alike",
     ),
     Mutation(
-        "proof: a search goes on where one with other settings was",
+        "proof: a search resumes the exploration of one with other settings",
         "azjax/proof/seat.py",
         "network.symmetric, player.parts.search\n",
         "network.symmetric\n",
-        "tests/programs/test_unbeatable.py::test_no_player_goes_on_where_another_was",
+        "tests/programs/test_unbeatable.py::test_a_player_never_resumes_the_exploration_of_another",
     ),
     Mutation(
-        "repair: a book with a move that is not legal is read",
+        "repair: an override table with an illegal move is read",
         "azjax/proof/overrides.py",
         "if not fits or not (legal & moves)",
         "if not fits or not (moves)",
-        "tests/proof/test_overrides.py::test_a_file_that_is_no_table_is_named",
+        "tests/proof/test_overrides.py::test_a_file_that_is_not_a_table_is_refused",
     ),
     Mutation(
-        "repair: every round thinks as long as the first",
+        "repair: every round searches as long as the first",
         "azjax/proof/seat.py",
         "* 2**table.rounds",
         "",
-        "tests/programs/test_unbeatable.py::test_each_round_thinks_longer",
+        "tests/programs/test_unbeatable.py::test_each_round_searches_longer",
     ),
     Mutation(
-        "proof: the goals of the exit status are exchanged",
+        "proof: the goals of the exit status are swapped",
         "azjax/cli/verify.py",
         'if options.until == "unbeatable" else',
         'if options.until != "unbeatable" else',
-        "tests/programs/test_unbeatable.py::test_the_goal_decides_on_the_exit_status",
+        "tests/programs/test_unbeatable.py::test_the_goal_determines_the_exit_status",
     ),
     Mutation(
-        "proof: other searches are examined than asked for",
+        "proof: --simulations has no effect",
         "azjax/cli/verify.py",
-        "options.simulations or _PROVED",
-        "_PROVED",
-        "tests/programs/test_unbeatable.py::test_a_search_that_errs_is_not_perfect",
+        "options.simulations or _VERIFIED",
+        "_VERIFIED",
+        "tests/programs/test_unbeatable.py::test_a_search_with_blunders_is_not_perfect",
     ),
     Mutation(
         "proof: symmetric copies are not compared",
         "azjax/proof/seat.py",
         'explore("-compared", symmetric=True, compare=True)',
         'explore("-compared", symmetric=True)',
-        "tests/programs/test_unbeatable.py::test_what_is_done_differently_in_one_symmetric_copy_counts",
+        "tests/programs/test_unbeatable.py::test_a_move_that_breaks_symmetry_in_one_position_counts",
     ),
     Mutation(
-        "repair: what a book refutes is tried again",
+        "repair: refuted moves of the table are tried again",
         "azjax/proof/seat.py",
-        "make_decide(make_agent(player, number)), table)",
-        "make_decide(make_agent(player, number)), empty_table(game))",
-        "tests/programs/test_unbeatable.py::test_each_round_thinks_longer",
+        "make_decide(make_agent(self.player, longer)), table)",
+        "make_decide(make_agent(self.player, longer)), empty_table(game))",
+        "tests/programs/test_unbeatable.py::test_each_round_searches_longer",
     ),
     Mutation(
-        "repair: what comes of a repair is followed without it",
+        "repair: games after a repair are explored without it",
         "azjax/proof/seat.py",
-        "act = make_act(override_agent(game, base, table))",
-        "act = make_act(base)",
+        "act = make_act(override_agent(game, agent, table))",
+        "act = make_act(agent)",
         "tests/programs/test_unbeatable.py::test_symmetric_copies_are_repaired_alike",
     ),
     Mutation(
-        "repair: a book is written in place",
+        "repair: an override table is written in place",
         "azjax/proof/overrides.py",
         'with replacing(path) as temporary, temporary.open("wb") as file:',
         'with path.open("wb") as file:',
-        "tests/proof/test_overrides.py::test_a_table_is_written_whole_or_not_at_all",
+        "tests/proof/test_overrides.py::test_a_table_is_written_atomically",
     ),
     Mutation(
         "programs: one that stops by itself is ended by a thread that hears of Ctrl-C late",
@@ -743,7 +742,7 @@ MUTATIONS = [
     ),
     # The certificate.
     Mutation(
-        "certificate: whoever is unbeatable is called perfect",
+        "certificate: unbeatable is called perfect",
         "azjax/proof/certificate.py",
         'if content["perfect"]:',
         'if content["unbeatable"]:',
@@ -757,7 +756,7 @@ MUTATIONS = [
         "tests/proof/test_verify.py::test_very_many_losing_lines_of_many_actions_fit_in_32_bits",
     ),
     Mutation(
-        "certificate: sums of lines lost in vain wrap around",
+        "certificate: sums of lines from lost positions wrap around",
         "azjax/proof/verify.py",
         "jnp.minimum(later, most)",
         "later",
@@ -785,21 +784,21 @@ MUTATIONS = [
         "tests/proof/test_certificate.py",
     ),
     Mutation(
-        "certificate: both proofs by PUCT",
+        "certificate: both searches are PUCT",
         "azjax/proof/certificate.py",
         "int(verify_one(params, s).blunders)",
         "int(verify_one(params, searches[0]).blunders)",
         "tests/proof/test_certificate.py",
     ),
     Mutation(
-        "certificate: unbeatable from one seat",
+        "certificate: unbeatable in one seat suffices",
         "azjax/proof/certificate.py",
         "return self.losing_lines_first + self.losing_lines_second == 0",
         "return self.losing_lines_first == 0",
         "tests/proof/test_certificate.py",
     ),
     Mutation(
-        "certificate: the goal is reached from one seat",
+        "certificate: the goal is reached in one seat",
         "azjax/proof/certificate.py",
         "not np.any(verdict.losing_lines)",
         "not np.any(verdict.losing_lines[0])",
@@ -1021,7 +1020,7 @@ MUTATIONS = [
         "tests/training/test_positions.py",
     ),
     Mutation(
-        "verify: games lost of necessity count",
+        "verify: games from lost positions count",
         "azjax/proof/verify.py",
         "later = jnp.where(in_vain[rows],",
         "later = jnp.where(in_vain[rows] & False,",
@@ -1093,32 +1092,32 @@ MUTATIONS = [
         "tests/proof/test_verify.py",
     ),
     Mutation(
-        "verify: the opponent follows the policy, too",
+        "verify: the opponent plays the policy",
         "azjax/proof/verify.py",
         "jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])",
         "jnp.broadcast_to(chosen[..., None], (*chosen.shape, 2))",
         "tests/proof/test_verify.py",
     ),
     Mutation(
-        "judge: a win that becomes a draw is no error",
+        "labelled: a win that becomes a draw is not an error",
         "azjax/proof/labelled.py",
         "is_error = chosen < best",
         "is_error = (chosen < best) & (chosen < 0)",
         "tests/proof/test_labelled.py",
     ),
     Mutation(
-        "judge: decisive positions count in the mean of the classes",
+        "labelled: decisive positions count in the mean of the classes",
         "azjax/proof/labelled.py",
         " and row[0] not in positions.apart",
         "",
         "tests/proof/test_labelled.py",
     ),
     Mutation(
-        "judge: the parameters are judged in training, not their average",
+        "labelled: training evaluates the parameters, not their average",
         "azjax/training/loop.py",
         "one_copy(self.state.learner.ema_params)",
         "one_copy(self.state.learner.variables)",
-        "tests/programs/test_judging.py",
+        "tests/programs/test_labelled_evaluation.py",
     ),
     Mutation(
         "viz: finished games are the last mover's loss",
@@ -1304,7 +1303,7 @@ MUTATIONS = [
     ),
     Mutation(
         "devices: cores that do not divide the batch are devices",
-        "azjax/cli/launch.py",
+        "azjax/runs/config.py",
         "not any(number % devices for number in evenly)",
         "not all(number % devices for number in evenly)",
         "tests/programs/test_distributed.py::test_cores_that_divide_games_and_batch_are_devices_of_a_new_run",
@@ -2191,14 +2190,14 @@ MUTATIONS = [
 
 
 def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
-    """Runs some tests in a copy of the tree, of those that `make test` runs, until one fails."""
+    """Runs tests that are not slow in a copy of the tree until one fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
     command += ["-p", "no:cacheprovider", *tests.split()]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
 
 
 def copy_tree(folder: pathlib.Path) -> None:
-    """Copies what tests need; compilations are kept in the original's cache."""
+    """Copies what tests need; the copy shares the compilation cache of the original."""
 
     def ignore(source: str, names: list[str]) -> set[str]:
         outputs = {"runs", "build", "dist"} if pathlib.Path(source) == ROOT else set()
@@ -2211,7 +2210,7 @@ def copy_tree(folder: pathlib.Path) -> None:
 
 
 def _survives(mutation: Mutation) -> str:
-    """Returns why a mistake was not noticed, or nothing if it was."""
+    """Returns why a mistake was not noticed; empty if it was."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary) / "azjax"
         copy_tree(folder)
@@ -2223,17 +2222,17 @@ def _survives(mutation: Mutation) -> str:
         result = run_tests(folder, mutation.tests)
     lines = result.stdout.splitlines()
     if result.returncode == 1 and not any(line.startswith("ERROR ") for line in lines):
-        return ""  # A test failed; what breaks before any test can ask is not noticed.
+        return ""  # A test failed; errors outside a test do not count.
     last = (result.stdout + result.stderr).strip().splitlines()[-1:]
     return f"pytest ended with {result.returncode}: {' '.join(last)}"
 
 
 def main() -> int:
-    """Makes the mistakes one by one; the exit status says whether all were noticed."""
+    """Makes each mistake separately; the exit status is 0 if all were noticed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("words", nargs="*", help="only mistakes whose name holds one of these")
+    parser.add_argument("words", nargs="*", help="only mistakes whose name contains one of these")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     options = parser.parse_args()
     chosen = [m for m in MUTATIONS if not options.words or any(w in m.name for w in options.words)]

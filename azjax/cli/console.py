@@ -22,6 +22,7 @@ from tyro import _strings  # Nothing public joins the lines of a setting's text,
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
+from azjax._commands import write_note as note
 from azjax._settings import did_you_mean
 from azjax.drawing import check_folder
 from azjax.games import solver
@@ -33,11 +34,6 @@ from azjax.training.memory import describe_bytes
 # What programs raise for what is no defect of theirs; the message is the sentence to say.
 _MISTAKES = (ValueError, OSError, checkpoint.CheckpointError)
 _MISTAKES += (processes.OtherProcessError, FloatingPointError)
-
-
-def note(sentence: str) -> None:
-    """Prints one sentence beside the program's output."""
-    print(sentence, file=sys.stderr, flush=True)
 
 
 def announce_solving(game: Game) -> None:

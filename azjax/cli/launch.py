@@ -5,6 +5,8 @@ import os
 import jax
 from jax._src import distributed  # Nothing public tells the number of processes this early.
 
+from azjax.runs.config import count_devices
+
 
 def join() -> None:
     """Makes this process one of several, before JAX knows its devices.
@@ -48,39 +50,18 @@ def spread(
     there are GPUs or TPUs the CPU devices stay unused.
 
     Args:
-      number: of CPU devices; 0: as many as `share` allows.
+      number: of CPU devices; 0: as many as `count_devices` allows.
       shards: of the replay buffer.
       resume: choose anew where the number does not fit the processes, of which there may have
         been more or fewer in the run's earlier sittings.
-      evenly: of a run whose shards may still change, see `share`.
+      evenly: of a run whose shards may still change, see `count_devices`.
     """
     processes = distributed.global_state.num_processes
     if not number or (resume and shards % (number * processes)):
-        number = share(shards, cores(), processes, None if resume else evenly)
+        number = count_devices(shards, cores(), processes, None if resume else evenly)
     flags = os.environ.get("XLA_FLAGS", "")
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", number)
-
-
-def share(
-    shards: int, cores: int, processes: int = 1, evenly: tuple[int, ...] | None = None
-) -> int:
-    """Returns how many CPU devices a process has at most, one a core, to divide the shards.
-
-    Where the shards may still change (see `config.fit_devices`), it is enough that the devices
-    divide the numbers of games and samples, `evenly`.
-
-    >>> share(shards=16, cores=6), share(shards=16, cores=6, processes=8)
-    (4, 2)
-    >>> share(shards=8, cores=64, evenly=(1024, 512)), share(shards=8, cores=6, evenly=(30, 60))
-    (64, 6)
-    """
-
-    def fits(devices):
-        divides = evenly is not None and not any(number % devices for number in evenly)
-        return shards % devices == 0 or divides
-
-    return max((n for n in range(1, cores + 1) if fits(n * processes)), default=1)
 
 
 def cores() -> int:

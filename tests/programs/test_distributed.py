@@ -22,7 +22,7 @@ from azjax import runs
 from azjax.cli import launch, options, train
 from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
-from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.runs.config import Config, count_devices, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
 from test_imports import ROOT
 
@@ -474,7 +474,7 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
     ],
 )
 def test_gives_each_core_a_device(shards, cores, count, number):
-    assert launch.share(shards, cores, count) == number
+    assert count_devices(shards, cores, count) == number
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ def test_gives_each_core_a_device(shards, cores, count, number):
     ],
 )
 def test_cores_that_divide_games_and_batch_are_devices_of_a_new_run(evenly, cores, count, number):
-    assert launch.share(8, cores, count, evenly) == number
+    assert count_devices(8, cores, count, evenly) == number
 
 
 @pytest.mark.parametrize(
@@ -577,7 +577,7 @@ def test_a_program_spreads_its_games_over_the_cores_and_goes_on_so(tmp_path):
     assert status == 0, err
     plan = json.loads((run_dir / "plan.json").read_text())
     shards = runs.read_config(run_dir).replay.shards
-    assert plan["cpu_devices"] == launch.share(shards, launch.cores())
+    assert plan["cpu_devices"] == count_devices(shards, launch.cores())
 
 
 def resumed_plan(run_dir, content, *arguments):
