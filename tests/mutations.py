@@ -614,6 +614,81 @@ MUTATIONS = [
         "tests/proof/test_exhaustive_symmetry.py::test_every_part_is_searched_for_broken_symmetry",
     ),
     Mutation(
+        "lines: the last reply is forgotten at later plies",
+        "azjax/proof/exhaustive.py",
+        "            rows, moves = chosen\n",
+        """            rows, moves = chosen
+            if int(ply_folder.name) > 4:
+                has_others = moves.played.sum(axis=1) > 1
+                moves.played[~moves.is_player & has_others, -1] = False
+""",
+        "tests/proof/test_exhaustive.py",
+    ),
+    Mutation(
+        "lines: a draw counts as a win",
+        "azjax/proof/moves.py",
+        "columns = (1 - rewards * signs).astype(int)[over]",
+        "columns = np.where(rewards, 1 - rewards * signs, 0).astype(int)[over]",
+        "tests/proof/test_exhaustive.py::test_exhaustive_play_equals_the_reference",
+    ),
+    Mutation(
+        "lines: a game may last one ply longer than its max_plies",
+        "azjax/proof/exhaustive.py",
+        "if ply + shortest >= game.max_plies:",
+        "if ply + shortest > game.max_plies:",
+        "tests/proof/test_exhaustive.py::test_a_game_that_lasts_too_long_is_refused",
+    ),
+    Mutation(
+        "lines: an exploration that compared no copies resumes as one that did",
+        "azjax/proof/exhaustive.py",
+        '"compare": bool(compare),',
+        '"compare": False,',
+        "tests/proof/test_exhaustive.py::test_a_folder_with_other_settings_is_refused",
+    ),
+    Mutation(
+        "lines: an illegal move is reported for another position",
+        "azjax/proof/moves.py",
+        "lambda row: line_to(places[row])",
+        "line_to",
+        "tests/proof/test_moves.py::test_an_illegal_move_is_reported_with_its_own_position",
+    ),
+    Mutation(
+        "repair: an override is used when the other player is to move",
+        "azjax/proof/overrides.py",
+        "jnp.all(contents(states, axes=1) == in_table[row], axis=1)",
+        "jnp.all((contents(states, axes=1) == in_table[row])[:, :-2], axis=1)",
+        "tests/proof/test_overrides.py::test_only_the_whole_state_identifies_a_position",
+    ),
+    Mutation(
+        "proof: a network resumes the exploration of one with another encoding",
+        "azjax/proof/seat.py",
+        "network.encoding, network.symmetric",
+        "network.symmetric",
+        "tests/proof/test_seat.py::test_everything_that_determines_the_moves_is_in_the_digest",
+    ),
+    Mutation(
+        "proof: an override table resumes the exploration of one with other positions",
+        "azjax/proof/seat.py",
+        "(player.params, table.states, table.actions)",
+        "(player.params, table.actions)",
+        "tests/proof/test_seat.py::test_everything_that_determines_the_moves_is_in_the_digest",
+    ),
+    Mutation(
+        "proof: explorations of other players are deleted",
+        "azjax/proof/seat.py",
+        'glob(f"{name}-overrides-*")',
+        'glob("*-overrides-*")',
+        "tests/proof/test_seat.py::"
+        "test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay",
+    ),
+    Mutation(
+        "proof: an exploration that found broken symmetry is a proof",
+        "azjax/proof/seat.py",
+        "last.sampled or last.breaks_symmetry",
+        "last.sampled",
+        "tests/proof/test_seat.py::test_a_proof_needs_all_games_in_all_copies_without_a_loss",
+    ),
+    Mutation(
         "repair: the best move may be a refuted one",
         "azjax/proof/repair.py",
         "left = np.where(self.legal & ~self.refuted, self.expected",
@@ -803,6 +878,42 @@ MUTATIONS = [
         "not np.any(verdict.losing_lines)",
         "not np.any(verdict.losing_lines[0])",
         "tests/proof/test_certificate.py",
+    ),
+    Mutation(
+        "certificate: losing lines of both seats swapped",
+        "azjax/proof/certificate.py",
+        "losing_lines_first=int(raw.losing_lines[0])",
+        "losing_lines_first=int(raw.losing_lines[1])",
+        "tests/proof/test_certificate.py::test_each_number_of_a_verdict_has_its_place",
+    ),
+    Mutation(
+        "certificate: the labels of both seats are swapped",
+        "azjax/proof/certificate.py",
+        '"losing_lines_first": "losing lines as first',
+        '"losing_lines_first": "losing lines as second',
+        "tests/proof/test_certificate.py::test_each_number_of_a_verdict_has_its_place",
+    ),
+    Mutation(
+        "certificate: training stops although a search has blunders",
+        "azjax/proof/callbacks.py",
+        '(self._goal == "unbeatable" or certificate.perfect)',
+        "True",
+        "tests/proof/test_callbacks.py::test_the_training_stops_when_the_goal_is_proved",
+    ),
+    Mutation(
+        "certificate: an old certificate stays after more training",
+        "azjax/proof/callbacks.py",
+        "if self._trained or not self._path.exists():",
+        "if not self._path.exists():",
+        "tests/proof/test_callbacks.py::"
+        "test_a_new_certificate_replaces_an_old_one_only_after_training",
+    ),
+    Mutation(
+        "certificate: a resumed run that has reached its goal trains on",
+        "azjax/proof/callbacks.py",
+        "        if loop.iteration > 0:\n            self._check_goal(loop)",
+        "        pass",
+        "tests/proof/test_callbacks.py::test_a_resumed_run_stops_at_once_if_its_goal_is_proved",
     ),
     # Gumbel.
     Mutation(
@@ -1676,8 +1787,8 @@ MUTATIONS = [
     Mutation(
         "programs: losing lines of both seats exchanged",
         "azjax/proof/callbacks.py",
-        '"losing_lines_first": int(verdict.losing_lines[0]),',
-        '"losing_lines_first": int(verdict.losing_lines[1]),',
+        "losing_lines_first=int(verdict.losing_lines[0]),",
+        "losing_lines_first=int(verdict.losing_lines[1]),",
         "tests/proof/test_callbacks.py",
     ),
     Mutation(

@@ -65,7 +65,7 @@ class Certificate:
       value_sign_errors: won or lost positions whose value has the wrong sign.
       iterations: training iterations.
       moves: self-play moves.
-      seconds: run time until the end of the proof, all sessions of the training included.
+      seconds: run time until the proof, including all sessions of a training.
       seed: the seed of the run.
       versions: versions of azjax, Python and the packages that the result depends on.
       device: the number and kind of devices.
@@ -110,7 +110,7 @@ _ROWS = {  # Names of the fields; rows for the searches follow the raw network's
     "value_sign_errors": "wrong value signs (not required)",
     "iterations": "training iterations",
     "moves": "self-play moves",
-    "seconds": "seconds of training and proof",
+    "seconds": "seconds until the proof",
     "seed": "seed",
     "device": "device",
 }

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -75,7 +75,11 @@ def finish(steps: Steps) -> exhaustive.Exploration:
 
 
 def repair(
-    player: Player, seat: Seat = "first", rounds: int = 12, run_dir: Path | None = None, **settings
+    player: Player,
+    seat: Seat = "first",
+    rounds: int = 12,
+    run_dir: Path | None = None,
+    **settings: Any,
 ) -> SeatProof:
     """Plays a seat against every reply, and overrides moves until no game is lost.
 
