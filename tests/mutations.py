@@ -826,15 +826,15 @@ MUTATIONS = [
     Mutation(
         "certificate: sums of losing lines wrap around",
         "azjax/proof/verify.py",
-        "most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)",
+        "most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])",
         "most = _MOST_LINES",
         "tests/proof/test_verify.py::test_very_many_losing_lines_of_many_actions_fit_in_32_bits",
     ),
     Mutation(
         "certificate: sums of lines from lost positions wrap around",
         "azjax/proof/verify.py",
-        "jnp.minimum(later, most)",
-        "later",
+        "later = jnp.minimum(jnp.sum(later, axis=1, dtype=jnp.int32), most)",
+        "later = jnp.sum(later, axis=1, dtype=jnp.int32)",
         "tests/proof/test_verify.py::test_very_many_losing_lines_of_many_actions_fit_in_32_bits",
     ),
     Mutation(
@@ -1133,8 +1133,8 @@ MUTATIONS = [
     Mutation(
         "verify: games from lost positions count",
         "azjax/proof/verify.py",
-        "later = jnp.where(in_vain[rows],",
-        "later = jnp.where(in_vain[rows] & False,",
+        "jnp.where(is_lost[rows], later",
+        "jnp.where(is_lost[rows] & False, later",
         "tests/proof/test_verify.py",
     ),
     Mutation(
@@ -1205,7 +1205,7 @@ MUTATIONS = [
     Mutation(
         "verify: the opponent plays the policy",
         "azjax/proof/verify.py",
-        "jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])",
+        "jnp.where(is_mover[:, None], chosen[..., None], legal)",
         "jnp.broadcast_to(chosen[..., None], (*chosen.shape, 2))",
         "tests/proof/test_verify.py",
     ),

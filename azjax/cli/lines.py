@@ -111,7 +111,7 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
     elif not proof.is_proof:
         print("NOT PROVED: no explored game is lost, but positions were left out")
     else:
-        print(f"UNBEATABLE moving {seat}: no game is lost, whatever the opponent plays")
+        print(f"UNBEATABLE moving {seat}: no game is lost, over all replies of the opponent")
     if proof.decided:
         speed = proof.decided / max(proof.seconds, 1e-9)
         print(f"{proof.decided:,} positions decided in this call, {speed:,.0f} per second")

@@ -78,9 +78,9 @@ def explore(
       The state of the exploration after each part. The last one covers all games.
 
     Raises:
-      ValueError: if a setting is out of range, a start is illegal or over, or the folder belongs
-        to other settings; if an action of the player is illegal or missing; if the game lasts
-        longer than its `max_plies`, or a position that is not over has no legal action.
+      ValueError: if a setting is out of range, a start is illegal or over, the folder has other
+        settings, an action of the player is illegal, or the game contradicts its `max_plies` or
+        has no legal action before its end.
     """
     _check_settings(seat, most, part_size, starts)
     symmetries = action_symmetries(game, symmetric)
@@ -157,11 +157,11 @@ def _explore_ply(
 
     def choose_all():
         for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
-            if path.exists():
-                yield number, None
-            else:
+            chosen = None
+            if not path.exists():
                 rows = np.array(part)
-                yield number, (rows, choose(rows, functools.partial(line_to, number)))
+                chosen = rows, choose(rows, functools.partial(line_to, number))
+            yield number, chosen
 
     def line_to(number, row):
         index = bounds[number : number + 1] + row

@@ -87,28 +87,21 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
       `int32 [2]`, the counts for a first and a second player that chooses `actions [D]`. They are
       capped at ten million, and lower in games with more than 214 actions.
     """
-    num_actions = solution.legal.shape[1]
-    most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)
-    chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
-    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
-    seats = (
-        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
-    )  # [S, 2]: whether this seat is to move.
-    allowed = jnp.asarray(solution.legal, jnp.int32)
-    played = jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])
-    sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
-    lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
-    in_vain = jnp.where(seats, 1.0, -1.0) * solution.values[:, None] < 0  # [S, 2]: already lost.
+    most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])
+    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions, actions].set(1)
+    legal = jnp.asarray(solution.legal, jnp.int32)[..., None]
+    is_mover = solution.player[:, None] == np.arange(2, dtype=np.int8)  # [S, 2], for each seat.
+    played = jnp.where(is_mover[:, None], chosen[..., None], legal)  # [S, A, 2]
+    sign = jnp.where(is_mover, 1.0, -1.0)
+    loses = (solution.rewards[..., None] * sign[:, None] < 0).astype(jnp.int32)
+    is_lost = sign * solution.values[:, None] < 0  # Even with perfect play.
     lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
-    bounds = [int(bound) for bound in solution.layers]
-    for start, end in reversed(list(itertools.pairwise(bounds))):
+    for start, end in reversed([*itertools.pairwise(map(int, solution.layers))]):
         rows = slice(start, end)
-        children, legal = solution.children[rows], allowed[rows, :, None]
-        total = played[rows] * (lost_here[rows] + lost[children] * legal)
-        total = jnp.sum(total, axis=1, dtype=jnp.int32)
-        lost = lost.at[rows].set(jnp.minimum(total, most))
-        later = played[rows] * needless[children] * legal
-        later = jnp.sum(later, axis=1, dtype=jnp.int32)
-        later = jnp.where(in_vain[rows], jnp.minimum(later, most), lost[rows])
-        needless = needless.at[rows].set(later)
+        children = solution.children[rows]
+        total = played[rows] * (loses[rows] + lost[children] * legal[rows])
+        lost = lost.at[rows].set(jnp.minimum(jnp.sum(total, axis=1, dtype=jnp.int32), most))
+        later = played[rows] * needless[children] * legal[rows]
+        later = jnp.minimum(jnp.sum(later, axis=1, dtype=jnp.int32), most)
+        needless = needless.at[rows].set(jnp.where(is_lost[rows], later, lost[rows]))
     return needless[0]
