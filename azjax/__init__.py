@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
-    from azjax.programs import repair, train, verify
-    from azjax.proof.seat import prove_seat
+    from azjax.programs import train
+    from azjax.proof.certificate import verify
+    from azjax.proof.seat import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
     from azjax.training import Parts
@@ -75,8 +76,9 @@ _MODULES = {  # The modules of names; other names are packages or modules.
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
-    **dict.fromkeys(["repair", "train", "verify"], "programs"),
-    "prove_seat": "proof.seat",
+    "train": "programs",
+    "verify": "proof.certificate",
+    **dict.fromkeys(["prove_seat", "repair"], "proof.seat"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Shell commands for messages and pages."""
+"""Messages, and the commands in them in a form that can be pasted into a shell."""
 
 import os
 import shlex
@@ -23,4 +23,9 @@ def _interpreter() -> str:
         return "python"
     relative = os.path.relpath(sys.executable)
     path = relative if len(relative) < len(sys.executable) else sys.executable
-    return path if os.sep in path else os.path.join(os.curdir, path)  # Not looked up in PATH.
+    return path if os.sep in path else os.path.join(os.curdir, path)  # Not a name on the PATH.
+
+
+def write_note(sentence: str) -> None:
+    """Prints a sentence to the standard error, so that it does not mix with a program's output."""
+    print(sentence, file=sys.stderr, flush=True)

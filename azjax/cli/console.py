@@ -28,7 +28,7 @@ from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructType
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import did_you_mean
 from azjax.drawing import check_folder
 from azjax.games import solver
@@ -248,8 +248,7 @@ def note(sentence: str) -> None:
         option = f"--{name.replace('_', '-')}"
         return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
 
-    sentence = re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence)
-    print(sentence, file=sys.stderr, flush=True)
+    write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
 def announce_solving(game: Game) -> None:

@@ -7,6 +7,7 @@ import jax
 
 from azjax import _interrupts as interrupts
 from azjax.cli.options import Options
+from azjax.runs.config import count_devices
 
 
 def start(options: Options, alone: bool, context: contextlib.ExitStack) -> None:
@@ -89,39 +90,18 @@ def spread(
     devices are not used.
 
     Args:
-      number: CPU devices; 0 means as many as `share` allows.
+      number: CPU devices; 0 means as many as `count_devices` allows.
       shards: of the replay buffer.
       resume: replace a number that does not fit the number of processes, which may differ from
         that of the run's earlier sessions.
-      evenly: for a new run, whose shards may change: see `share`.
+      evenly: for a new run, whose shards may change: see `count_devices`.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):
-        number = share(shards, cores(), processes, None if resume else evenly)
+        number = count_devices(shards, cores(), processes, None if resume else evenly)
     flags = os.environ.get("XLA_FLAGS", "")
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", number)
-
-
-def share(
-    shards: int, cores: int, processes: int = 1, evenly: tuple[int, ...] | None = None
-) -> int:
-    """Returns the largest number of CPU devices of a process, one per core, that divides the work.
-
-    The devices of all processes together divide the shards or, where the shards may change (see
-    `config.fit_devices`), the numbers of games and samples in `evenly`.
-
-    >>> share(shards=16, cores=6), share(shards=16, cores=6, processes=8)
-    (4, 2)
-    >>> share(shards=8, cores=64, evenly=(1024, 512)), share(shards=8, cores=6, evenly=(30, 60))
-    (64, 6)
-    """
-
-    def fits(devices: int) -> bool:
-        divides = evenly is not None and not any(number % devices for number in evenly)
-        return shards % devices == 0 or divides
-
-    return max((n for n in range(1, cores + 1) if fits(n * processes)), default=1)
 
 
 def cores() -> int:

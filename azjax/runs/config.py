@@ -65,6 +65,27 @@ def is_custom(game: str) -> bool:
     return bool(colon) and not games.has_variants(place)
 
 
+def count_devices(
+    shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
+) -> int:
+    """Returns the most devices of one process that divide the shards of the replay buffer.
+
+    If the shards may still change, see `fit_devices`, it is enough that the devices of all
+    processes divide the numbers in `evenly`, such as those of games and samples.
+
+    >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
+    (4, 2)
+    >>> count_devices(shards=8, available=64, evenly=(1024, 512))
+    64
+    """
+
+    def fits(devices):
+        divides = evenly is not None and not any(number % devices for number in evenly)
+        return shards % devices == 0 or divides
+
+    return max((n for n in range(1, available + 1) if fits(n * processes)), default=1)
+
+
 def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
     """Adapts settings so that the devices share games, batches and buffer evenly.
 

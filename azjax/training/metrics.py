@@ -183,9 +183,12 @@ def format_line(record: Record) -> str:
     ]
     if record.blunders is not None:
         first, second = record.losing_lines_first, record.losing_lines_second
-        parts += [f"blunders {record.blunders:4d}", f"losing lines {first:3d} + {second:3d}"]
+        parts += [
+            f"blunders {record.blunders:4d}",
+            f"losing lines {first:3d} 1st + {second:3d} 2nd",
+        ]
     if "error" in record.errors:
-        parts.append(f"error {record.errors['error']:.1%}")
+        parts.append(f"errors on {record.errors['error']:.1%} of labelled positions")
     return "  ".join(parts)
 
 

@@ -22,7 +22,7 @@ from azjax import runs
 from azjax.cli import launch, options, train
 from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
-from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.runs.config import Config, count_devices, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
 from test_imports import ROOT
 
@@ -484,7 +484,7 @@ def test_jax_has_the_index_and_the_number_of_processes_in_its_private_state():
     ],
 )
 def test_gives_each_core_a_device(shards, cores, count, number):
-    assert launch.share(shards, cores, count) == number
+    assert count_devices(shards, cores, count) == number
 
 
 @pytest.mark.parametrize(
@@ -500,7 +500,7 @@ def test_gives_each_core_a_device(shards, cores, count, number):
     ],
 )
 def test_cores_that_divide_games_and_batch_are_devices_of_a_new_run(evenly, cores, count, number):
-    assert launch.share(8, cores, count, evenly) == number
+    assert count_devices(8, cores, count, evenly) == number
 
 
 @pytest.mark.parametrize(
@@ -587,7 +587,7 @@ def test_a_program_keeps_using_all_cores_when_resumed(tmp_path):
     assert status == 0, err
     plan = json.loads((run_dir / "plan.json").read_text())
     shards = runs.read_config(run_dir).replay.shards
-    assert plan["cpu_devices"] == launch.share(shards, launch.cores())
+    assert plan["cpu_devices"] == count_devices(shards, launch.cores())
 
 
 def resumed_plan(run_dir, content, *arguments):

@@ -489,16 +489,16 @@ def test_lost_games_are_repaired(finished, capfd):
     arguments = ["--run-dir", str(finished), "--lines", "first"]
     assert verify.main([*arguments, "--json"]) == 1
     lost = json.loads(capfd.readouterr().out)["ends"]["lost"]
-    status = verify.main([*arguments, "--mend", "1"])
+    status = verify.main([*arguments, "--repair", "1"])
     out = capfd.readouterr().out
     game = azjax.make("tic_tac_toe")
     book = load_table(table_path(finished, 6, 0, 0), game)
     moves = len(book.actions)
-    said = f"round 1: {lost:,} ends lost; {moves:,} moves in the book now, images counted"
-    assert out.startswith(said) and f" alone, {moves:,} moves by book, " in out
-    assert verify.main([*arguments, "--mend", "1", "--json"]) == status
+    said = f"round 1: {lost:,} lost ends; the override table has {moves:,} moves now, symmetric"
+    assert out.startswith(said) and f" alone, {moves:,} overrides, " in out
+    assert verify.main([*arguments, "--repair", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
-    assert found["moves_by_book"] == moves > 0 and (found["ends"]["lost"] > 0) == status
+    assert found["overrides"] == moves > 0 and (found["ends"]["lost"] > 0) == status
     decide = jax.jit(make_agent("book", game, custom.Typed(finished)).act)
     np.testing.assert_array_equal(
         decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
@@ -508,9 +508,10 @@ def test_lost_games_are_repaired(finished, capfd):
 def test_only_one_program_at_a_time_explores_a_player(finished, capfd):
     folder, arguments = finished / "lines", ["--run-dir", str(finished), "--lines", "first"]
     folder.mkdir(exist_ok=True)
-    with lock.hold(folder, "6-first-0.lock", "follows this player's games"):
+    with lock.hold(folder, "6-first-0.lock", "explores the games of this player"):
         assert verify.main(arguments) == 2
-    assert f" follows this player's games in {folder}: wait until it ends" in capfd.readouterr().err
+    said = f" explores the games of this player in {folder}: wait until it ends"
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.slow
@@ -963,9 +964,9 @@ def test_invalid_metrics_are_refused_before_anything_moves(finished, capfd):
         ("--lines first --until perfect", ["leave one of them out\n"]),
         ("--lines first --most 3", ["--most is 3", "use 16 or more"]),
         ("--most 999", ["--most is a setting of --lines: add --lines first"]),
-        ("--mend 9", ["--mend is a setting of --lines: add --lines first"]),
-        ("--lines first --mend -1", ["--mend is -1", "use 0 or more"]),
-        ("--lines first --mend 9 --most 99", ["--mend follows all games: leave --most out"]),
+        ("--repair 9", ["--repair is a setting of --lines: add --lines first"]),
+        ("--lines first --repair -1", ["--repair is -1", "use 0 or more"]),
+        ("--lines first --repair 9 --most 99", ["--repair explores all games: leave --most out"]),
         ("--until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
 )

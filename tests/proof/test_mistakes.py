@@ -1,4 +1,4 @@
-"""Mistakes of who builds custom parts in Python: one sentence each, before anything compiles."""
+"""Invalid custom parts are refused with one sentence before anything compiles."""
 
 import dataclasses
 import types
@@ -67,7 +67,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_that_returns_the_wrong_thing(name):
+def test_a_loss_with_wrong_outputs(name):
     loss, sentence = LOSSES[name]
     learner = make_learner(NETWORK, optax.sgd(0.1), loss)
     state = jax.eval_shape(lambda: learner.init(NETWORK.init(jax.random.key(0))))
@@ -88,7 +88,7 @@ def test_a_loss_that_returns_the_wrong_thing(name):
         ({"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
     ],
 )
-def test_a_learner_of_the_wrong_things(change, sentence):
+def test_a_learner_with_wrong_arguments(change, sentence):
     refused(sentence, make_learner, **({"network": NETWORK, "optimizer": optax.sgd(0.1)} | change))
 
 
@@ -142,7 +142,7 @@ MIXED = (
 def test_a_network_of_another_game():
     refused(f"{MIXED}: make it for connect_four", network_evaluator, OTHER, NETWORK)
     refused("the network is of type Dense: use a Network", network_evaluator, OTHER, nn.Dense(3))
-    unknown = NETWORK._replace(made_for=None)  # Of a record that somebody filled.
+    unknown = NETWORK._replace(made_for=None)  # As in a record that is made by hand.
     network_evaluator(OTHER, unknown)
     same = GAME._replace(name="another")
     network_evaluator(same, NETWORK)
@@ -164,7 +164,7 @@ def test_a_network_of_another_game():
         ({"learner": optax.sgd(0.1)}, "use a Learner, as learner.make_learner returns"),
     ],
 )
-def test_parts_that_do_not_go_together(change, sentence):
+def test_parts_that_do_not_fit_together(change, sentence):
     check_parts(PARTS)
     refused(sentence, check_parts, PARTS._replace(**change))
 

@@ -163,7 +163,7 @@ def test_one_plain_line_per_record():
     sink.close()
     first, second = stream.getvalue().splitlines()
     expected = ["iteration    7", "10.5 s", "loss 2.000", "value 0.500", "policy 1.500", "KL 0.250"]
-    for text in [*expected, "blunders 4321", "losing lines  87 + 553"]:
+    for text in [*expected, "blunders 4321", "losing lines  87 1st + 553 2nd"]:
         assert text in first
     assert "iteration    8" in second and "blunders" not in second
     assert "error" not in first + second
@@ -172,7 +172,7 @@ def test_one_plain_line_per_record():
 def test_an_evaluated_iteration_prints_its_error():
     stream = io.StringIO()
     Plain(stream)(record(7, errors=ERRORS, **NO_PROOF))
-    assert stream.getvalue().endswith("  error 12.3%\n")
+    assert stream.getvalue().endswith("  errors on 12.3% of labelled positions\n")
 
 
 def test_errors_are_written_to_the_file(tmp_path):

@@ -210,8 +210,8 @@ def test_a_page_says_what_its_run_was(run_dir):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({}, "Unbeatable: no losing line from either seat."),
-        ({"perfect": True}, "Perfect: optimal in every reachable position."),
+        ({}, "Unbeatable: no losing line as first or second player."),
+        ({"perfect": True}, "Perfect: every move keeps the outcome, in every reachable position."),
         ({"unbeatable": False}, "Not proved: this player can be beaten."),
         ({"iterations": 1}, "Nothing was proved about this iteration."),
         ({"seed": 1}, "Nothing was proved about this iteration."),
