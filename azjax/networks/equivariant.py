@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game
-from azjax.networks.base import Network, Plain, Variables
-from azjax.networks.group import Group
+from azjax.networks.base import Network, Plain, Variables, choose_dtype
+from azjax.networks.group import Group, group_for
 from azjax.networks.modules import with_inference, wrap
 from azjax.networks.products import Product, product_for
 
@@ -65,7 +65,7 @@ class Equivariant(nn.Module):
         layers = dict(zip(dict(self.layers), itertools.pairwise(widths), strict=True))
         layers |= dict.fromkeys(("policy_hidden", "value_hidden"), (widths[-1], self.head_hidden))
         params = {
-            name: self.param(name, _init, size, width // copies, is_zero=name in self.zeros)
+            name: self.param(name, _init, size, width // copies, 1, name in self.zeros)
             for name, (size, width) in layers.items()
         }
         for name, outputs in (("policy", self.num_actions), ("value", 1)):
@@ -76,25 +76,42 @@ class Equivariant(nn.Module):
 
 
 def make(
+    config: Any,
     game: Game,
-    encoding: str,
-    module: Equivariant,
-    *,
-    evaluated: Any,
-    learned: Any,
     platform: str,
     plain: Callable[[dict[str, Layer]], Plain],
+    *,
+    widths: dict[str, Any],
+    layers: tuple[tuple[str, int], ...],
+    trunk: Trunk,
+    zeros: tuple[str, ...] = (),
 ) -> Network:
-    """Builds a network with arithmetic of type `evaluated` in inference, `learned` in training."""
+    """Builds an equivariant network.
+
+    Args:
+      config: an `MLPConfig` or a `ResNetConfig`.
+      game: with symmetries.
+      platform: of the arithmetic.
+      plain: `layers -> Plain`, from those of `as_dense`.
+      widths: the widths of the layers by the name of their setting, for errors.
+      layers: see `Equivariant`.
+      trunk: see `Equivariant`.
+      zeros: see `Equivariant`.
+
+    Raises:
+      ValueError: if the game's symmetries do not divide the widths.
+    """
+    group = group_for(game, widths | {"network.head_hidden": config.head_hidden})
+    module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
+    evaluated = choose_dtype(config.evaluation_dtype, platform)
+    learned = choose_dtype(config.learning_dtype, platform)
     trained = module.clone(dtype=learned, product=product_for(learned, platform))
     return with_inference(
-        wrap(game, module, encoding, trained),
-        arrange=functools.partial(arrange, module.group),
-        infer=functools.partial(
-            infer, module.group, module.trunk, product_for(evaluated, platform)
-        ),
+        wrap(game, module, config.encoding, trained),
+        arrange=functools.partial(arrange, group),
+        infer=functools.partial(infer, group, trunk, product_for(evaluated, platform)),
         dtype=evaluated,
-        plain=lambda folded: plain(as_dense(module.group, folded)),
+        plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
     )
 

@@ -12,7 +12,6 @@ from azjax._settings import check_range, check_types
 from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, choose_dtype
-from azjax.networks.group import group_for
 from azjax.networks.modules import with_inference, wrap
 from azjax.networks.products import Product, product_for
 
@@ -88,27 +87,18 @@ def make(config: MLPConfig, game: Game, platform: str) -> Network:
       ValueError: if the game's symmetries do not divide the widths.
     """
     plain = functools.partial(Plain, "mlp", len(config.hidden), False)
-    evaluated = choose_dtype(config.evaluation_dtype, platform)
-    learned = choose_dtype(config.learning_dtype, platform)
     if config.symmetric and game.num_symmetries > 1:
-        widths = {"network.hidden": config.hidden, "network.head_hidden": config.head_hidden}
-        shared = equivariant.Equivariant(
+        return equivariant.make(
+            config,
+            game,
+            platform,
+            plain,
+            widths={"network.hidden": config.hidden},
             layers=tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden)),
             trunk=functools.partial(_trunk, len(config.hidden)),
-            head_hidden=config.head_hidden,
-            num_actions=game.num_actions,
-            group=group_for(game, widths),
         )
-        return equivariant.make(
-            game,
-            config.encoding,
-            shared,
-            evaluated=evaluated,
-            learned=learned,
-            platform=platform,
-            plain=plain,
-        )
-
+    evaluated = choose_dtype(config.evaluation_dtype, platform)
+    learned = choose_dtype(config.learning_dtype, platform)
     module = MLP(config.hidden, config.head_hidden, game.num_actions)
     trained = module.clone(dtype=learned, product=product_for(learned, platform))
     return with_inference(

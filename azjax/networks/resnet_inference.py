@@ -14,7 +14,6 @@ from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import Folded, Network, Plain, Variables, choose_dtype
 from azjax.networks.convolution import Form, choose_form
-from azjax.networks.group import group_for
 from azjax.networks.modules import with_inference, wrap
 from azjax.networks.products import product_for
 from azjax.networks.resnet import EPSILON, ResNet, ResNetConfig, forward, trunk
@@ -75,18 +74,20 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
     """
     convolves, has_norm = config.layers == "conv", config.norm == "layer"
     plain = functools.partial(Plain, "resnet", config.blocks, has_norm)
+    if config.symmetric and game.num_symmetries > 1:
+        names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
+        return equivariant.make(
+            config,
+            game,
+            platform,
+            plain,
+            widths={"network.width": config.width},
+            layers=tuple((name, config.width) for name in names),
+            trunk=functools.partial(trunk, config.blocks, has_norm),
+            zeros=tuple(name for name in names if name.endswith("_b")),
+        )
     evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
     learned = choose_dtype(config.learning_dtype, platform, convolves)
-    if config.symmetric and game.num_symmetries > 1:
-        return equivariant.make(
-            game,
-            config.encoding,
-            _shared(config, game),
-            evaluated=evaluated,
-            learned=learned,
-            platform=platform,
-            plain=plain,
-        )
 
     def form_for(dtype):
         if convolves:
@@ -109,18 +110,4 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
         infer=functools.partial(infer, form, config.blocks, has_norm),
         dtype=evaluated,
         plain=lambda folded: plain(_unfold(form, game.board_shape, folded)),
-    )
-
-
-def _shared(config: ResNetConfig, game: Game) -> equivariant.Equivariant:
-    """Builds the network of dense layers with weights shared among the game's symmetries."""
-    widths = {"network.width": config.width, "network.head_hidden": config.head_hidden}
-    names = ("stem", *(f"block{i}_{part}" for i in range(config.blocks) for part in "ab"))
-    return equivariant.Equivariant(
-        layers=tuple((name, config.width) for name in names),
-        trunk=functools.partial(trunk, config.blocks, config.norm == "layer"),
-        head_hidden=config.head_hidden,
-        num_actions=game.num_actions,
-        group=group_for(game, widths),
-        zeros=tuple(name for name in names if name.endswith("_b")),
     )

@@ -229,9 +229,9 @@ def test_widths_that_symmetries_do_not_divide_are_rejected(tic_tac_toe):
 
 def test_a_game_without_symmetries_gets_a_plain_network(tic_tac_toe):
     game = tic_tac_toe._replace(symmetries=None)
-    asked = make_network(MLPConfig(hidden=(20,), head_hidden=8, symmetric=True), game)
+    symmetric = make_network(MLPConfig(hidden=(20,), head_hidden=8, symmetric=True), game)
     plain = make_network(MLPConfig(hidden=(20,), head_hidden=8), game)
-    assert not asked.symmetric and shapes(asked) == shapes(plain)
+    assert not symmetric.symmetric and shapes(symmetric) == shapes(plain)
 
 
 @pytest.mark.parametrize(
