@@ -89,8 +89,8 @@ def test_both_engines_find_the_same_bit_for_bit(algorithm, name, kind, solution)
     game, config = games.make(name), ALGORITHMS[algorithm](num_simulations=40)
     every = solution.states if name == "tic_tac_toe" else game.positions().states
     states = draw(jax.device_get(every), 256)
-    asked = config, game, *evaluator(game, kind), states, np.arange(256) % 4 < 2
-    ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+    arguments = config, game, *evaluator(game, kind), states, np.arange(256) % 4 < 2
+    ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
     assert_equal(ours, theirs)
     over = jax.vmap(jax.vmap(game.is_over))(ours.tree.embeddings)
     assert (ours.tree.node_visits[:, 1:] * over[:, 1:] > 1).any()  # mctx expanded these.
@@ -106,8 +106,8 @@ def test_both_engines_find_the_same_in_late_positions(algorithm, add_noise, solu
     game, config = games.make("tic_tac_toe"), ALGORITHMS[algorithm](num_simulations=24)
     plies = (solution.states.board != 0).sum(axis=1)
     late = jax.tree.map(lambda leaf: leaf[plies > 4], solution.states)
-    asked = config, game, random_evaluator, None, draw(late, 32), add_noise
-    ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+    arguments = config, game, random_evaluator, None, draw(late, 32), add_noise
+    ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
     assert_equal(ours, theirs)
     assert (theirs.tree.node_visits[:, 1:] * theirs.tree.embeddings.over[:, 1:] > 1).any()
 
@@ -123,8 +123,8 @@ def test_both_engines_find_the_same_where_values_are_nan(algorithm, some_states)
         table = bench(name).random_table()
         table = table._replace(values=np.where(table.values > 0.8, np.nan, table.values))
         config = ALGORITHMS[algorithm](num_simulations=40)
-        asked = config, bench(name).game, bench(name).evaluate, table, states, False
-        ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+        arguments = config, bench(name).game, bench(name).evaluate, table, states, False
+        ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
         assert np.isnan(ours.tree.raw_values).any()
         assert_equal(ours, theirs)
 
@@ -133,8 +133,8 @@ def test_both_engines_find_the_same_where_values_are_nan(algorithm, some_states)
 def test_a_custom_algorithm_runs_on_both_engines(tic_tac_toe, some_states):
     rule = runpy.run_path(str(EXAMPLES / "search_rule.py"))["GrowingPUCT"](num_simulations=40)
     assert not hasattr(rule, "engine")
-    asked = rule, tic_tac_toe, *evaluator(tic_tac_toe, "network"), some_states, False
-    assert_equal(*(search_by(engine, *asked) for engine in ENGINES))
+    arguments = rule, tic_tac_toe, *evaluator(tic_tac_toe, "network"), some_states, False
+    assert_equal(*(search_by(engine, *arguments) for engine in ENGINES))
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def both_ways(game, evaluate, params, settings):
         search = functools.partial(make_search(algorithm, game, evaluate), temperature=0.0)
         search = jax.jit(search, compiler_options=AS_IN_TRAINING)
         keys = jax.random.split(jax.random.key(1), 3)
-        asked = ((key, states) for states in batches(game) for key in keys)
-        found.append([search(params, *each, add_noise=noise) for each in asked])
+        inputs = ((key, states) for states in batches(game) for key in keys)
+        found.append([search(params, *each, add_noise=noise) for each in inputs])
     return jax.device_get(found)
 
 

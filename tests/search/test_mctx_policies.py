@@ -105,8 +105,8 @@ def _pile(game):
 @BOTH
 def test_policies_equal_those_with_functions_written_for_the_game(name, some_states):
     """Functions from test_gumbel.py, for tic-tac-toe only."""
-    asked = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}, "gumbel": {}}[name]
-    action, weights, visits = by_mctx(POLICIES[name], some_states, num_simulations=16, **asked)
+    arguments = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}, "gumbel": {}}[name]
+    action, weights, visits = by_mctx(POLICIES[name], some_states, num_simulations=16, **arguments)
     fns = mctx_fns(bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
     table = bench("tic_tac_toe").random_table()
     invalid = fns.invalid_actions(some_states)
@@ -115,7 +115,7 @@ def test_policies_equal_those_with_functions_written_for_the_game(name, some_sta
     def act(table):
         root = fns.root(table, jax.random.key(0), some_states)
         key = jax.random.key(0)
-        return POLICIES[name](table, key, root, fns.recurrent_fn, 16, invalid, **asked)
+        return POLICIES[name](table, key, root, fns.recurrent_fn, 16, invalid, **arguments)
 
     output = act(table)
     np.testing.assert_array_equal(output.action, action)

@@ -416,7 +416,7 @@ def test_noise_may_be_added_to_some_positions(some_states, config):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("arguments", "message"),
     [
         ({"temperature": -0.5}, "temperature is -0.5: use 0 or more"),
         ({"temperature": float("nan")}, "temperature is nan: use 0 or more"),
@@ -426,12 +426,12 @@ def test_noise_may_be_added_to_some_positions(some_states, config):
     ],
 )
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_wrong_arguments_of_a_search_are_rejected(algorithm, asked, said, tic_tac_toe):
+def test_wrong_arguments_of_a_search_are_rejected(algorithm, arguments, message, tic_tac_toe):
     search = make_search(ALGORITHMS[algorithm](), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-    ask = functools.partial(search, None, key, states, **asked)
-    for call in (ask, jax.jit(ask)):
-        with pytest.raises(ValueError, match=said):
+    run_search = functools.partial(search, None, key, states, **arguments)
+    for call in (run_search, jax.jit(run_search)):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
