@@ -164,7 +164,8 @@ def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
             default = field.default_factory()
         else:
             default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
-        hint, text = hints[field.name], functools.partial(_read_docstring, info.type, field.name)
+        hint: Any = hints[field.name]
+        text = functools.partial(_read_docstring, info.type, field.name)
         if default in (None, (), ""):
             hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
         fields.append(StructFieldSpec(field.name, hint, default, text))

@@ -36,8 +36,6 @@ def test_names_of_mistakes_differ():
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
 
 
-def test_the_guide_has_the_number_of_mistakes():
-    assert (
-        f"puts {len(MUTATIONS)} mistakes into the code"
-        in (ROOT / "docs/explanation/enumeration.md").read_text()
-    )
+def test_there_are_as_many_mistakes_as_the_guide_says():
+    text = (ROOT / "docs/explanation/enumeration.md").read_text()
+    assert "puts more than 300 mistakes into the code" in text and len(MUTATIONS) > 300

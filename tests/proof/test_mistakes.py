@@ -122,9 +122,9 @@ class OneHead(nn.Module):
             WithoutTrain(),
             "WithoutTrain.__call__(self, planes) does not take train: write __call__(",
         ),
-        (WithoutTrain, "is the class WithoutTrain, not a Flax module: make one, such as WithoutT"),
+        (WithoutTrain, "is the class WithoutTrain, not a Flax module: pass an instance, such as"),
         (len, "the module is of type builtin_function_or_method, not a Flax module: use"),
-        (Dropping(), "or draws something at random (Dropout_0 needs PRNG for "),
+        (Dropping(), "or draws random numbers (Dropout_0 needs PRNG for "),
         (OneHead(), "the module returns float32[3, 9]: make it a tuple that starts with logits"),
     ],
 )
@@ -154,7 +154,7 @@ def test_a_network_of_another_game():
         ({"game": OTHER}, MIXED),
         ({"network": dataclasses.replace(TINY)}, "the network is of type MLPConfig: use a Network"),
         ({"game": "hex"}, "parts.game is of type str: use a Game, as azjax.make returns"),
-        ({"search": PUCT}, "the search is the class PUCT: make one of it, such as PUCT()"),
+        ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
         (
             {"selfplay": {}},
             "parts.selfplay is of type dict: use a SelfPlayConfig, as SelfPlayConfig",
@@ -204,8 +204,8 @@ class Wrong(Incomplete):
             Wrong(),
             "the search, of type Wrong, has the num_simulations '4': give it num_simulations",
         ),
-        ("puct", "the search, of type str, has no algorithm: give it algorithm, its name, as"),
-        (PUCT, "the search is the class PUCT: make one of it, such as PUCT()"),
+        ("puct", "the search, of type str, has no algorithm: give it algorithm, its name, see"),
+        (PUCT, "the search is the class PUCT: pass an instance, such as PUCT()"),
     ],
 )
 def test_a_search_that_lacks_members(algorithm, sentence, make):
@@ -226,7 +226,7 @@ def test_settings_of_a_search_that_is_not_a_dataclass():
     assert changed(search) is search
     sentence = "the search, of type SimpleNamespace, is not a dataclass, so its settings cannot be"
     refused(sentence, changed, search, num_simulations=4)
-    refused("the search is the class PUCT: make one of it", changed, PUCT, num_simulations=4)
+    refused("the search is the class PUCT: pass an instance", changed, PUCT, num_simulations=4)
 
 
 def one_value(params, key, states):
