@@ -12,6 +12,7 @@ from azjax.runs.callbacks import Checkpoints, Sink
 from azjax.runs.config import Config
 from azjax.runs.plan import Plan
 from azjax.runs.player import Player
+from azjax.runs.strength import Strength
 from azjax.training import memory, metrics
 from azjax.training.loop import Callback, Loop
 from azjax.viz.callbacks import Note, Report, Snapshots, make_player
@@ -96,6 +97,9 @@ class Run:
             self.certification = Certification(
                 found, self.goal, self.config.seed, self.run_dir / "certificate.json", show
             )
+        if every := self.plan.strength_every:
+            settings = self.plan.strength_games, self.config.seed, self.run_dir / "strength"
+            listed.append(Strength(self.loop.parts, every, *settings))
         start, path = self.loop.iteration, self.run_dir / "metrics.jsonl"
         listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
         listed += [

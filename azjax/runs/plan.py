@@ -28,6 +28,10 @@ class Plan:
     examine_every: int = 0
     """Where a game is solved: examine the network after so many iterations at the latest; 0: as
     often as a tenth of self-play's evaluations allows, in tiny games after each."""
+    strength_every: int = 0
+    """Iterations between matches against UCT and the best older network; 0: no matches."""
+    strength_games: int = 64
+    """Games of each of these matches, half of them from each seat."""
     checkpoint_every: int = 10
     """Iterations between checkpoints; there is always one at the end."""
     keep_checkpoints: int = 3
@@ -42,4 +46,5 @@ class Plan:
         check_types("--", self)
         check_range("--", self, "max_iterations checkpoint_every keep_checkpoints", 1)
         check_range("--", self, "cpu_devices", 0, MOST_DEVICES)
-        check_range("--", self, "examine_every", 0)
+        check_range("--", self, "examine_every strength_every", 0)
+        check_range("--", self, "strength_games", 2)

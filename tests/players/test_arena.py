@@ -1,4 +1,4 @@
-"""Matches against replays in plain Python, exact probabilities, and players made for the test."""
+"""Matches against replays in plain Python, exact probabilities, and scripted players."""
 
 import functools
 import itertools
@@ -47,7 +47,7 @@ def anyhow(game):
 
 @pytest.fixture(scope="session")
 def lowest(game):
-    """Plays the legal action of lowest number."""
+    """Plays the lowest legal action."""
 
     def act(params, key, states):
         legal = jax.vmap(game.legal_actions)(states)
@@ -79,8 +79,8 @@ def test_perfect_players_draw_one_game_per_seat(game, perfect):
 
 
 @pytest.mark.slow
-def test_players_who_play_out_at_random_play_many_games(game):
-    """What draws in an evaluator makes another game, though no move is drawn."""
+def test_players_with_random_evaluators_play_many_games(game):
+    """Randomness in an evaluator leads to different games, although no move is sampled."""
     first = minimax_agent(game, 1, rollout_evaluator(game))
     match = play_match(game, first, first._replace(name="other"), 40, KEY)
     assert not match.deterministic
@@ -98,7 +98,7 @@ def test_outcomes_are_the_first_named_players(game, perfect, lowest):
 
 @pytest.mark.slow
 def test_a_perfect_player_never_loses(game, perfect, anyhow):
-    """And what is counted for one player is what the other one's match mirrors."""
+    """The match with the players exchanged has the mirrored result."""
     match = play_match(game, perfect, anyhow, 4000, KEY)
     mirror = play_match(game, anyhow, perfect, 4000, jax.random.key(1))
     assert not match.deterministic
@@ -116,7 +116,7 @@ def test_a_perfect_player_never_loses(game, perfect, anyhow):
 
 @functools.cache
 def random_play(rules, position):
-    """Of random games: the probability of each outcome for player 0, and the mean length."""
+    """The probability of each outcome of random games for player 0, and the mean length."""
     if position.over:
         return np.array([0, 0, 0, 0.0])
     found = []
@@ -152,8 +152,8 @@ def test_the_key_determines_the_games(game, anyhow, perfect):
     assert match == play_match(game, anyhow, perfect, 100, jax.random.key(0))
 
 
-def test_every_batch_of_games_is_another(game, anyhow):
-    """And the games from one seat are not those from the other."""
+def test_batches_of_games_differ(game, anyhow):
+    """Games from different seats differ as well."""
     played = [play_games(game, anyhow, anyhow, 32, KEY, batch_size=8).digests.reshape(4, 8)]
     match = play_match(game, anyhow, anyhow, 400, KEY)
     for batch, other in itertools.combinations(played[0], 2):
@@ -165,11 +165,11 @@ def test_every_batch_of_games_is_another(game, anyhow):
     )
 
 
-# Games known in advance.
+# Scripted games.
 
 
 def scripted(game):
-    """In every row, plays by the bits of a number, one for each stone that is gone."""
+    """Plays by the bits of one number per row, one bit for each stone that is gone."""
 
     def act(params, key, states):
         gone = jnp.sum(states.board != 0, axis=1)
@@ -195,7 +195,7 @@ def replay(code):
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_games_in_which_a_player_moves_twice(seat):
-    """All games that there are: their outcomes and lengths, and the digests of equal ones."""
+    """All possible games have their outcomes and lengths; equal games have equal digests."""
     game = bench("misere_pile").game
     games = play_games(game, scripted(game), scripted(game), 32, KEY, seat, batch_size=32)
     moves, outcomes = zip(*map(replay, range(32)), strict=True)
@@ -208,7 +208,7 @@ def test_games_in_which_a_player_moves_twice(seat):
 
 
 @pytest.mark.slow
-def test_digests_tell_all_games_of_tic_tac_toe_apart():
+def test_digests_distinguish_all_games_of_tic_tac_toe():
     boards, moves = np.zeros((1, 9), np.int8), np.full((1, 9), -1)
     finished = []
     for ply in range(9):
@@ -255,7 +255,7 @@ def test_openings_are_played_in_turn(game, lowest, perfect, openings):
     assert all(map(np.array_equal, (column[:3] for column in games), expected))
 
 
-def test_every_opening_is_played_as_often_from_both_seats(game, perfect, anyhow, openings):
+def test_every_opening_is_played_equally_often_from_both_seats(game, perfect, anyhow, openings):
     told = []
     match = play_match(game, perfect, anyhow, 7, KEY, openings, told.append)
     assert (match.moving_first.games, match.moving_second.games) == (6, 6)
@@ -310,9 +310,9 @@ def test_large_trees_leave_room_for_few_games(anyhow, nodes, games, expected):
     assert arena._batch_size(anyhow, anyhow._replace(nodes=nodes), games) == expected
 
 
-def test_refuses_openings_that_cannot_be_had(game):
+def test_refuses_impossible_openings(game):
     for count, plies in [(0, 2), (100_001, 2), (-1, 2), (5, -1), (5, 9)]:
-        said = f"{count} openings of {plies} moves cannot be had: ask for 1 to 100000 openings "
+        said = f"{count} openings of {plies} moves are not possible: use 1 to 100000 openings "
         with pytest.raises(ValueError, match=said + "of 0 to 8 moves"):
             random_openings(game, KEY, count, plies)
     pile = bench("misere_pile").game._replace(max_plies=7)
@@ -323,8 +323,8 @@ def test_refuses_openings_that_cannot_be_had(game):
 # Tournaments.
 
 
-def test_whatever_has_an_agent_plays(game, perfect, lowest):
-    """As a trained player does, in the place of its agent."""
+def test_objects_with_an_agent_play(game, perfect, lowest):
+    """A trained player is accepted in place of its agent."""
     trained = types.SimpleNamespace(agent=perfect)
     match = play_match(game, trained, lowest, 2, KEY)
     assert match == play_match(game, perfect, lowest, 2, KEY)
@@ -335,7 +335,7 @@ def test_whatever_has_an_agent_plays(game, perfect, lowest):
         play_games(game, lowest, trained, 1, KEY), play_games(game, lowest, perfect, 1, KEY)
     )
     for wrong in ("perfect", types.SimpleNamespace(agent="perfect")):
-        with pytest.raises(ValueError, match="is no player: use an Agent, or what has one as its"):
+        with pytest.raises(ValueError, match="is not a player: use an Agent, or an object with"):
             play_match(game, wrong, lowest, 2, KEY)
 
 
@@ -352,13 +352,13 @@ def test_round_robin_plays_every_pair_once(game, perfect, anyhow, lowest):
     assert sum(told) == 42
 
 
-def test_refuses_what_is_no_tournament(game, perfect, anyhow):
+def test_refuses_invalid_tournaments(game, perfect, anyhow):
     with pytest.raises(ValueError, match=r"a tournament of \['perfect'\] has no pairing: name 2"):
         round_robin(game, [perfect], 10, KEY)
     with pytest.raises(ValueError, match="two players are called random: give them different"):
         round_robin(game, [anyhow, perfect, anyhow], 10, KEY)
     for call in (play_match, lambda game, *args: round_robin(game, args[:2], *args[2:])):
-        with pytest.raises(ValueError, match="0 games decide nothing: play 1 or more"):
+        with pytest.raises(ValueError, match="the number of games is 0: play 1 or more"):
             call(game, perfect, anyhow, 0, KEY)
 
 
@@ -377,7 +377,7 @@ def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, anyhow):
     for seat in (0, 1):
         games = play_games(game, on_host, anyhow, 20, KEY, seat)
         assert same(games, play_games(game, perfect, anyhow, 20, KEY, seat))
-        last = games.plies.max() - 1  # Asked in its plies alone, once for the whole batch.
+        last = games.plies.max() - 1  # Called only in its plies, once for the whole batch.
         assert asked == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
         asked.clear()
 
@@ -405,7 +405,7 @@ def test_a_second_match_compiles_nothing(game, perfect, anyhow, caplog, traceabl
 
 
 def test_a_game_that_does_not_end_is_refused(game, anyhow):
-    """As a player of illegal actions stays where it is."""
+    """Illegal actions leave a position unchanged forever."""
     stubborn = Agent(
         "stubborn", lambda params, key, states: Decision(jnp.zeros(4, jnp.int32), None)
     )

@@ -1,4 +1,4 @@
-"""Intervals cover what they claim, p-values are exact, and ratings are the posterior's mode."""
+"""Intervals have their coverage, and ratings are the mode of the posterior."""
 
 import functools
 import itertools
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.players.ratings import fit, mean_proportion, mean_score, proportion
+from azjax.players.ratings import elo_difference, fit, mean_proportion, mean_score, proportion
 
 ELO = 400 / math.log(10)
 PAIRS = np.array(list(itertools.permutations(range(5), 2)))
@@ -28,11 +28,11 @@ def test_a_mean_of_one_rate_is_that_rate():
     assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
     assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
     for counts, totals in [([], []), ([1], [2, 3])]:
-        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
+        with pytest.raises(ValueError, match="counts of .* totals: give equally many"):
             mean_proportion(counts, totals)
 
 
-def test_the_ends_of_a_mean_are_as_far_out_as_those_of_its_rates_squared_and_summed():
+def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
     few, many = proportion(1, 10), proportion(11, 12)
     below, above = (
         math.hypot(*(rate.estimate - rate[end] for rate in (few, many))) / 2 for end in (1, 2)
@@ -45,7 +45,7 @@ def test_the_ends_of_a_mean_are_as_far_out_as_those_of_its_rates_squared_and_sum
 
 @pytest.mark.slow
 def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
-    """Rates of 1 to 40%, of 200 each."""
+    """Rates of 1 to 40%, from 200 samples each."""
     rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
     drawn = rng.binomial(200, chances, (400, 6)).tolist()
     found = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
@@ -63,7 +63,7 @@ def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
 
 
 def test_mean_score_covers_every_mean_of_twenty_games():
-    """The probability that the interval holds the truth, summed over all 231 triples."""
+    """The coverage is summed over all 231 triples of counts."""
     triples = [(w, d, 20 - w - d) for w in range(21) for d in range(21 - w)]
     intervals = np.array([mean_score(*triple) for triple in triples])
     assert intervals.min() == 0 and intervals.max() == 1
@@ -90,7 +90,7 @@ def test_mean_score_covers_and_is_not_wide(rates, games, samples):
     assert np.mean(found[:, 2] - found[:, 1]) < normal + 3 / games
 
 
-def test_mean_score_sees_both_sides_alike():
+def test_mean_score_is_symmetric():
     for wins, draws, losses in [(3, 5, 12), (0, 30, 1), (1, 0, 50)]:
         left, right = mean_score(wins, draws, losses, 0.8), mean_score(losses, draws, wins, 0.8)
         assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)
@@ -107,7 +107,7 @@ def tournament(seed, elo, advantage, nu, games):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_ratings_cover_the_truth(seed):
+def test_ratings_cover_the_true_values(seed):
     elo = np.random.default_rng(seed).normal(0, 200, 5)
     truth = np.append(elo - elo.mean(), 60.0)
     covered = []
@@ -121,7 +121,7 @@ def test_ratings_cover_the_truth(seed):
     assert ((share >= 0.9) & (share <= 0.99)).all()
 
 
-def test_many_games_give_back_the_truth():
+def test_many_games_recover_the_true_values():
     elo = np.array([0, 30, 400, -200, -230.0])
     found = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
     np.testing.assert_allclose(found.ratings, elo, atol=1)
@@ -130,7 +130,7 @@ def test_many_games_give_back_the_truth():
 
 
 def log_posterior(theta, first, second, counts):
-    """Of the ratings, the advantage and log nu in logits, written out."""
+    """The log posterior of the ratings, the advantage and log nu, in logits."""
     total = -sum(t * t for t in theta) / 2 / (1000 / ELO) ** 2
     for one, two, (wins, draws, losses) in zip(first, second, counts, strict=True):
         x = theta[one] - theta[two] + theta[-2]
@@ -193,7 +193,7 @@ def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
     assert split.first_move_advantage == pytest.approx(whole.first_move_advantage, abs=1e-6)
 
 
-def test_one_who_loses_everything_is_low_and_finite():
+def test_a_player_without_a_win_has_a_low_finite_rating():
     found = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
     assert -2000 < found.ratings[2] < found.low[:2].min() - 300
     assert -3000 < found.low[2] < found.high[2] < 0
@@ -233,10 +233,23 @@ def test_refuses_with_a_reason(call, said):
         call()
 
 
-def test_many_games_are_judged_like_a_few_less():
-    """Beyond 10,000 games the normal distribution serves; one more game changes next to nothing."""
+def test_the_normal_approximation_is_continuous():
+    """Above 10,000 games the normal approximation is used; one more game changes little."""
     exact, normal = mean_score(6000, 1500, 2500), mean_score(6001, 1500, 2500)
     np.testing.assert_allclose(normal, exact, atol=2e-4)
     assert normal.high - normal.low > 0.015
     all_won = mean_score(20_000, 0, 0)
     assert all_won.low < 1 == all_won.high
+
+
+def test_the_difference_of_two_players():
+    found = elo_difference(60, 0, 20)
+    assert found.estimate == pytest.approx(400 * np.log10(3))
+    assert 0 < found.low < found.estimate < found.high
+    mirrored = elo_difference(20, 0, 60)
+    np.testing.assert_allclose(mirrored, [-found.estimate, -found.high, -found.low], atol=1e-6)
+    most = 400 * np.log10(2 * 64 - 1)
+    won = elo_difference(64, 0, 0)
+    assert won.estimate == won.high == pytest.approx(most) and 300 < won.low < most
+    with pytest.raises(ValueError, match="with a sum above 0"):
+        elo_difference(0, 0, 0)
