@@ -226,8 +226,10 @@ def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch)
         runs.newest("hex:3")
     with pytest.raises(ValueError, match="there is no trained player") as no_player:
         own.open_run(own.Typed(game="hex:3"))
-    with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
-        make_agent("book:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make"))
+    with pytest.raises(ValueError, match="has no override table for 32 simulations") as no_book:
+        make_agent(
+            "repaired:32", misere_pile.make(), own.Typed(folder / "moved", "its pile.py:make")
+        )
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2
     text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])

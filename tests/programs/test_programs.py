@@ -497,7 +497,7 @@ def test_lost_games_are_mended(finished, capfd):
     assert verify.main([*arguments, "--mend", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
     assert found["moves_by_book"] == moves > 0 and (found["ends"]["lost"] > 0) == status
-    decide = jax.jit(make_agent("book", game, own.Typed(finished)).act)
+    decide = jax.jit(make_agent("repaired", game, own.Typed(finished)).act)
     np.testing.assert_array_equal(
         decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
     )
