@@ -1,4 +1,4 @@
-"""Pictures of boards of hexagons."""
+"""Pictures of hexagonal boards."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ def board(
 ) -> drawing.Drawing:
     """Draws a board of Hex, a rhombus: each row is half a cell to the right of the one above.
 
-    The sides that a player joins have the player's color: top and bottom X's, left and right O's.
+    Sides have the color of the player who connects them: X top and bottom, O left and right.
 
     Args:
       cells: `[n * n]`, row-major: 1 = X, -1 = O, 0 = empty.
@@ -74,7 +74,7 @@ def _hexagon(center: tuple[float, float], scale: float, look: dict[str, Any]):
 
 
 def _side(centers: Iterable[tuple[float, float]], first: int, color: str):
-    """Draws a side of the board, clockwise: three corners of each of its cells, from `first` on."""
+    """Draws a side of the board clockwise: three corners of each cell, starting with `first`."""
     points = " ".join(_corner(center, first + k) for center in centers for k in range(3))
     look = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
     return node("polyline", {"points": points} | look)

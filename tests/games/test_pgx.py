@@ -1,4 +1,4 @@
-"""The games of pgx: they keep the contract of games and play like those of azjax."""
+"""The games of pgx satisfy the contract and have the rules of the same games in azjax."""
 
 import functools
 import sys
@@ -21,15 +21,14 @@ OPTIMISED = {"xla_backend_optimization_level": 2, "xla_llvm_disable_expensive_pa
 @pytest.mark.parametrize(
     "name", [*TESTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
-def test_every_game_keeps_the_contract(name):
+def test_every_game_satisfies_the_contract(name):
     check_game(games.make(f"pgx:{name}"), num_games=32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_games_of_many_moves_keep_the_contract(name):
-    """`check_game` tries all actions in all positions, for hours; here an illegal one every eighth
-    ply."""
+def test_games_of_many_moves_satisfy_the_contract(name):
+    """`check_game` would take hours for all actions; here every eighth ply has an illegal one."""
     game, num_games = games.make(f"pgx:{name}"), 32
     start = jax.tree.map(lambda leaf: jnp.stack([leaf] * num_games), game.init())
 
@@ -55,7 +54,7 @@ def test_games_of_many_moves_keep_the_contract(name):
         unchanged = jnp.all(jnp.stack(jax.tree.leaves(same))) & (reward == 0)
         return unchanged | jnp.all(legal)
 
-    @functools.partial(jax.jit, compiler_options=OPTIMISED)  # The games take longer than that.
+    @functools.partial(jax.jit, compiler_options=OPTIMISED)  # Compilation is faster than the games.
     def play(key):
         def go_on(carry):
             return (carry[0] <= game.max_plies) & ~jnp.all(carry[2])
@@ -84,13 +83,13 @@ def test_games_of_many_moves_keep_the_contract(name):
     assert over.all() and ply > 10 and rewards.sum() > 0 and rewards.max() == 1
 
 
-def test_all_of_them_are_tested():
+def test_every_game_of_pgx_is_tested():
     tested = {name for name in (*TESTED, *SLOW, *LARGE) if not name.startswith("go_")}
     assert tested | {"go_SIZExSIZE"} == {*from_pgx.NAMES}
 
 
 def play_both(mine, theirs, num_games, seed=0, mirror=None):
-    """Makes the same random moves in two games; yields what either says, ply by ply.
+    """Plays the same random moves in two games; yields the results of both for each ply.
 
     With a mirror `[A]`, the second player of the first game sees its actions in it.
     """
@@ -129,7 +128,7 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
         pytest.param("hex", "hex_swap", marks=pytest.mark.slow),
     ],
 )
-def test_games_that_are_ours_too_play_alike(name, twin):
+def test_games_of_both_libraries_have_the_same_rules(name, twin):
     plies, both = 0, (games.make(twin), games.make(f"pgx:{name}"))
     mirror = np.append(np.arange(121).reshape(11, 11).T, 121) if name == "hex" else None
     played = play_both(*both, num_games=64, mirror=mirror)
@@ -137,7 +136,7 @@ def test_games_that_are_ours_too_play_alike(name, twin):
         legal = np.asarray(mine[0])
         if mirror is None:
             np.testing.assert_array_equal(mine[3], theirs[3])
-        else:  # The actions of pgx are cells as they lie, and its planes turned in another way.
+        else:  # The actions of pgx are cells of the board, and its planes are turned differently.
             legal = np.where((mine[2] == 1)[:, None], legal[:, mirror], legal)
         for field, expected in zip((legal, *mine[1:3]), theirs, strict=False):
             np.testing.assert_array_equal(field, expected)
@@ -158,8 +157,8 @@ def test_positions_are_written():
     assert game.display.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
 
 
-def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
-    """The second player, in small letters, sees the board from the other side."""
+def test_chess_has_the_same_names_of_moves_for_both_players():
+    """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")
     first = game.init()
     second = first.replace(current_player=1 - first.current_player)
@@ -179,8 +178,8 @@ def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("chess", 8), ("gardner_chess", 5)])
-def test_moves_of_chess_go_by_their_squares(name, size):
-    """A move empties the square that its name begins with, and ends on the one that follows."""
+def test_moves_of_chess_are_named_by_their_squares(name, size):
+    """The name of a move is its origin and its target."""
     game, rng = games.make(f"pgx:{name}"), np.random.default_rng(0)
     step, state, seen = jax.jit(game.step), game.init(), 0
 
@@ -202,8 +201,8 @@ def test_moves_of_chess_go_by_their_squares(name, size):
     assert seen > 5
 
 
-def test_what_pgx_has_not_is_refused():
-    with pytest.raises(ValueError, match="pgx:backgammon is no game of two players and perfect"):
+def test_unknown_games_of_pgx_are_refused():
+    with pytest.raises(ValueError, match="pgx:backgammon is not a two-player game of perfect"):
         games.make("pgx:backgammon")
     with pytest.raises(ValueError, match="pgx:go_5x6"):
         games.make("pgx:go_5x6")
