@@ -150,12 +150,12 @@ def board(
                 f"needs {shape[0] * shape[1]} of them, row by row"
             )
     width, height = shape[1] * CELL, shape[0] * CELL
-    look = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
-    parts = [node("rect", {"width": width, "height": height} | look)]
+    attributes = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
+    parts = [node("rect", {"width": width, "height": height} | attributes)]
     for i, value in enumerate([] if values is None else values):
         if value > 0:
-            look = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
-            parts.append(_square(shape, i, 0, look | {"class": "az-heat"}))
+            attributes = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
+            parts.append(_square(shape, i, 0, attributes | {"class": "az-heat"}))
     parts.append(_grid(shape))
     if last is not None:
         parts.append(_square(shape, last, 2, LAST | {"rx": 3}))
@@ -193,9 +193,9 @@ def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int
 
 def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
     """Makes a text next to a picture, in a gray that is readable on light and dark pages."""
-    look = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
+    attributes = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
     themed = {"style": "fill: var(--az-muted, #6e7781)"}
-    return node("text", look | themed | (style or {}), text)
+    return node("text", attributes | themed | (style or {}), text)
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -211,11 +211,11 @@ def _center(shape, cell: int) -> tuple[float, float]:
     return (column + 0.5) * CELL, (row + 0.5) * CELL
 
 
-def _square(shape, cell, inset, look):
+def _square(shape, cell, inset, attributes):
     x, y = _center(shape, cell)
     half = CELL / 2 - inset
     place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half}
-    return node("rect", place | look)
+    return node("rect", place | attributes)
 
 
 def _grid(shape):
@@ -228,24 +228,24 @@ def _grid(shape):
 def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
     """Draws a stone, 1 = X or -1 = O."""
     x, y = center
-    look = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
+    attributes = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
     if mark == 1:
         arm = CELL * 0.24
         side = 2 * arm
         cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
-        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | look)
+        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | attributes)
     ring = {"cx": x, "cy": y, "r": CELL * 0.26}
-    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | look)
+    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | attributes)
 
 
 def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
     """Writes a text in an empty cell."""
     x, y = center
-    look = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
-    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | look, text)
+    attributes = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
+    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | attributes, text)
 
 
 def _strike(shape, line):
     (x1, y1), (x2, y2) = (_center(shape, cell) for cell in (line[0], line[-1]))
-    look = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
-    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | look)
+    attributes = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
+    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | attributes)

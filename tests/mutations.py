@@ -109,8 +109,8 @@ MUTATIONS = [
     Mutation(
         "games: discs are turned that no other disc holds",
         "azjax/games/othello.py",
-        "jnp.where(is_held, found, 0)",
-        "found",
+        "jnp.where(is_held, runs, 0)",
+        "runs",
         "tests/games/test_games.py",
     ),
     Mutation(
@@ -131,7 +131,7 @@ MUTATIONS = [
         "games: half a hash is enough to know a position by",
         "azjax/games/hashing.py",
         "== second[:, None]",
-        "== jnp.asarray(high)[found]",
+        "== jnp.asarray(high)[candidates]",
         "tests/games/test_hashing.py",
     ),
     Mutation(

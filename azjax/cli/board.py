@@ -48,8 +48,8 @@ def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
     free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
     if text.lower() in free:
         return free[text.lower()]
-    typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
-    raise ValueError(f"{typed} is not a legal move: type one of {', '.join(free)}, or help.")
+    shown = repr(text if len(text) <= 20 else f"{text[:19]}…")
+    raise ValueError(f"{shown} is not a legal move: type one of {', '.join(free)}, or help.")
 
 
 def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:

@@ -88,8 +88,8 @@ def parse(text: str) -> Spec:
     match = _SPEC.fullmatch(text)
     if not match or match["name"] not in KINDS:
         name = match["name"] if match else text
-        known = ", ".join(KINDS) + did_you_mean(name, KINDS)
-        raise ValueError(f"unknown player {name!r}: use one of {known}")
+        names = ", ".join(KINDS) + did_you_mean(name, KINDS)
+        raise ValueError(f"unknown player {name!r}: use one of {names}")
     name, kind = match["name"], KINDS[match["name"]]
     number, seconds = _read_amount(text, name, match["amount"])
     if not kind.trained and (match["run"], match["checkpoint"]) != (None, None):

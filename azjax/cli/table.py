@@ -35,7 +35,7 @@ class Machine:
         """Returns the decision in one position, without a batch axis."""
         self._key, key = jax.random.split(self._key)
         batch = jax.tree.map(lambda leaf: leaf[None], state)
-        with console.busy(f"{self.name} thinks"):
+        with console.busy(f"{self.name} is choosing a move"):
             decision = jax.device_get(self._decide(self._params, key, batch))
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
@@ -115,8 +115,8 @@ class Table:
         names = board.name_moves(self.game, state)
         self._show(history)
         while True:
-            typed = read_line(f"{board.MARKS[seat]}, your move: ")
-            match typed.lower():
+            line = read_line(f"{board.MARKS[seat]}, your move: ")
+            match line.lower():
                 case "q" | "quit":
                     raise Leave("Goodbye.")
                 case "help":
@@ -129,7 +129,7 @@ class Table:
                     print("You have no move to take back.")
                 case _:
                     try:
-                        action = board.read_move(typed, legal, names)
+                        action = board.read_move(line, legal, names)
                     except ValueError as error:
                         print(error)
                         continue

@@ -60,14 +60,14 @@ def make(name: str) -> Game:
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in available() or (colon and not has_variants(base)):
-        known = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
-        raise ValueError(f"unknown game {name!r}: use one of {known}")
+        names = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
+        raise ValueError(f"unknown game {name!r}: use one of {names}")
     make_one = _GAMES[base][0] if base in _GAMES else _installed()[base].load()
     return make_one(*_read_size(base, size)) if colon else make_one()
 
 
 def _read_size(name: str, size: str) -> list[int]:
-    _, least, most, written = _GAMES[name]
+    _, least, most, pattern = _GAMES[name]
     if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
-        raise ValueError(f"{name}:{size} has no valid size: write {name}:{written}")
+        raise ValueError(f"{name}:{size} has no valid size: write {name}:{pattern}")
     return [int(number) for number in size.split("x")]

@@ -122,15 +122,15 @@ def _make_display(rows: int, columns: int) -> Display:
     def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
         """Draws the board, X moving up."""
         to = target if int(state.player) == 0 else cells - 1 - target
-        look = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
+        options = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
         if values is not None:
-            look["values"] = np.bincount(to, np.asarray(values), cells)
+            options["values"] = np.bincount(to, np.asarray(values), cells)
         if labels is not None:
-            look["labels"] = [
+            options["labels"] = [
                 " ".join(labels[action] for action in np.flatnonzero(to == cell) if labels[action])
                 for cell in range(cells)
             ]
-        return drawing.board(np.asarray(state.board), (rows, columns), **look)
+        return drawing.board(np.asarray(state.board), (rows, columns), **options)
 
     def name_actions(state: State) -> list[str]:
         names = cell_names(rows, columns)[:: 1 if int(state.player) == 0 else -1]

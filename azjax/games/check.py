@@ -243,7 +243,7 @@ def _check_on_host(game: Game, compiled: Any, state: State, action: jax.Array, p
     render, draw, _ = game.display
     _require(game, isinstance(render(state), str), "render returns a string", place)
     if draw is not None:
-        look: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
-        look["labels"] = list(map(str, range(game.num_actions)))
-        picture = draw(state, **look, last=None, size=100)
+        options: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
+        options["labels"] = list(map(str, range(game.num_actions)))
+        picture = draw(state, **options, last=None, size=100)
         _require(game, isinstance(picture, Drawing), "draw returns a drawing.Drawing", place)

@@ -128,13 +128,13 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
         landing = (rows - 1 - stones) * columns + np.arange(columns)
         room = stones < rows
-        look = {"size": size, "last": None if last is None else int(landing[last]) + columns}
+        options = {"size": size, "last": None if last is None else int(landing[last]) + columns}
         if values is not None:
-            look["values"] = np.zeros(cells.shape)
-            look["values"][landing[room]] = np.asarray(values)[room]
+            options["values"] = np.zeros(cells.shape)
+            options["values"][landing[room]] = np.asarray(values)[room]
         if labels is not None:
-            look["labels"] = np.full(cells.shape, "", dtype=object)
-            look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (rows, columns), lines, **look)
+            options["labels"] = np.full(cells.shape, "", dtype=object)
+            options["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
+        return drawing.board(cells, (rows, columns), lines, **options)
 
     return Display(render, draw)

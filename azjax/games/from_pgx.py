@@ -112,8 +112,8 @@ def _environment(name: str, size: int) -> Any:
     except ImportError as error:
         install = command("pip", "install", "pgx")
         raise ImportError(f"pgx:{name} needs the package pgx: {install}") from error
-    known: Any = name
-    return go.Go(size=size) if size else pgx.make(known)
+    untyped: Any = name
+    return go.Go(size=size) if size else pgx.make(untyped)
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
@@ -139,10 +139,10 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
         board = _stones(name, env, state, int(player(state)))
         return render_board(board, board.shape, slant=int(name == "hex"))
 
-    def draw(state: Any, **look) -> drawing.Drawing:
+    def draw(state: Any, **options) -> drawing.Drawing:
         if draw_board is None:
-            return _draw_pieces(state, **look)
-        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **look)
+            return _draw_pieces(state, **options)
+        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **options)
 
     return Display(render, draw, _make_names(name, size, player))
 
@@ -175,20 +175,22 @@ def _make_names(name: str, size: int, player: Any) -> Any:
 
 
 def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
-    """Returns `(board, **look) -> Drawing` for games of stones; None for games of pieces."""
+    """Returns `(board, **options) -> Drawing` for games of stones; None for games of pieces."""
 
     def like(display: Display) -> Callable[..., drawing.Drawing]:
         draw: Any = display.draw
-        return lambda board, **look: draw(Stones(board, jnp.int8(0), jnp.bool_(False)), **look)
+        return lambda board, **options: draw(
+            Stones(board, jnp.int8(0), jnp.bool_(False)), **options
+        )
 
     if name == "othello" or name.startswith("go_"):
         return like(othello.make_display(size))  # Stones, and one action beyond the cells.
-    known = {
+    drawings = {
         "tic_tac_toe": like(mnk.make_display(3, 3, 3)),
         "connect_four": like(connect_four.make_display(6, 7, 4)),
         "hex": hex.draw_unmirrored,
     }
-    return known.get(name)
+    return drawings.get(name)
 
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:

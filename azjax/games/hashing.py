@@ -91,12 +91,12 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
     def index(states):
         numbers = contents(states, axes=1)
         first, second = (weigh(numbers, some) for some in weights)
-        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
-        found = jnp.minimum(found, len(rows) - 1)
-        matches = (jnp.asarray(low)[found] == first[:, None]) & (
-            jnp.asarray(high)[found] == second[:, None]
+        candidates = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
+        candidates = jnp.minimum(candidates, len(rows) - 1)
+        matches = (jnp.asarray(low)[candidates] == first[:, None]) & (
+            jnp.asarray(high)[candidates] == second[:, None]
         )
-        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
-        return jnp.asarray(rows)[place]
+        row = jnp.take_along_axis(candidates, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
+        return jnp.asarray(rows)[row]
 
     return index

@@ -150,8 +150,8 @@ def _make_display(n: int, swap: bool) -> Display:
 
     def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
         own, other = cells[state.player], cells[1 - state.player]
-        look = on_cells(own, other, values, labels, last)
-        return hexagons.board(np.asarray(state.board), size=size, **look)
+        options = on_cells(own, other, values, labels, last)
+        return hexagons.board(np.asarray(state.board), size=size, **options)
 
     return Display(
         render=lambda state: render_board(state.board, (n, n), slant=1),

@@ -86,7 +86,7 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
     def draw(state, values=None, labels=None, last=None, size=40 * columns) -> drawing.Drawing:
-        look = {"values": values, "labels": labels, "last": last, "size": size}
-        return drawing.board(np.asarray(state.board), (rows, columns), lines, **look)
+        options = {"values": values, "labels": labels, "last": last, "size": size}
+        return drawing.board(np.asarray(state.board), (rows, columns), lines, **options)
 
     return Display(render, draw)

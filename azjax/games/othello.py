@@ -62,27 +62,27 @@ def _make(n: int) -> Game:
         moved = jnp.concatenate([up, level, down])
         return (moved << right >> left) & whole
 
-    def run(start: jax.Array, other: jax.Array) -> jax.Array:
+    def find_runs(start: jax.Array, other: jax.Array) -> jax.Array:
         """Finds the runs `[8, n]` of the opponent's discs next to the cells `start [n]`."""
-        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
+        runs = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
         for _ in range(n - 3):
-            found = found | (shift(found) & other[None])
-        return found
+            runs = runs | (shift(runs) & other[None])
+        return runs
 
     def moves(own: jax.Array, other: jax.Array) -> jax.Array:
         """Finds the cells where the player of the discs `own` may set one; all are words `[n]`."""
-        return _union(shift(run(own, other))) & ~(own | other)
+        return _union(shift(find_runs(own, other))) & ~(own | other)
 
     def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
         """Finds the opponent's discs that a new disc turns; all are words `[n]`."""
-        found = run(placed, other)
-        is_held = jnp.any(shift(found) & own[None], axis=1, keepdims=True)
-        return _union(jnp.where(is_held, found, 0))
+        runs = find_runs(placed, other)
+        is_held = jnp.any(shift(runs) & own[None], axis=1, keepdims=True)
+        return _union(jnp.where(is_held, runs, 0))
 
     def legal_actions(state: State) -> jax.Array:
         mark = 1 - 2 * state.player
-        found = unpack(moves(words(state.board == mark), words(state.board == -mark)))
-        return jnp.append(found, ~jnp.any(found)) & ~state.over
+        free = unpack(moves(words(state.board == mark), words(state.board == -mark)))
+        return jnp.append(free, ~jnp.any(free)) & ~state.over
 
     def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action <= cells)
@@ -140,8 +140,8 @@ def make_display(n: int) -> Display:
     cells = np.arange(n * n)
 
     def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
-        look = on_cells(cells, cells, values, labels, last)
-        return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
+        options = on_cells(cells, cells, values, labels, last)
+        return drawing.board(np.asarray(state.board), (n, n), size=size, **options)
 
     return Display(
         render=lambda state: render_board(state.board, (n, n)),

@@ -43,9 +43,9 @@ def observation_planes(
       ValueError: if the encoding has another name.
     """
     if encoding not in ENCODINGS:
-        known = " or ".join(map(repr, ENCODINGS))
+        names = " or ".join(map(repr, ENCODINGS))
         meant = did_you_mean(encoding, ENCODINGS)
-        raise ValueError(f"unknown encoding {encoding!r}: use {known}{meant}")
+        raise ValueError(f"unknown encoding {encoding!r}: use {names}{meant}")
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":

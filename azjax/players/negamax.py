@@ -79,18 +79,18 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
         def search_one(key, state):
             return _search(game, max_depth, prune, evaluate, params, key, state)
 
-        found = jax.vmap(search_one)(keys, states)
+        result = jax.vmap(search_one)(keys, states)
         legal = jax.vmap(game.legal_actions)(states)
-        value = found.stack.best[:, 0]
-        best = (legal & (found.q_values == value[:, None])).astype(jnp.float32)
+        value = result.stack.best[:, 0]
+        best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
         if prune:
-            best = jax.nn.one_hot(found.action, game.num_actions, dtype=jnp.float32)
+            best = jax.nn.one_hot(result.action, game.num_actions, dtype=jnp.float32)
         return Decision(
-            action=found.action,
+            action=result.action,
             weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
             value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
-            q_values=jnp.where(legal, found.q_values, 0.0),
-            nodes=found.nodes,
+            q_values=jnp.where(legal, result.q_values, 0.0),
+            nodes=result.nodes,
         )
 
     return Agent(label, act, params, deterministic=is_deterministic(evaluate))

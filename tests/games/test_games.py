@@ -400,7 +400,7 @@ def test_unknown_names_are_refused(tic_tac_toe):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         ("connect_four:4", "connect_four:4 has no valid size: write connect_four:ROWSx"),
         ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
@@ -410,8 +410,8 @@ def test_unknown_names_are_refused(tic_tac_toe):
         ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
     ],
 )
-def test_sizes_that_do_not_exist_are_refused(name, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_sizes_that_do_not_exist_are_refused(name, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         games.make(name)
 
 
@@ -628,12 +628,12 @@ def test_a_long_path_connects_the_sides_of_the_largest_board(turned):
     stones = np.flatnonzero(board)
     board = (-board.T if turned else board).ravel()
     cells = np.arange(361).reshape(19, 19).T.ravel()[stones] if turned else stones
-    nobody = np.zeros(len(stones), bool)
+    all_false = np.zeros(len(stones), bool)
     states = game.init()._replace(
         board=np.where(np.arange(361) == cells[:, None], 0, board),
-        player=nobody.astype(np.int8) + np.int8(turned),
-        over=nobody,
-        swaps=nobody,
+        player=all_false.astype(np.int8) + np.int8(turned),
+        over=all_false,
+        swaps=all_false,
     )
     step = jax.jit(jax.vmap(game.step))
     assert step(states, stones)[0].over.all()
@@ -708,7 +708,7 @@ def test_moves_have_their_usual_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
         ("hex:20", "hex has no board of 20 by 20: use 1 to 19"),
@@ -717,6 +717,6 @@ def test_moves_have_their_usual_names():
         ("hex:3x3", "hex:3x3 has no valid size: write hex:SIZE"),
     ],
 )
-def test_impossible_boards_are_refused(name, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_impossible_boards_are_refused(name, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         games.make(name)

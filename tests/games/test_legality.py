@@ -58,22 +58,22 @@ def test_no_evaluator_makes_a_search_play_an_illegal_action(tic_tac_toe, solutio
     @jax.jit
     def run(fault, is_hurt):
         keys = jax.random.split(jax.random.key(0), ROWS)
-        found = search((table, fault, is_hurt), keys, states, 0.0, True)
-        allowed = jax.vmap(jax.vmap(tic_tac_toe.legal_actions))(found.tree.embeddings)
-        return found, jnp.any((found.tree.children_visits > 0) & ~allowed)
+        searched = search((table, fault, is_hurt), keys, states, 0.0, True)
+        allowed = jax.vmap(jax.vmap(tic_tac_toe.legal_actions))(searched.tree.embeddings)
+        return searched, jnp.any((searched.tree.children_visits > 0) & ~allowed)
 
     sound, _ = run(0, np.zeros(ROWS, bool))
     for number, name in enumerate(FAULTS):
-        found, visits_illegal = run(number, np.arange(ROWS) == HURT)
+        searched, visits_illegal = run(number, np.arange(ROWS) == HURT)
         assert not visits_illegal, name
-        assert legal[np.arange(ROWS), found.action].all(), name
-        assert not (np.asarray(found.action_weights) > 0)[~legal].any(), name
-        assert (found.visit_counts.sum(axis=1) == 60).all(), name
+        assert legal[np.arange(ROWS), searched.action].all(), name
+        assert not (np.asarray(searched.action_weights) > 0)[~legal].any(), name
+        assert (searched.visit_counts.sum(axis=1) == 60).all(), name
         others = (
-            jax.tree.map(lambda leaf: np.delete(leaf, HURT, axis=0), r) for r in (sound, found)
+            jax.tree.map(lambda leaf: np.delete(leaf, HURT, axis=0), r) for r in (sound, searched)
         )
         jax.tree.map(np.testing.assert_array_equal, *others)
-        assert np.isnan(found.value[HURT]) == ("values NaN" in name), name
+        assert np.isnan(searched.value[HURT]) == ("values NaN" in name), name
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])

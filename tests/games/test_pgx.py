@@ -33,7 +33,7 @@ def test_games_of_many_moves_satisfy_the_contract(name):
     start = jax.tree.map(lambda leaf: jnp.stack([leaf] * num_games), game.init())
 
     @jax.vmap
-    def look(key, state):
+    def observer(key, state):
         legal, over = game.legal_actions(state), game.is_over(state)
         action = jnp.argmax(jnp.where(legal, jax.random.uniform(key, legal.shape), -1))
         after, reward = game.step(state, action)
@@ -67,12 +67,12 @@ def test_games_of_many_moves_satisfy_the_contract(name):
                 lambda: jnp.all(refuses(keys, states)),
                 lambda: jnp.bool_(True),
             )
-            states, over, reward, holds = look(keys, states)
+            states, over, reward, holds = observer(keys, states)
             holds["illegal"] = tried
             held = jax.tree.map(lambda before, now: before & jnp.all(now), held, holds)
             return ply + 1, states, over, rewards + abs(reward), held
 
-        rules = jax.eval_shape(look, keys, start)[3] | {"illegal": True}
+        rules = jax.eval_shape(observer, keys, start)[3] | {"illegal": True}
         held = jax.tree.map(lambda _: jnp.bool_(True), rules)
         zeros = jnp.zeros(num_games)
         return jax.lax.while_loop(go_on, move, (0, start, zeros.astype(bool), zeros, held))
@@ -94,7 +94,7 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
     With a mirror `[A]`, the second player of the first game sees its actions in it.
     """
 
-    def look(game):
+    def observer(game):
         def see(state):
             planes = game.observe(state, "relative")
             return game.legal_actions(state), game.is_over(state), game.player(state), planes
@@ -102,25 +102,25 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
         step = jax.jit(jax.vmap(game.step))
         return jax.jit(jax.vmap(see)), step, [game.init()] * num_games
 
-    rng, sides, rewards = np.random.default_rng(seed), [look(mine), look(theirs)], [0, 0]
+    rng, sides, rewards = np.random.default_rng(seed), [observer(mine), observer(theirs)], [0, 0]
     states = [jax.tree.map(lambda *leaves: np.stack(leaves), *start) for _, _, start in sides]
     while True:
-        said = [see(state) for (see, _, _), state in zip(sides, states, strict=True)]
-        yield [jax.tree.map(lambda leaf: leaf[0], state) for state in states], *said, *rewards
-        legal = np.asarray(said[0][0])
+        message = [see(state) for (see, _, _), state in zip(sides, states, strict=True)]
+        yield [jax.tree.map(lambda leaf: leaf[0], state) for state in states], *message, *rewards
+        legal = np.asarray(message[0][0])
         if not legal.any():
             return
         actions = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1).astype(np.int32)
         lying = actions
         if mirror is not None:
-            lying = np.where(said[0][2] == 1, mirror[actions], actions).astype(np.int32)
+            lying = np.where(message[0][2] == 1, mirror[actions], actions).astype(np.int32)
         made = zip(sides, states, (actions, lying), strict=True)
         moved = [step(state, actions) for (_, step, _), state, actions in made]
         states, rewards = zip(*moved, strict=True)
 
 
 @pytest.mark.parametrize(
-    ("name", "twin"),
+    ("name", "ours"),
     [
         ("tic_tac_toe", "tic_tac_toe"),
         pytest.param("connect_four", "connect_four", marks=pytest.mark.slow),
@@ -128,8 +128,8 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
         pytest.param("hex", "hex_swap", marks=pytest.mark.slow),
     ],
 )
-def test_games_of_both_libraries_have_the_same_rules(name, twin):
-    plies, both = 0, (games.make(twin), games.make(f"pgx:{name}"))
+def test_games_of_both_libraries_have_the_same_rules(name, ours):
+    plies, both = 0, (games.make(ours), games.make(f"pgx:{name}"))
     mirror = np.append(np.arange(121).reshape(11, 11).T, 121) if name == "hex" else None
     played = play_both(*both, num_games=64, mirror=mirror)
     for firsts, mine, theirs, my_reward, their_reward in played:

@@ -44,14 +44,14 @@ def test_different_rows_have_different_hashes():
     given = np.zeros((3**10, 43), np.uint8)
     squares = [place for place in range(40) if place % 8 >= 6]
     given[:, squares] = np.array(list(itertools.product((0, 1, 255), repeat=10)))
-    found = rows.hashes(given)
-    assert len(np.unique(found)) == len(given)
-    halves = np.concatenate([found >> np.uint64(32), found & np.uint64(2**32 - 1)])
+    result = rows.hashes(given)
+    assert len(np.unique(result)) == len(given)
+    halves = np.concatenate([result >> np.uint64(32), result & np.uint64(2**32 - 1)])
     assert len(np.unique(halves)) > 0.999 * len(halves)
 
 
 def test_no_rows_have_no_groups():
-    assert [len(found) for found in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
+    assert [len(result) for result in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
 
 
 def test_batches_have_one_size_and_cover_all_rows():

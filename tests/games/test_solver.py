@@ -122,7 +122,7 @@ def test_a_game_too_large_to_enumerate_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         ({"max_plies": 6}, "nim lasts longer than its max_plies, 6: set max_plies to the length"),
         ({"max_plies": 1}, "nim lasts longer than its max_plies, 1"),
@@ -133,9 +133,9 @@ def test_a_game_too_large_to_enumerate_is_refused():
         ({"most_positions": 1}, "nim has more positions than its most_positions, 1, "),
     ],
 )
-def test_a_game_that_exceeds_its_limits_is_not_enumerated(limits, said):
+def test_a_game_that_exceeds_its_limits_is_not_enumerated(limits, message):
     """The limits are one less than the true numbers, and the least possible."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         solver.solve(NIM._replace(**limits))
 
 

@@ -80,15 +80,15 @@ def test_sgf(name, actions, outcome, sgf, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("x.pgn", "x.pgn is not a file of games: use a name that ends in .jsonl or .sgf"),
         ("x.sgf", "tic_tac_toe has no SGF format here, only Go, Othello and Hex have one"),
         ("nowhere/x.jsonl", "there is no folder nowhere"),
     ],
 )
-def test_wrong_paths_are_refused_before_the_games(path, said, tmp_path, monkeypatch, capsys):
+def test_wrong_paths_are_refused_before_the_games(path, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(arena, "round_robin", None)
     assert arena.main(["random", "minimax:1", "--export-games", path]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

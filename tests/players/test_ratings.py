@@ -39,8 +39,8 @@ def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
     )
     mean = (few.estimate + many.estimate) / 2
     assert abs(below - above) > 0.01
-    found = mean_proportion(np.array([1, 11]), np.array([10, 12]))
-    assert found == pytest.approx([mean, mean - below, mean + above])
+    result = mean_proportion(np.array([1, 11]), np.array([10, 12]))
+    assert result == pytest.approx([mean, mean - below, mean + above])
 
 
 @pytest.mark.slow
@@ -48,18 +48,18 @@ def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
     """Rates of 1 to 40%, from 200 samples each."""
     rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
     drawn = rng.binomial(200, chances, (400, 6)).tolist()
-    found = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
+    result = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
     mean = chances.mean()
-    assert 0.93 <= np.mean((found[:, 1] <= mean) & (mean <= found[:, 2])) <= 0.98
+    assert 0.93 <= np.mean((result[:, 1] <= mean) & (mean <= result[:, 2])) <= 0.98
     normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
-    assert np.mean(found[:, 2] - found[:, 1]) == pytest.approx(normal, rel=0.05)
+    assert np.mean(result[:, 2] - result[:, 1]) == pytest.approx(normal, rel=0.05)
 
 
 def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
     for wins, losses in [(0, 20), (1, 19), (7, 13), (20, 0), (400, 600)]:
         exact = stats.binomtest(wins, wins + losses).proportion_ci(method="exact")
-        found = mean_score(wins, 0, losses)
-        assert found == pytest.approx([wins / (wins + losses), *exact], abs=1e-9)
+        result = mean_score(wins, 0, losses)
+        assert result == pytest.approx([wins / (wins + losses), *exact], abs=1e-9)
 
 
 def test_mean_score_covers_every_mean_of_twenty_games():
@@ -82,12 +82,12 @@ def test_mean_score_covers_every_mean_of_twenty_games():
 def test_mean_score_covers_and_is_not_wide(rates, games, samples):
     interval = functools.lru_cache(mean_score)
     drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()
-    found = np.array([interval(*triple) for triple in drawn])
+    result = np.array([interval(*triple) for triple in drawn])
     mean = rates[0] + rates[1] / 2
-    covered = np.mean((found[:, 1] <= mean) & (mean <= found[:, 2]))
+    covered = np.mean((result[:, 1] <= mean) & (mean <= result[:, 2]))
     assert covered >= 0.93
     normal = 2 * 1.96 * math.sqrt((rates[0] + rates[1] / 4 - mean**2) / games)
-    assert np.mean(found[:, 2] - found[:, 1]) < normal + 3 / games
+    assert np.mean(result[:, 2] - result[:, 1]) < normal + 3 / games
 
 
 def test_mean_score_is_symmetric():
@@ -113,9 +113,9 @@ def test_ratings_cover_the_true_values(seed):
     covered = []
     for number in range(200):
         counts = tournament([seed, number], elo, 60, 0.7, 20)
-        found = fit("abcde", *PAIRS.T, counts)
-        low = np.append(found.low, found.first_move_advantage.low)
-        high = np.append(found.high, found.first_move_advantage.high)
+        result = fit("abcde", *PAIRS.T, counts)
+        low = np.append(result.low, result.first_move_advantage.low)
+        high = np.append(result.high, result.first_move_advantage.high)
         covered.append((low <= truth) & (truth <= high))
     share = np.mean(covered, axis=0)
     assert ((share >= 0.9) & (share <= 0.99)).all()
@@ -123,10 +123,10 @@ def test_ratings_cover_the_true_values(seed):
 
 def test_many_games_recover_the_true_values():
     elo = np.array([0, 30, 400, -200, -230.0])
-    found = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
-    np.testing.assert_allclose(found.ratings, elo, atol=1)
-    assert found.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
-    assert found.draw_parameter == pytest.approx(1.5, abs=0.01)
+    result = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
+    np.testing.assert_allclose(result.ratings, elo, atol=1)
+    assert result.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
+    assert result.draw_parameter == pytest.approx(1.5, abs=0.01)
 
 
 def log_posterior(theta, first, second, counts):
@@ -148,9 +148,9 @@ def log_posterior(theta, first, second, counts):
 )
 def test_the_fit_is_the_mode_and_its_curvature(names, games):
     size = len(names)
-    found = fit(names, *games, confidence=0.6826895)  # One standard deviation.
-    mode = np.array([*found.ratings, found.first_move_advantage.estimate]) / ELO
-    mode = np.append(mode, math.log(found.draw_parameter))
+    result = fit(names, *games, confidence=0.6826895)  # One standard deviation.
+    mode = np.array([*result.ratings, result.first_move_advantage.estimate]) / ELO
+    mode = np.append(mode, math.log(result.draw_parameter))
     steps = 1e-3 * np.eye(size + 2)
 
     def value(step):
@@ -164,20 +164,20 @@ def test_the_fit_is_the_mode_and_its_curvature(names, games):
     ]
     contrasts = np.eye(size + 2) - np.pad(np.full((size, size), 1 / size), (0, 2))
     deviations = ELO * np.sqrt(np.diag(contrasts @ np.linalg.inv(-np.array(hessian)) @ contrasts))
-    np.testing.assert_allclose(found.high - found.ratings, deviations[:-2], rtol=1e-3)
-    np.testing.assert_allclose(found.ratings - found.low, deviations[:-2], rtol=1e-3)
-    advantage = found.first_move_advantage
+    np.testing.assert_allclose(result.high - result.ratings, deviations[:-2], rtol=1e-3)
+    np.testing.assert_allclose(result.ratings - result.low, deviations[:-2], rtol=1e-3)
+    advantage = result.first_move_advantage
     assert advantage.high - advantage.estimate == pytest.approx(deviations[-2], rel=1e-3)
 
 
 @pytest.mark.parametrize(("wins", "draws", "losses"), [(6, 0, 4), (9, 0, 1), (3, 4, 2)])
 def test_two_players_have_a_closed_form(wins, draws, losses):
     first, second = np.array([(wins, draws, losses), (losses, draws, wins)]) * 100_000
-    found = fit(["strong", "weak"], [0, 1], [1, 0], [first, second])
-    difference = found.ratings[0] - found.ratings[1]
+    result = fit(["strong", "weak"], [0, 1], [1, 0], [first, second])
+    difference = result.ratings[0] - result.ratings[1]
     assert difference == pytest.approx(400 * math.log10(wins / losses), abs=0.01)
-    assert found.first_move_advantage.estimate == pytest.approx(0, abs=0.01)
-    assert found.draw_parameter == pytest.approx(draws / math.sqrt(wins * losses), abs=1e-4)
+    assert result.first_move_advantage.estimate == pytest.approx(0, abs=0.01)
+    assert result.draw_parameter == pytest.approx(draws / math.sqrt(wins * losses), abs=1e-4)
 
 
 def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
@@ -194,17 +194,17 @@ def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
 
 
 def test_a_player_without_a_win_has_a_low_finite_rating():
-    found = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
-    assert -2000 < found.ratings[2] < found.low[:2].min() - 300
-    assert -3000 < found.low[2] < found.high[2] < 0
-    assert found.ratings.mean() == pytest.approx(0, abs=1e-9)
+    result = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
+    assert -2000 < result.ratings[2] < result.low[:2].min() - 300
+    assert -3000 < result.low[2] < result.high[2] < 0
+    assert result.ratings.mean() == pytest.approx(0, abs=1e-9)
 
 
 GAME = [[1, 0, 1]]
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: proportion(-1, 5), "count is -1 of 5: use"),
         (lambda: proportion(6, 5), "count is 6 of 5"),
@@ -228,8 +228,8 @@ GAME = [[1, 0, 1]]
         (lambda: fit("ab", [0], [1], GAME, confidence=95), "confidence is 95: use"),
     ],
 )
-def test_refuses_with_a_reason(call, said):
-    with pytest.raises(ValueError, match=said):
+def test_refuses_with_a_reason(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 
@@ -243,11 +243,11 @@ def test_the_normal_approximation_is_continuous():
 
 
 def test_the_difference_of_two_players():
-    found = elo_difference(60, 0, 20)
-    assert found.estimate == pytest.approx(400 * np.log10(3))
-    assert 0 < found.low < found.estimate < found.high
+    result = elo_difference(60, 0, 20)
+    assert result.estimate == pytest.approx(400 * np.log10(3))
+    assert 0 < result.low < result.estimate < result.high
     mirrored = elo_difference(20, 0, 60)
-    np.testing.assert_allclose(mirrored, [-found.estimate, -found.high, -found.low], atol=1e-6)
+    np.testing.assert_allclose(mirrored, [-result.estimate, -result.high, -result.low], atol=1e-6)
     most = 400 * np.log10(2 * 64 - 1)
     won = elo_difference(64, 0, 0)
     assert won.estimate == won.high == pytest.approx(most) and 300 < won.low < most

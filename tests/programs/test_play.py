@@ -148,7 +148,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         *(
             (wrong, f"{shown} is not a legal move: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
@@ -171,13 +171,13 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ],
     ids=lambda text: ascii(text)[:8],
 )  # fmt: skip
-def test_wrong_input_gets_one_sentence(typed, said, program):
+def test_wrong_input_gets_one_sentence(typed, message, program):
     status, out, err = program("--o perfect", [" 4 ", typed, "undo", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split(EMPTY)
     assert len(boards) == 3  # At the start and after an undo.
     answer = boards[1].split("\n\n")[-1]
-    assert answer == f"{said}\n"
+    assert answer == f"{message}\n"
     assert out.endswith("Goodbye.\n")
 
 
@@ -384,7 +384,7 @@ def test_values_in_words(value, words):
 
 
 @pytest.mark.parametrize(
-    ("q_values", "visits", "said"),
+    ("q_values", "visits", "message"),
     [
         (
             [0.9, -0.02],
@@ -395,10 +395,10 @@ def test_values_in_words(value, words):
         ([0.9, 0.0], [9, 0], ", expects a disadvantage for O (-0.67)"),  # Not visited.
     ],
 )
-def test_the_announced_value_is_that_of_the_move(q_values, visits, said):
+def test_the_announced_value_is_that_of_the_move(q_values, visits, message):
     q_values, visits = (known and np.array(known) for known in (q_values, visits))
     decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
-    assert board.announce(1, "name", decision, "01") == f"O (name) plays 1{said}"
+    assert board.announce(1, "name", decision, "01") == f"O (name) plays 1{message}"
 
 
 def test_changes_are_highlighted(monkeypatch, capsys):
@@ -452,7 +452,7 @@ def test_a_game_at_a_real_terminal(start, solution):
     terminal.type(b"quit")
     assert terminal.finish() == 0
     screen = terminal.screen
-    for said in (
+    for message in (
         "'²' is not a legal move",
         "perfect thinks",
         "perfect would play 0",
@@ -461,7 +461,7 @@ def test_a_game_at_a_real_terminal(start, solution):
         "A draw.",
         "X: perfect, O: you",
     ):
-        assert said in screen, said
+        assert message in screen, message
     assert screen.count("is not a legal move") == 5
     assert screen.endswith("Goodbye.\n")
     assert all(len(line.split("\r")[-1]) <= 80 for line in screen.split("\n"))

@@ -111,8 +111,8 @@ def test_a_repaired_player_plays_by_its_override_table(spec, name, tic_tac_toe, 
         write_table(run, iteration, seat, number, states, action)
         agent = make_agent(spec, tic_tac_toe, own.Typed(run))
         assert agent.name == name and agent.deterministic
-        found = jax.jit(agent.act)(agent.params, KEY, states)
-        assert found.action.tolist() == [action]
+        result = jax.jit(agent.act)(agent.params, KEY, states)
+        assert result.action.tolist() == [action]
 
 
 @pytest.mark.parametrize("rounds", [1, 9])
@@ -132,10 +132,10 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
     overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert found["up_to_symmetry"] == (rounds > 1)
-    assert found["ends"]["lost"] == 0 < found["ends"]["won"]
-    assert found["moves_by_book"] == len(rows)
+    result = json.loads(capfd.readouterr().out)
+    assert result["up_to_symmetry"] == (rounds > 1)
+    assert result["ends"]["lost"] == 0 < result["ends"]["won"]
+    assert result["moves_by_book"] == len(rows)
     changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
@@ -144,8 +144,10 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
 
 
 def test_an_override_table_must_exist(tic_tac_toe, run):
-    said = "has no override table for 9 simulations of network #6: make one with .* --lines first"
-    with pytest.raises(ValueError, match=said):
+    sentence = (
+        "has no override table for 9 simulations of network #6: make one with .* --lines first"
+    )
+    with pytest.raises(ValueError, match=sentence):
         make_agent("repaired:9", tic_tac_toe, own.Typed(run))
 
 
@@ -171,17 +173,17 @@ def test_plays_every_game(spec, game):
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
-    found = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
-    assert_same(found, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
-    assert found.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
+    result = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
+    assert_same(result, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
+    assert result.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
 
 
 @pytest.mark.slow
 def test_uct_is_the_classic_search(tic_tac_toe):
     classic = search_agent(tic_tac_toe, UCT(num_simulations=20), rollout_evaluator(tic_tac_toe))
-    found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
-    assert_same(found, act(classic, tic_tac_toe))
-    assert found.nodes[0] == 20
+    result = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
+    assert_same(result, act(classic, tic_tac_toe))
+    assert result.nodes[0] == 20
 
 
 @pytest.mark.parametrize(
@@ -198,21 +200,21 @@ def test_uct_is_the_classic_search(tic_tac_toe):
     ],
 )
 def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
-    found = act(make_agent(spec, tic_tac_toe, own.Typed(run)), tic_tac_toe)
+    result = act(make_agent(spec, tic_tac_toe, own.Typed(run)), tic_tac_toe)
     expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
-    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
-    np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
+    np.testing.assert_allclose(result.weights, expected.action_weights, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
-    found = act(make_agent("puct:20", tic_tac_toe, own.Typed(run)), tic_tac_toe)
+    result = act(make_agent("puct:20", tic_tac_toe, own.Typed(run)), tic_tac_toe)
     states = init_batch(tic_tac_toe, 1)
     expected = azjax.load(run).search(KEY, states, num_simulations=20)
-    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
     other = azjax.load(run).search(KEY, states, PUCT(num_simulations=20))
-    assert (found.visit_counts != other.visit_counts).any()
+    assert (result.visit_counts != other.visit_counts).any()
 
 
 @pytest.mark.parametrize("iteration", [2, 4, 6])
@@ -309,7 +311,7 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired,
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "sentence"),
     [
         ("", f"unknown player '': use one of {EVERY}"),
         ("stockfish:3", f"unknown player 'stockfish': use one of {EVERY}"),
@@ -354,27 +356,29 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired,
         ("network@nothing", "nothing is not a run directory (no config.json in it): give"),
     ],
 )
-def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch):
+def test_refuses_in_one_sentence(spec, sentence, tic_tac_toe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
 
 
 @pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
 def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
-    said = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+    sentence = (
+        "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
+    )
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
 
 
-def assert_refuses(call, said):
+def assert_refuses(call, sentence):
     with pytest.raises((ValueError, runs.CheckpointError)) as error:
         call()
-    assert said in str(error.value)
+    assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "sentence"),
     [
         ("perfect", "connect_four has too many positions to enumerate"),
         ("minimax", "minimax cannot look to the end of connect_four: give .* such as minimax:4"),
@@ -382,19 +386,19 @@ def assert_refuses(call, said):
         ("network", "run is a run of tic_tac_toe, not of connect_four: use a run of connect_four"),
     ],
 )
-def test_refuses_players_that_cannot_play_a_game(spec, said, run):
-    with pytest.raises(ValueError, match=said):
+def test_refuses_players_that_cannot_play_a_game(spec, sentence, run):
+    with pytest.raises(ValueError, match=sentence):
         make_agent(spec, azjax.make("connect_four"), own.Typed(run))
 
 
 def test_refuses_missing_checkpoints(tic_tac_toe, run, tmp_path):
-    said = f"{run} has no checkpoint 5: use one of 2, 4, 6"
-    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), said)
-    said = f"'network@{run}#all' names several players: name one checkpoint, as in #20"
-    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), said)
+    sentence = f"{run} has no checkpoint 5: use one of 2, 4, 6"
+    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), sentence)
+    sentence = f"'network@{run}#all' names several players: name one checkpoint, as in #20"
+    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), sentence)
     assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
     runs.create_run(tmp_path / "new", CONFIG)
-    said = f"{tmp_path / 'new'} has no checkpoint yet: train on"
-    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), said)
+    sentence = f"{tmp_path / 'new'} has no checkpoint yet: train on"
+    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), sentence)
     assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")
     assert_refuses(lambda: expand("stockfish#all"), "unknown player 'stockfish'")

@@ -62,9 +62,9 @@ def test_headings_are_whole_on_a_terminal_of_80_columns(tmp_path, monkeypatch, c
 
 def test_repeated_games_are_not_counted(capsys):
     assert play("perfect", "minimax:2", "--games", 1000) == 0
-    said = capsys.readouterr().out
-    assert "more games would be the same games: perfect – minimax(2)." in said
-    rows = [line.split() for line in said.splitlines() if line.split()[1:2] == ["minimax(2)"]]
+    output = capsys.readouterr().out
+    assert "more games would be the same games: perfect – minimax(2)." in output
+    rows = [line.split() for line in output.splitlines() if line.split()[1:2] == ["minimax(2)"]]
     assert [sum(map(int, row[3:6])) for row in rows] == [1, 1] == [int(row[-1]) for row in rows]
     assert not any("[" in cell for row in rows for cell in row)  # No interval without randomness.
 
@@ -80,11 +80,11 @@ def test_openings_are_played_from_both_seats(capsys):
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_games(capsys):
-    found = []
+    outputs = []
     for seed in (3, 3, 4):
         assert play("random", "perfect", "--games", 100, "--seed", seed) == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1] != found[2]
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
 
 
 @pytest.mark.slow
@@ -137,5 +137,5 @@ def test_invalid_options_are_refused_in_one_sentence(
 ):
     monkeypatch.chdir(tmp_path)  # Without runs.
     assert play(*arguments) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert sentence in said[-1] and said[-1].startswith("error: ")
+    output = capsys.readouterr().err.strip().splitlines()
+    assert sentence in output[-1] and output[-1].startswith("error: ")
