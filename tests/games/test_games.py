@@ -283,7 +283,7 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
         "on action 0, violates the contract: only the move that ends a game is rewarded",
     ),
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
-    (NIM, {"observe": forgetful([])}, "its functions are pure: what jit compiles returns what"),
+    (NIM, {"observe": forgetful([])}, "its functions are pure: they return the same with and"),
     (NIM, {"display": Display(render=lambda s: s)}, "render returns a string"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), r"outcomes of its positions are .* \[2, 3\]"),

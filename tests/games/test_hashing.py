@@ -76,7 +76,7 @@ def test_another_hash_is_tried_after_a_collision(monkeypatch, tic_tac_toe, solut
     rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
     np.testing.assert_array_equal(rows, np.arange(solution.num_states))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: Alike())
-    with pytest.raises(ValueError, match="the 5478 positions of tic_tac_toe are too many to be"):
+    with pytest.raises(ValueError, match="do not distinguish the 5478 positions of tic_tac_toe"):
         hashing.make_index(tic_tac_toe, solution.states)
 
 
