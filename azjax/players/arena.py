@@ -147,7 +147,8 @@ def rate(matches: Sequence[Match]) -> ratings.Ratings:
         rows.append((one, other, (tally.wins, tally.draws, tally.losses)))
         tally = match.moving_second
         rows.append((other, one, (tally.losses, tally.draws, tally.wins)))
-    return ratings.fit(names, *map(np.array, zip(*rows, strict=True)))
+    first, second, counts = (np.array(column) for column in zip(*rows, strict=True))
+    return ratings.fit(names, first, second, counts)
 
 
 def _check_games(num_games: int) -> None:

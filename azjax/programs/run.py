@@ -98,8 +98,8 @@ class Run:
                 found, self.goal, self.config.seed, self.run_dir / "certificate.json", show
             )
         if every := self.plan.strength_every:
-            settings = self.plan.strength_games, self.config.seed, self.run_dir / "strength"
-            listed.append(Strength(self.loop.parts, every, *settings))
+            games, folder = self.plan.strength_games, self.run_dir / "strength"
+            listed.append(Strength(self.loop.parts, every, games, self.config.seed, folder))
         start, path = self.loop.iteration, self.run_dir / "metrics.jsonl"
         listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
         listed += [
