@@ -12,7 +12,7 @@ from azjax.cli import console, own, players, specs
 from azjax.games.base import Game
 from azjax.players import Agent, export, ratings
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
-from azjax.players.openings import MOST_OPENINGS, Openings, draw_openings
+from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
 
 
@@ -63,7 +63,8 @@ def run(options: Options) -> int:
         if len(openings.actions) < options.openings:
             console.note(f"there are only {len(openings.actions)} such openings: all are played")
     played: list[PlayedGames] = []
-    matches = _play(options, game, agents, openings, key_games, played)
+    record = played.append if options.export_games else None
+    matches = _play(options, game, agents, openings and openings.states, key_games, record)
     fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
@@ -75,17 +76,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _play(
-    options: Options,
-    game: Game,
-    agents: list[Agent],
-    openings: Openings | None,
-    key: jax.Array,
-    played: list[PlayedGames],
-) -> list[Match]:
-    """Plays the tournament; games to be exported are appended to `played`."""
-    record = played.append if options.export_games else None
-    states = openings and openings.states
+def _play(options: Options, game: Game, agents: list[Agent], openings, key, record) -> list[Match]:
     pairings = len(agents) * (len(agents) - 1) // 2
     with console.progress() as progress:
         task = progress.add_task("games", total=pairings * options.games)
@@ -93,7 +84,7 @@ def _play(
         def advance(count: int) -> None:
             progress.advance(task, count)
 
-        return round_robin(game, agents, options.games, key, states, advance, record)
+        return round_robin(game, agents, options.games, key, openings, advance, record)
 
 
 def _show_matches(matches: list[Match]) -> None:

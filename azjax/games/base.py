@@ -157,9 +157,7 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(
-        game.init
-    )  # With the mesh of the first trace, which the next line drops.
+    shapes = jax.eval_shape(game.init)  # With the mesh of the first trace, which is dropped here.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 

@@ -205,9 +205,7 @@ def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.n
 
     start = np.zeros(design.shape[-1])
     mode = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
-    mode = mode - np.linalg.solve(
-        hessian(mode), gradient(mode)
-    )  # A Newton step for full precision.
+    mode = mode - np.linalg.solve(hessian(mode), gradient(mode))  # Newton, for full precision.
     return mode, np.linalg.inv(hessian(mode))
 
 
