@@ -30,7 +30,7 @@ from azjax.runs.player import Player
 from azjax.training import metrics
 from azjax.viz import animation, atlas, callbacks, matches
 from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
-from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
+from azjax.viz.games import Move, analyze, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
 from azjax.viz.report import write_report
 from experiments import pictures
@@ -340,7 +340,7 @@ def test_a_sampled_game_that_does_not_end_is_refused(player):
 
 def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
     states = init_batch(tic_tac_toe, 4)
-    found, expected = analyse(player, states), player.search(jax.random.key(5), states)
+    found, expected = analyze(player, states), player.search(jax.random.key(5), states)
     np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
     np.testing.assert_allclose(found.value, expected.value, atol=1e-6)
 
@@ -350,11 +350,11 @@ def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
 
 @pytest.mark.slow
 def test_the_value_announced_is_that_of_the_move_chosen(run, written, tic_tac_toe):
-    found = analyse(azjax.load(run), init_batch(tic_tac_toe, 1))
+    found = analyze(azjax.load(run), init_batch(tic_tac_toe, 1))
     action = int(found.action[0])
     expected = signed(float(found.q_values[0, action]))
     assert signed(float(found.value[0])) != expected  # Or this could not tell them apart.
-    said = re.search(r"Empty board: .*?; its search plays (\d) and expects (\S+)", written.text)
+    said = re.search(r"Start: .*?; its search plays (\d) with Q (\S+)", written.text)
     assert said.groups() == (str(action), expected)
 
 
@@ -370,9 +370,11 @@ def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
 def test_the_report_shows_everything(run, written):
     for words in (
         *["Not proved: this player can be beaten", "decision states checked", "4,520"],
-        *["Training", "Loss", "What the proof finds", "Mean error of the value", "Self-play"],
+        *["Training", "Training loss", "Errors of the raw network, all positions"],
+        *["losing lines as first", "losing lines as second", "Self-play speed"],
+        *["Mean absolute error of the value, all positions", "azjax explain --run-dir"],
         *["The whole game, iteration by iteration"],
-        *["First moves", "Empty board", "After a corner", "After an edge", "After the centre"],
+        *["First moves", "Start", "After move 0", "After move 1", "After move 4"],
         *["Games of self-play", "Game 1:", "Game 3:"],
         *["Configuration", "learner.learning_rate", "search.num_simulations"],
     ):
@@ -394,7 +396,7 @@ def test_the_report_needs_nothing_from_elsewhere(written):
 
 
 def test_names_are_text_and_never_markup(written):
-    assert '<b>&": tic tac toe' in written.text
+    assert '<b>&": tic-tac-toe' in written.text
     assert "b" not in [tag for tag, _ in written.tags]
 
 
@@ -446,11 +448,17 @@ def test_another_game_has_a_report(look, tmp_path):
     written = Page(path.read_text(encoding="utf-8"))
     charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
     names = {chart["aria-label"] for chart in charts}
-    assert {"Errors", "Errors by class"} <= names or game.positions is None
-    assert ("wrong signs, iteration 20: 25 %" in written.text) == (game.positions is not None)
-    assert ("middle-easy, iteration 20: 12.5 %" in written.text) == (game.positions is not None)
-    assert "Blunders are" not in written.text  # None were counted.
-    assert "The start" in written.text and "After a corner" not in written.text
+    assert {"Errors of the raw network", "Wrong moves by class"} <= names or game.positions is None
+    assert ("wrong value signs, iteration 20: 25 % of labelled positions" in written.text) == (
+        game.positions is not None
+    )
+    assert ("middle-easy, iteration 20: 12.5 % of the class" in written.text) == (
+        game.positions is not None
+    )
+    assert "A blunder is" not in written.text  # None were counted.
+    assert "Start:" in written.text and ("After move 0" in written.text) == (
+        game is OTHERS["with text"]
+    )
     assert "Game 3:" in written.text
     texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
     assert bool(texts) == (game.display.draw is None)
