@@ -125,8 +125,9 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         )
     if labelled:
         intro.append(
-            "A wrong move is one of the raw network that worsens the outcome in a position "
-            "labelled by a solver. Training never uses these labels."
+            "A wrong move is a move of the raw network that worsens the outcome in a position "
+            "labelled by a solver; the mean is over the classes of positions. Value signs are "
+            "checked in won and lost positions. Training never uses these labels."
         )
     intro.append("Point at a line to see its numbers.")
     return [Section("Training", " ".join(intro), element=side_by_side(charts))]

@@ -121,13 +121,17 @@ class Attributes(NamedTuple):
 @pytest.mark.parametrize(
     ("section", "changed", "said"),
     [
-        ("selfplay", {"games": 24, "unroll_length": 3}, "24 games at once, 3 moves each: 72 an"),
+        (
+            "selfplay",
+            {"games": 24, "unroll_length": 3},
+            "24 games in parallel, 3 moves each: 72 per",
+        ),
         ("search", {"num_simulations": 77}, "Gumbel, 77 simulations"),
         ("replay", {"capacity": 4096}, "the newest 4,096 positions"),
         ("learner", {"steps": 1234}, "1,234 steps"),
         ("learner", {"batch_size": 1600}, "1,600 positions each"),
         ("learner", {"optimizer": "sgd"}, "sgd, rate up to 0.002"),
-        ("learner", {"ema_decay": 0.75}, "0.75 of the old"),
+        ("learner", {"ema_decay": 0.75}, "decay 0.75 per step"),
         ("learner", {"ema_decay": 0.0}, "none: θ itself plays"),
     ],
 )

@@ -472,7 +472,7 @@ def test_without_a_judge_it_plays_uct_and_its_older_selves(tmp_path):
     run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
     player = azjax.load(run_dir, game=game)
     text = Page(write_report(run_dir, player).read_text(encoding="utf-8")).text
-    assert "Of alphazero(4) #9" in text
+    assert "alphazero(4) #9, the newest network" in text
     rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     for _, won, drawn, lost, share in rows:
@@ -517,7 +517,7 @@ def test_matches_end_when_their_time_is_over(seconds, games, played, unjudged):
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     assert [sum(map(int, row[1:4])) for row in rows] == played
     assert [row[1:4] for row in rows] == [[str(n // 2), "0", str(n // 2)] for n in played]
-    assert f"At most {games} games against each" in section.intro
+    assert f"at most {games} games against each" in section.intro
     assert f"{seconds} seconds for all matches" in section.intro
     most = min(games, 8)
     begun = [now for now in told if now[1] == 0]
@@ -538,7 +538,7 @@ def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkey
     said = [f"for the report: at most {min(most, 8)} games against {name}\n" for name in names]
     assert out == "" and err == "".join(said)
     page = (run_dir / "report.html").read_text(encoding="utf-8")
-    assert f"At most {most} games against each" in page
+    assert f"at most {most} games against each" in page
 
 
 @pytest.mark.slow
