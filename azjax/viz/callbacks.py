@@ -58,7 +58,7 @@ class Snapshots(Callback):
                 networks.save_answers(self._run_dir, loop.iteration, packed)
         except OSError as error:
             self._note(
-                f"the portrait of iteration {loop.iteration} was not written: {error.strerror}"
+                f"the snapshot of iteration {loop.iteration} was not written: {error.strerror}"
             )
 
 
