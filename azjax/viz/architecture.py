@@ -36,11 +36,9 @@ def count_parameters(network: Network) -> int:
 
 
 def layers(parts: Parts, config: Any) -> tuple[list[Layer], list[Layer]]:
-    """Returns the trunk of a network, beginning with its planes, and its two heads.
+    """Returns the trunk of a network with these settings, planes first, and its two heads.
 
-    Args:
-      parts: the game and the network.
-      config: the network's settings. For a custom network, its parameters are listed.
+    For a custom network, the trunk is a list of its parameters.
     """
     planes = jax.eval_shape(lambda: parts.game.observe(parts.game.init(), parts.network.encoding))
     shape = _by(*planes.shape)
@@ -107,13 +105,11 @@ def _custom(game: Game, tree: Any) -> tuple[list[Layer], list[Layer]]:
     return trunk, [policy, Layer("value", ("v, from −1 to +1",))]
 
 
-def _by(*sizes: int) -> str:
-    """Returns `3 × 3 × 2` with spaces that do not break."""
+def _by(*sizes: int) -> str:  # Without line breaks.
     return "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}".join(map(str, sizes))
 
 
 def _arrays(part: Any) -> list[str]:
-    """Returns names and shapes of the arrays of one part, in a few lines."""
     arrays = [
         f"{jax.tree_util.keystr(path, simple=True, separator='.')} {list(leaf.shape)}".strip()
         for path, leaf in jax.tree_util.tree_leaves_with_path(part)
@@ -153,7 +149,6 @@ def _shapes(network: Network) -> dict[str, Any]:
 
 
 def _count_of(tree: dict[str, Any], prefix: str) -> int:
-    """Counts the parameters of all parts whose names have this prefix."""
     return sum(_count(part) for name, part in tree.items() if name.startswith(prefix))
 
 

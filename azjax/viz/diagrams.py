@@ -24,12 +24,7 @@ _STROKE = {"fill": "none", "stroke": "#59616b", "stroke-width": 1.5, "class": "a
 
 
 def network_picture(parts: Parts, config: Any) -> Drawing:
-    """Draws a network from its planes to its heads, with shapes and parameter counts.
-
-    Args:
-      parts: the game and the network.
-      config: the network's settings. For a custom network, its parameters are listed.
-    """
+    """Draws a network from its planes to its heads, with shapes and parameter counts."""
     trunk, heads = layers(parts, config)
     trunk = [layer._replace(lines=_wrap(layer.lines, _WIDTH - 44)) for layer in trunk]
     boxes, bottom = [], 2.0
@@ -49,21 +44,14 @@ def network_picture(parts: Parts, config: Any) -> Drawing:
 def loop_picture(config: Config) -> Drawing:
     """Draws the cycle of an iteration: self-play, buffer, learner, average."""
     play, learner, search = config.selfplay, config.learner, config.search
-    moves = play.games * play.unroll_length
-    name, simulations = type(search).__name__, search.num_simulations
     average = f"decay {learner.ema_decay} per step; it plays"
     half = (_WIDTH - 48) / 2
-    made = f"{play.unroll_length} moves each: {moves:,} per iteration"
+    made = f"{play.unroll_length} moves each: {play.games * play.unroll_length:,} per iteration"
     learned = f"{learner.steps:,} steps per iteration, {learner.batch_size:,} positions each"
     rate = f"{learner.optimizer}, rate up to {learner.learning_rate:g}"
+    searched = f"{type(search).__name__}, {search.num_simulations} simulations per move"
     boxes = [
-        Layer(
-            "Self-play",
-            (
-                f"{play.games:,} games in parallel, {made}",
-                f"{name}, {simulations} simulations per move",
-            ),
-        ),
+        Layer("Self-play", (f"{play.games:,} games in parallel, {made}", searched)),
         Layer("Buffer", (f"the newest {config.replay.capacity:,} positions, with π and z",)),
         Layer("Average of θ", (average if learner.ema_decay else "none: θ itself plays",)),
         Layer("Learner", (learned, rate)),

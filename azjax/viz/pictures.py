@@ -60,14 +60,7 @@ def draw_states(
 
 
 def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) -> Drawing:
-    """Draws the first states of a search, with its policy as a heat map, its move and its value.
-
-    Args:
-      game: the game.
-      states: the states, every leaf `[B, ...]`.
-      result: the result of the search from `states`.
-      most: maximum number of states to draw.
-    """
+    """Draws the first `most` states `[B, ...]` of a search with its policy, move and value."""
     weights = np.asarray(result.action_weights)
     labels = np.vectorize("{:.0%}".format)(weights)
     chosen = zip(np.asarray(result.action), np.asarray(result.value), strict=True)
@@ -76,12 +69,9 @@ def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) 
 
 
 def draw_text(text: str, labels: Sequence[str] | None = None, size: float = 120) -> Drawing:
-    """Draws monospaced text, scaled to fit into a square.
+    """Draws monospaced text, scaled to fit into a square of `size` pixels.
 
-    Args:
-      text: the text, of any number of lines.
-      labels: `[A]`; labels that are not empty are written below the text, with their actions.
-      size: side of the square in pixels.
+    Of `labels [A]`, those that are not empty are written below the text, with their actions.
     """
     lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
     named = enumerate(() if labels is None else labels)

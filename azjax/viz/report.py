@@ -17,6 +17,7 @@ from azjax._settings import flatten
 from azjax.drawing import node, signed
 from azjax.games import solver
 from azjax.games.base import Game, State, init_batch
+from azjax.games.positions import Positions
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
@@ -91,67 +92,58 @@ def write_report(
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
     """Makes a table of names and values."""
-    lines = [
-        node("tr", None, node("th", {"scope": "row"}, name), node("td", None, _format(value)))
-        for name, value in rows
-    ]
-    return node("table", {"class": "az-facts"}, node("tbody", None, *lines))
 
+    def write(value):
+        if isinstance(value, list | tuple):
+            return ", ".join(map(write, value))
+        return f"{value:,}" if type(value) is int else str(value)
 
-def _format(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_format, value))
-    return f"{value:,}" if type(value) is int else str(value)
+    body = node("tbody")
+    for name, value in rows:
+        cells = node("th", {"scope": "row"}, name), node("td", None, write(value))
+        body.append(node("tr", None, *cells))
+    return node("table", {"class": "az-facts"}, body)
 
 
 def _curves(records: list[dict], game: Game) -> list[Section]:
     if not records:
         return []
-    labelled = [record for record in records if "error" in record]
-    charts = []
-    for heading, unit, log, names in _CURVES:
-        rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
-        if rows:
-            lines = {label: [row.get(name) for row in rows] for label, name in names.items()}
-            xs = [row["iteration"] for row in rows]
-            charts.append(line_chart(heading, xs, lines, log=log, unit=unit))
-    charts[1:1] = _labelled_errors(labelled, game)
-    intro = []
+    curves, charts, intro = [*_CURVES], [], []
     if any(record.get("blunders") is not None for record in records):
         intro.append(
             "A blunder is a position where the raw network's move gives up a win or a draw. A "
             "losing line is a game that it loses to some sequence of replies, as first or second "
             "player. Every position and every reply is checked."
         )
-    if labelled:
+    if game.positions is not None and any("error" in record for record in records):
+        curves[1:1] = _labelled_curves(game.positions())
         intro.append(
             "A wrong move is a move of the raw network that worsens the outcome in a position "
             "labelled by a solver; the mean is over the classes of positions. Value signs are "
             "checked in won and lost positions. Training never uses these labels."
         )
+    for heading, unit, log, names in curves:
+        rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
+        scale = 100 if unit.startswith("%") else 1
+        lines = {
+            label: [None if row.get(name) is None else scale * row[name] for row in rows]
+            for label, name in names.items()
+        }
+        if rows:
+            xs = [row["iteration"] for row in rows]
+            charts.append(line_chart(heading, xs, lines, log=log, unit=unit))
     intro.append("Point at a line to see its numbers.")
     return [Section("Training", " ".join(intro), element=side_by_side(charts))]
 
 
-def _labelled_errors(records: list[dict], game: Game) -> list[Element]:
-    """Draws the errors in labelled positions, for the iterations that were evaluated on them."""
-    if not records or game.positions is None:
-        return []
-    positions, xs = game.positions(), [record["iteration"] for record in records]
-
-    def draw(heading: str, unit: str, names: dict[str, str]) -> Element:
-        lines = {
-            label: [None if r.get(name) is None else 100 * r[name] for r in records]
-            for label, name in names.items()
-        }
-        return line_chart(heading, xs, lines, unit=unit)
-
+def _labelled_curves(positions: Positions) -> list[tuple[str, str, bool, dict[str, str]]]:
+    """Returns the curves of errors in labelled positions, as in `_CURVES`."""
     classes = {name: f"error/{name}" for name in positions.classes}
     apart = {f"wrong moves, {name}": classes.pop(name) for name in positions.apart}
     overall = {"wrong moves, mean": "error", **apart, "wrong value signs": "sign_error"}
     return [
-        draw("Errors of the raw network", "% of labelled positions", overall),
-        draw("Wrong moves by class", "% of the class", classes),
+        ("Errors of the raw network", "% of labelled positions", False, overall),
+        ("Wrong moves by class", "% of the class", False, classes),
     ]
 
 

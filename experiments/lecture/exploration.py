@@ -19,13 +19,7 @@ from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.chart import line_chart
 from azjax.viz.pictures import draw_state
-from experiments.lecture.setup import (
-    ROOT_2,
-    Setup,
-    classic,
-    flexible_search,
-    player,
-)
+from experiments.lecture.setup import ROOT_2, Setup, classic, flexible_search, player
 
 BUDGETS = (50, 200, 500, 1_000, 5_000)
 # The lecture's searches: number of simulations, and the move played as (row, column).
@@ -106,19 +100,16 @@ def show_visits(results: dict, page) -> None:
     rows = []
     for row in results["moves"]:
         shares = np.array(row["shares"])
-        rows.append((
-            f"{row['simulations']:,}", f"{row['lecture']}", f"{shares[row['lecture']]:.0%}",
-            f"{shares[4]:.0%}", f"{shares[[0, 2, 6, 8]].sum():.0%}",
-            f"{shares[[1, 3, 5, 7]].sum():.0%}",
-        ))  # fmt: skip
-    page.text(
-        f"The first move of {results['trees']} searches, and of the single search of the lecture:"
-    )
-    page.table(
-        ("simulations", "lecture's cell", "our searches that play it", "center", "a corner",
-         "an edge"),
-        rows,
-    )  # fmt: skip
+        rows.append({
+            "simulations": f"{row['simulations']:,}",
+            "lecture's cell": row["lecture"],
+            "our searches that play it": f"{shares[row['lecture']]:.0%}",
+            "center": f"{shares[4]:.0%}",
+            "a corner": f"{shares[[0, 2, 6, 8]].sum():.0%}",
+            "an edge": f"{shares[[1, 3, 5, 7]].sum():.0%}",
+        })  # fmt: skip
+    page.text(f"The first move of {results['trees']} searches, and of the lecture's search:")
+    page.table(rows)
 
 
 def _draw_visits(visits: np.ndarray, simulations: int) -> Element:
@@ -181,25 +172,27 @@ def show_constant(results: dict, page) -> None:
             lines[label] = [interval.estimate for interval in lost]
             bands[label] = [i.low for i in lost], [i.high for i in lost]
             if name in _OPPONENTS:
-                verdicts.append((name, budget, *_find_u(constants, lost)))
+                verdicts.append({"against": name, "simulations": budget} | _find_u(constants, lost))
         charts.append(line_chart(title, constants, lines, x_label="C", log_x=True, bands=bands))
     page.charts(
         "Strength, with 95% intervals, and shape of the tree by the constant C. The scale of C is "
         "logarithmic and includes 0.",
         *charts,
     )
-    titles = ("against", "simulations", "best C of those tried", "points lost with it", "U-shaped?")
-    page.table(titles, verdicts)
+    page.table(verdicts)
 
 
-def _find_u(constants: list[float], lost: list[Interval]) -> tuple[str, ...]:
+def _find_u(constants: list[float], lost: list[Interval]) -> dict[str, str]:
     """Returns where a curve is lowest, and whether both ends are significantly higher."""
     best = min(range(len(lost)), key=lambda i: lost[i].estimate)
     ends = {"too little exploration": lost[0], "too much exploration": lost[-1]}
     worse = [name for name, end in ends.items() if end.low > lost[best].high]
     answers = "no: neither end loses", f"no: only {''.join(worse)} loses", "yes: both ends lose"
-    interval = f"{lost[best].estimate:.3f} [{lost[best].low:.3f}, {lost[best].high:.3f}]"
-    return f"{constants[best]:.2f}", interval, f"{answers[len(worse)]} significantly more"
+    return {
+        "best C of those tried": f"{constants[best]:.2f}",
+        "points lost with it": "{:.3f} [{:.3f}, {:.3f}]".format(*lost[best]),
+        "U-shaped?": f"{answers[len(worse)]} significantly more",
+    }
 
 
 def _interval(measured: list[int] | float) -> Interval:
@@ -231,10 +224,11 @@ def show_bound(results: dict, page) -> None:
     )
     rows = []
     for row in results["example"]:
-        same = "yes" if abs(row["ours"] - row["lecture"]) < 0.01 else "no"
-        rows.append((row["step"], row["node"], f"{row['lecture']:.2f}", f"{row['ours']:.2f}", same))
+        bounds = {name: f"{row[name]:.2f}" for name in ("lecture", "ours")}
+        equal = "yes" if abs(row["ours"] - row["lecture"]) < 0.01 else "no"
+        rows.append({"step": row["step"], "node": row["node"]} | bounds | {"equal": equal})
     page.text("The worked example of the lecture has C = 2 and outcomes 20 and 10:")
-    page.table(("step", "node", "lecture", "ours", "equal"), rows)
+    page.table(rows)
     page.text(
         "The last outcome of S1 is 0, so its mean is 10 after two visits, and its bound is "
         "10 + 2√(ln 3 / 2) = 11.48."

@@ -63,17 +63,17 @@ def show(results: dict, page) -> None:
         f"heights. The lecture makes one estimate for each n; we make {results['repeats']:,} and "
         "compare their standard deviation with theory, σ/√n."
     )
-    rows = [
-        (f"{row['samples']:,}", f"{row['lecture']:.6f}", f"{row['mean']:.6f}",
-         f"{row['deviation']:.6f}", f"{row['expected deviation']:.6f}",
-         f"{row['lecture in deviations']:+.2f}")
+    page.table([
+        {
+            "samples n": f"{row['samples']:,}",
+            "lecture's estimate": f"{row['lecture']:.6f}",
+            "our mean": f"{row['mean']:.6f}",
+            "our standard deviation": f"{row['deviation']:.6f}",
+            "theory σ/√n": f"{row['expected deviation']:.6f}",
+            "lecture − 2, in σ/√n": f"{row['lecture in deviations']:+.2f}",
+        }
         for row in results["table"]
-    ]  # fmt: skip
-    page.table(
-        ("samples n", "lecture's estimate", "our mean", "our standard deviation", "theory σ/√n",
-         "lecture − 2, in σ/√n"),
-        rows,
-    )  # fmt: skip
+    ])  # fmt: skip
     n, (low, middle, high) = list(range(1, 501)), results["quantiles"]
     x = np.repeat(
         math.pi * np.sort(results["samples"][:100]), 3

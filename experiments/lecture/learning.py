@@ -96,20 +96,18 @@ def show(results: list[dict], page) -> None:
         fits = [
             low <= count <= high for count, (low, high) in zip(series.lecture, ranges, strict=True)
         ]
-        rows.append((
-            f"learner({series.simulations}) – {series.opponent}, {series.games} games",
-            "last first" if row["order"] == "last" else "random",
-            " / ".join(map(str, series.lecture)),
-            " / ".join(f"{mean:.1f}" for mean in row["mean counts"]),
-            " / ".join(f"{low:.0f}–{high:.0f}" for low, high in ranges),
-            ("yes" if all(fits) else "no") if learners >= _ENOUGH
-            else f"– a range needs {_ENOUGH} learners, not {learners}",
-        ))  # fmt: skip
-    page.table(
-        ("pairing", "order of expansion", "lecture: won / drawn / lost", "our mean",
-         "range", "compatible"),
-        rows,
-    )  # fmt: skip
+        compatible = "yes" if all(fits) else "no"
+        if learners < _ENOUGH:
+            compatible = f"– a range needs {_ENOUGH} learners, not {learners}"
+        rows.append({
+            "pairing": f"learner({series.simulations}) – {series.opponent}, {series.games} games",
+            "order of expansion": "last first" if row["order"] == "last" else "random",
+            "lecture: won / drawn / lost": " / ".join(map(str, series.lecture)),
+            "our mean": " / ".join(f"{mean:.1f}" for mean in row["mean counts"]),
+            "range": " / ".join(f"{low:.0f}–{high:.0f}" for low, high in ranges),
+            "compatible": compatible,
+        })  # fmt: skip
+    page.table(rows)
     lecture_like = [row for row in results if row["order"] == "last"]
     thinker = next(row for row in lecture_like if row["series"]["opponent"] == "MCTS(40)")
     smooth = _smooth(np.array(thinker["per game"])).tolist()

@@ -35,10 +35,7 @@ SIGNIFICANCE = 0.01  # A smaller p-value makes a count incompatible.
 def count_all(setup: Setup) -> dict:
     """Counts all games, by outcome and by first move."""
     counts = count_games(setup.solution)
-    return {
-        "all": counts[0].tolist(),
-        "by first move": counts[setup.solution.children[0]].tolist(),
-    }
+    return {"all": counts[0].tolist(), "by first move": counts[setup.solution.children[0]].tolist()}
 
 
 def show_all(results: dict, page) -> None:
@@ -52,18 +49,19 @@ def show_all(results: dict, page) -> None:
         f"{'the same' if (wins, draws, losses) == lecture else 'NOT the same'}."
     )
     lecture_moves = {
-        "corner": (14_652, 5_184, 7_896),
-        "edge": (14_232, 5_184, 10_176),
-        "center": (15_648, 4_608, 5_616),
+        "corner": ((0, 2, 6, 8), (14_652, 5_184, 7_896)),
+        "edge": ((1, 3, 5, 7), (14_232, 5_184, 10_176)),
+        "center": ((4,), (15_648, 4_608, 5_616)),
     }
-    cells = {"corner": (0, 2, 6, 8), "edge": (1, 3, 5, 7), "center": (4,)}
     rows = []
-    for name, theirs in lecture_moves.items():
-        ours = {tuple(results["by first move"][cell]) for cell in cells[name]}
+    for name, (cells, theirs) in lecture_moves.items():
+        ours = {tuple(results["by first move"][cell]) for cell in cells}
         shown = " or ".join(" / ".join(f"{n:,}" for n in triple) for triple in sorted(ours))
         same = "yes" if ours == {theirs} else "no"
-        rows.append((name, shown, " / ".join(f"{n:,}" for n in theirs), same))
-    page.table(("first move", "ours: X wins / draws / O wins", "the lecture", "equal"), rows)
+        counts = " / ".join(f"{n:,}" for n in theirs)
+        row = {"first move": name, "ours: X wins / draws / O wins": shown, "the lecture": counts}
+        rows.append(row | {"equal": same})
+    page.table(rows)
 
 
 def play_all(setup: Setup) -> list[dict]:
@@ -106,22 +104,24 @@ def show_matches(results: list[dict], page) -> None:
     rows = []
     for row in results:
         total = sum(row["counts"])
-        cells = [ratings.proportion(count, total) for count in row["counts"]]
-        lecture, p_value = row["lecture"], row["p-value"]
-        rows.append((
-            f"{row['first']} – {row['second']}",
-            " / ".join(map(str, lecture)) if lecture else "a plot only",
-            *(f"{100 * c.estimate:.1f} [{100 * c.low:.1f}, {100 * c.high:.1f}]" for c in cells),
-            _bar([cell.estimate for cell in cells], lecture),
-            f"{row['distinct']:,}",
-            *(("–", "– no count to compare with") if p_value is None
-              else (f"{p_value:.2g}", "yes" if p_value >= SIGNIFICANCE else "no")),
-        ))  # fmt: skip
-    page.table(
-        ("first – second", "lecture: won / drawn / lost", "won %", "drawn %", "lost %",
-         "won, drawn, lost", "different games", "p-value", "compatible"),
-        rows,
-    )  # fmt: skip
+        rates = [ratings.proportion(count, total) for count in row["counts"]]
+        lecture, p_value, compatible = row["lecture"], "–", "– no count to compare with"
+        if row["p-value"] is not None:
+            p_value = f"{row['p-value']:.2g}"
+            compatible = "yes" if row["p-value"] >= SIGNIFICANCE else "no"
+        rows.append({
+            "first – second": f"{row['first']} – {row['second']}",
+            "lecture: won / drawn / lost": " / ".join(map(str, lecture or ["a plot only"])),
+            **{
+                f"{name} %": f"{100 * r.estimate:.1f} [{100 * r.low:.1f}, {100 * r.high:.1f}]"
+                for name, r in zip(("won", "drawn", "lost"), rates, strict=True)
+            },
+            "won, drawn, lost": _bar([rate.estimate for rate in rates], lecture),
+            "different games": f"{row['distinct']:,}",
+            "p-value": p_value,
+            "compatible": compatible,
+        })  # fmt: skip
+    page.table(rows)
     page.text("The marks on the bars show where the wins and the draws of the lecture end.")
     _explain_incompatible(results, page)
 

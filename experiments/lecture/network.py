@@ -118,10 +118,11 @@ def show(results: dict, page) -> None:
         line_chart(title, results["simulations"], lines, log=True, log_x=True,
                    x_label="simulations"),
     )  # fmt: skip
-    page.table(
-        ("search", *(f"{n} sims" for n in results["simulations"])),
-        [(kind, *(f"{n:,.1f}" for n in curve)) for kind, curve in results["curves"].items()],
-    )
+    titles = [f"{n} sims" for n in results["simulations"]]
+    page.table([
+        {"search": kind} | dict(zip(titles, map("{:,.1f}".format, curve), strict=True))
+        for kind, curve in results["curves"].items()
+    ])  # fmt: skip
     _, equal, priors, values = (curve[-1] for curve in results["curves"].values())
     page.text(
         f"With {most} simulations, PUCT with rollouts makes {equal:,.1f} blunders; with the "

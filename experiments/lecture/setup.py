@@ -16,14 +16,7 @@ from azjax.games import solver
 from azjax.games.base import Game, check_batch
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
-from azjax.players import (
-    Agent,
-    Decision,
-    alpha_beta_agent,
-    decide,
-    minimax_agent,
-    random_agent,
-)
+from azjax.players import Agent, Decision, alpha_beta_agent, decide, minimax_agent, random_agent
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
 from azjax.search.evaluators import Evaluator, rollout_evaluator
 from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent

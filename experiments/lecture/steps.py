@@ -132,7 +132,8 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
         new = float(ucb1(after, i)[1][action])
         change = f"{signed(old)} → {signed(new)}" if n else signed(new)
         outcome = round((n + 1) * new - n * old)
-        backups.append((moves[k], signed(outcome, 0), f"{n} → {n + 1}", change))
+        row = {"move": moves[k], "outcome": signed(outcome, 0), "n": f"{n} → {n + 1}", "V": change}
+        backups.append(row)
     is_new = before.node_visits[path[-1]] == 0
     words = "is new to the tree." if is_new else "is already in the tree: the game is over."
     leaf = draw_state(games.make("tic_tac_toe"), states[0], 88, last=choices[-1][1]).element
@@ -141,17 +142,18 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
     words += f"; {('drawn', 'won', 'lost')[outcome]} for {moves[-1][0]}"
     phases.append(figure(f"3. Rollout: {words}.", _playout(states)))
     words = "4. Back-propagation: V of each move takes in the outcome for the player who made it."
-    return [*phases, figure(words, table(("move", "outcome", "n", "V"), backups[::-1]))]
+    return [*phases, figure(words, table(backups[::-1]))]
 
 
 def _scores(visits: np.ndarray, means: np.ndarray, scores: np.ndarray, taken: int) -> Element:
     rows = []
     for action in np.flatnonzero(scores > -np.inf):
-        mean, score = means[action], scores[action]
-        numbers = signed(mean), signed(score - mean), signed(score)
-        mark = "← taken" if action == taken else ""
-        rows.append((action, visits[action], *(numbers if visits[action] else ("", "", "∞")), mark))
-    return table(("move", "n", "V", "bonus", "UCB1", ""), rows)
+        row = {"move": action, "n": visits[action], "V": "", "bonus": "", "UCB1": "∞"}
+        if visits[action]:
+            mean, score = means[action], scores[action]
+            row |= {"V": signed(mean), "bonus": signed(score - mean), "UCB1": signed(score)}
+        rows.append(row | {"": "← taken" if action == taken else ""})
+    return table(rows)
 
 
 def _playout(states: list[State]) -> Element:

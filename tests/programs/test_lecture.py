@@ -148,11 +148,10 @@ def test_steps_have_named_phases_and_trees(short_search):
 )
 def test_a_curve_is_u_shaped_only_if_both_ends_are_significantly_higher(estimates, verdict):
     lost = [Interval(x, x - 0.1, x + 0.1) for x in estimates]
-    constant, interval, answer = exploration._find_u([0, 1, 10], lost)
+    constant, interval, answer = exploration._find_u([0, 1, 10], lost).values()
     assert answer == f"{verdict} significantly more"
-    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}" and interval.startswith(
-        "0.200 ["
-    )
+    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}"
+    assert interval.startswith("0.200 [")
 
 
 def test_flat_curves_are_not_called_u_shaped():
@@ -265,7 +264,7 @@ def test_text_on_the_page_is_escaped(tmp_path):
     page = Page("<b>title</b>")
     page.heading("<i>")
     page.text("a < b & c")
-    page.table(["<th>"], [["<td>"], ["no"]])
+    page.table([{"<th>": "<td>"}, {"<th>": "no"}])
     content = page.write(tmp_path).read_text()
     body = content[content.index("<main") : content.index("</main>")]
     assert "<i>" not in body and "&lt;i&gt;" in body

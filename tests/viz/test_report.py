@@ -410,9 +410,14 @@ def test_a_report_is_deterministic(run, written, capfd):
 def test_a_run_without_records_has_a_report(player, solution, tmp_path):
     spare = tmp_path / "spare"
     runs.create_run(spare, CONFIG)
+    (spare / "explain.html").touch()
     written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
     assert "First moves" in written.text and "Not proved" not in written.text
     assert "iteration by iteration" not in written.text and "Training" not in written.text
+    assert [attributes["href"] for tag, attributes in written.tags if tag == "a"] == [
+        "explain.html"
+    ]
+    assert "azjax explain" not in written.text
 
 
 OTHERS = {
