@@ -93,10 +93,8 @@ def show(results: list[dict], page) -> None:
     rows = []
     for row in results:
         series, ranges = Series(*row["series"].values()), row["count ranges"]
-        fits = [
-            low <= count <= high for count, (low, high) in zip(series.lecture, ranges, strict=True)
-        ]
-        compatible = "yes" if all(fits) else "no"
+        pairs = zip(series.lecture, ranges, strict=True)
+        compatible = "yes" if all(low <= count <= high for count, (low, high) in pairs) else "no"
         if learners < _ENOUGH:
             compatible = f"– a range needs {_ENOUGH} learners, not {learners}"
         rows.append({
@@ -121,43 +119,27 @@ def show(results: list[dict], page) -> None:
             list(range(_WINDOW, _WINDOW + len(smooth))), {"learner": smooth}, x_label="game",
         ),
     )  # fmt: skip
-    _explain(results, page)
+    _explain(thinker, page)
 
 
 def _draw_series(row: dict) -> Element:
     series = Series(*row["series"].values())
     won, _, lost = series.lecture
-    lines = {
-        "learner": row["running"],
-        "lecture's last value": [(won - lost) / series.games] * series.games,
-    }
+    last = [(won - lost) / series.games] * series.games
+    lines = {"learner": row["running"], "lecture's last value": last}
     title = f"learner({series.simulations}) – {series.opponent}"
-    games = list(range(1, series.games + 1))
-    low, high = row["running range"]
-    return line_chart(title, games, lines, x_label="game", bands={"learner": (low, high)})
+    games, bands = list(range(1, series.games + 1)), {"learner": tuple(row["running range"])}
+    return line_chart(title, games, lines, x_label="game", bands=bands)
 
 
-def _explain(results: list[dict], page) -> None:
-    """Describes when the learner overtakes the thinker, and the effect of the other order."""
-    thinker = next(r for r in results if r["series"]["opponent"] == "MCTS(40)")
-    crossing = thinker["crossing"]
-    if crossing == 1:
-        when = "is above 0 from the start"
-    elif crossing:
-        when = f"stays above 0 from game {crossing} on"
-    else:
-        when = "does not stay above 0"
+def _explain(thinker: dict, page) -> None:
+    """Describes when the learner overtakes the thinker."""
+    when, crossing = "does not stay above 0", thinker["crossing"]
+    if crossing:
+        when = f"stays above 0 from game {crossing} on" if crossing > 1 else "is always above 0"
     page.text(
         "Against the thinker, which has four times as many simulations, the learners' mean score "
         f"over {_WINDOW} games {when}. In the lecture the thinker leads for about "
         f"{_LECTURE_CROSSING} games. After this many games, the total score of "
         f"{thinker['behind']:.0%} of our learners is not above 0."
     )
-    others = [row for row in results if row["order"] == "random"]
-    if others:
-        listed = "; ".join(
-            f"{' / '.join(f'{mean:.1f}' for mean in row['mean counts'])} for "
-            f"learner({row['series']['simulations']}) – {row['series']['opponent']}"
-            for row in others
-        )
-        page.text(f"If untried moves are tried in random order, the means are {listed}.")

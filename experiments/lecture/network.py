@@ -103,8 +103,8 @@ def _count(setup: Setup, actions: jax.Array) -> jax.Array:
 
 
 def show(results: dict, page) -> None:
-    """Shows the curves, their table and a summary."""
-    decisions, most = results["decisions"], results["simulations"][-1]
+    """Shows the curves and their table."""
+    decisions = results["decisions"]
     page.text(
         f"Every search chooses a move in each of the {decisions:,} positions with a choice, and "
         "its blunders (moves that give up a win or a draw) are counted. The priors and values are "
@@ -123,8 +123,3 @@ def show(results: dict, page) -> None:
         {"search": kind} | dict(zip(titles, map("{:,.1f}".format, curve), strict=True))
         for kind, curve in results["curves"].items()
     ])  # fmt: skip
-    _, equal, priors, values = (curve[-1] for curve in results["curves"].values())
-    page.text(
-        f"With {most} simulations, PUCT with rollouts makes {equal:,.1f} blunders; with the "
-        f"network's priors {priors:,.1f}, and with its priors and values {values:,.1f}."
-    )

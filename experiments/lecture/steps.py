@@ -95,11 +95,12 @@ def show(results: dict, page) -> None:
     page.text(
         "X is to move, and O threatens to complete the middle column. A search makes "
         f"{SIMULATIONS} simulations, each with the four phases of the lecture. Shown are the first "
-        "one, the first one where every move has been tried, and the last one. n is the number of "
-        "simulations that took a move, and V their mean outcome for the player who makes it: 1 "
-        "won, 0 drawn, −1 lost. UCB1 is V plus the bonus √2 √(ln(N + 1) / n), where N is the n of "
-        "the move that led here; at the root, N is the number of simulations so far. An untried "
-        "move has an infinite score; among several, the choice is random."
+        "one, the first one where every move has been tried, and the last one.",
+        "For each move, n is the number of simulations that took it, and V their mean outcome for "
+        "the player who makes it: 1 won, 0 drawn, −1 lost. UCB1 is V plus the bonus "
+        "√2 √(ln(N + 1) / n). N is the n of the move that led here, or at the root the number of "
+        "simulations so far. An untried move has an infinite score; among several, the choice is "
+        "random.",
     )
     free = ["" if cell else str(i) for i, cell in enumerate(BOARD)]
     picture = draw_state(games.make("tic_tac_toe"), from_board(BOARD), labels=free)
@@ -108,9 +109,7 @@ def show(results: dict, page) -> None:
         page.add(node("h3", {"style": "margin: 40px 0 0"}, f"Simulation {number}"))
         page.row(*_phases(*step))
     page.heading("The trees of a search")
-    page.text(
-        "N is n, including the evaluation of the root itself; Q is V; P is the order of expansion."
-    )
+    page.text("Each node shows its n as N and its V as Q. Moves with a higher P are tried first.")
     figures, titles = [], [f"The position above, {SIMULATIONS} simulations."]
     titles += [f"The empty board, {budget:,} simulations." for budget in BUDGETS]
     for title, result in zip(titles, (results["small"], *results["large"]), strict=True):
@@ -126,10 +125,10 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
     phases, backups, outcome = [], [], 0
     for k, (i, action) in enumerate(choices):
         title = f"then after {', '.join(moves[:k])}" if k else "1. Selection: at the root"
-        scores = _scores(*ucb1(before, i), action)
-        phases.append(figure(f"{title}, {moves[k][0]} takes the highest UCB1.", scores))
-        n, old = int(ucb1(before, i)[0][action]), float(ucb1(before, i)[1][action])
-        new = float(ucb1(after, i)[1][action])
+        visits, means, scores = ucb1(before, i)
+        shown = _scores(visits, means, scores, action)
+        phases.append(figure(f"{title}, {moves[k][0]} takes the highest UCB1.", shown))
+        n, old, new = int(visits[action]), float(means[action]), float(ucb1(after, i)[1][action])
         change = f"{signed(old)} → {signed(new)}" if n else signed(new)
         outcome = round((n + 1) * new - n * old)
         row = {"move": moves[k], "outcome": signed(outcome, 0), "n": f"{n} → {n + 1}", "V": change}
