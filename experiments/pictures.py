@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the guide, all from one run: `make pictures`."""
+"""Draws the pictures of the README and the guide from one run: `make pictures`."""
 
 from azjax.cli import run_program
 
@@ -8,7 +8,6 @@ if __name__ == "__main__":
 import dataclasses
 import pathlib
 import tempfile
-from typing import Any
 
 from azjax.cli import console, custom, explain
 from azjax.drawing import check_folder
@@ -29,48 +28,36 @@ class Options:
     """Draws the animation of a run and the parts of its page, for the README and the guide."""
 
     out: pathlib.Path = pathlib.Path("docs")
-    """The folder of the pictures. Existing pictures are replaced."""
+    """Folder for the pictures; existing ones are replaced."""
     typed: custom.Option = custom.NOTHING
 
 
 def draw(options: Options) -> int:
     """Draws the pictures; returns the exit status."""
-    check_folder(options.out / "animation.svg")
+    path = options.out / "animation.svg"
+    check_folder(path)
     run_dir, player = custom.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
-    drawing = animation.draw_animation(places, *atlas.load_portraits(run_dir))
-    drawing.save(options.out / "animation.svg")
+    animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(path)
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))
-        for kind, shot in _SHOTS.items():
-            _shoot(browser, page, kind, options.out / f"{kind}.png", *shot)
+        for kind, (address, clicks, width) in _SHOTS.items():
+            tab = browser.new_page(
+                viewport={"width": width, "height": 900},
+                reduced_motion="reduce",
+                color_scheme="light",
+            )
+            tab.goto(f"{page.as_uri()}#{address}")
+            part = tab.locator(f".az-component[data-kind={kind}]")
+            for name in clicks:
+                part.locator(f"[data-focus='{name}']").click()
+                still = "e => e.getAnimations({subtree: true}).length === 0"
+                tab.wait_for_function(still, arg=part.element_handle())
+            part.screenshot(path=options.out / f"{kind}.png")
+            tab.close()
     print(f"pictures of {run_dir}: {options.out}")
     return 0
 
 
-def _shoot(
-    browser: Any,
-    page: pathlib.Path,
-    kind: str,
-    path: pathlib.Path,
-    address: str,
-    clicks: tuple[str, ...],
-    width: int,
-) -> None:
-    """Takes a picture of one part of the page."""
-    tab = browser.new_page(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", color_scheme="light"
-    )
-    tab.goto(f"{page.as_uri()}#{address}")
-    part = tab.locator(f".az-component[data-kind={kind}]")
-    for name in clicks:
-        part.locator(f"[data-focus='{name}']").click()
-        tab.wait_for_function(
-            "e => e.getAnimations({subtree: true}).length === 0", arg=part.element_handle()
-        )
-    part.screenshot(path=path)
-    tab.close()
-
-
-main = console.make_main(draw, Options, "experiments.pictures", "some pictures were not drawn")
+main = console.make_main(draw, Options, "experiments.pictures", "some pictures may be old")

@@ -1867,14 +1867,14 @@ MUTATIONS = [
         "azjax/games/hexagons.py",
         "_side(rows[::-1], 2, COLOR_O), _side(columns, 5, COLOR_O)",
         "_side(rows[::-1], 2, COLOR_X), _side(columns, 5, COLOR_X)",
-        "tests/viz/test_drawing.py::test_hexagons_lean_to_the_right_between_sides_of_two_colours",
+        "tests/viz/test_drawing.py::test_hexagons_lean_to_the_right_between_sides_of_two_colors",
     ),
     Mutation(
         "games: a side of Hex is drawn twice",
         "azjax/games/hexagons.py",
         "_side(centers[: -n - 1 : -1], 1, COLOR_X)",
         "_side(centers[-n:], 1, COLOR_X)",
-        "tests/viz/test_drawing.py::test_hexagons_lean_to_the_right_between_sides_of_two_colours",
+        "tests/viz/test_drawing.py::test_hexagons_lean_to_the_right_between_sides_of_two_colors",
     ),
     Mutation(
         "games: long rows of discs are not flipped",
@@ -1909,14 +1909,14 @@ MUTATIONS = [
         "azjax/games/breakthrough.py",
         "np.bincount(to, np.asarray(values), cells)",
         "np.asarray(values)[np.searchsorted(np.sort(to), np.arange(cells)) % len(to)]",
-        "tests/viz/test_drawing.py::test_breakthrough_shows_what_belongs_to_a_move_where_it_leads",
+        "tests/viz/test_drawing.py::test_breakthrough_shows_values_and_labels_where_a_move_leads",
     ),
     Mutation(
         "games: O's moves are drawn in X's direction",
         "azjax/games/breakthrough.py",
         "to = target if int(state.player) == 0 else cells - 1 - target",
         "to = target",
-        "tests/viz/test_drawing.py::test_breakthrough_shows_what_belongs_to_a_move_where_it_leads",
+        "tests/viz/test_drawing.py::test_breakthrough_shows_values_and_labels_where_a_move_leads",
     ),
     Mutation(
         "games: lines of five have the labels of four",

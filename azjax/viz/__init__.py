@@ -1,1 +1,1 @@
-"""Pictures: traces and trees of searches, the whole game at a glance, pages and widgets."""
+"""Visualization: states, search trees, games, training curves, pages and widgets."""

@@ -1,4 +1,4 @@
-"""The layers of a network, from its planes to its heads, as its parameters tell them."""
+"""The layers of a network, from its planes to its heads, derived from its parameters."""
 
 import textwrap
 from typing import Any, NamedTuple
@@ -10,18 +10,18 @@ from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig
 from azjax.training.parts import Parts
 
-_MOST = 8  # Layers, or arrays of one layer, that are shown one by one.
+_MOST = 8  # Layers, or arrays of one layer, that are shown individually.
 _COLUMNS = 44
 
 
 class Layer(NamedTuple):
-    """A part of a picture: a box with text.
+    """A box of text in a diagram.
 
     Attributes:
-      title: its first line.
-      lines: the others.
-      size: its parameters, if it is a part of a network.
-      skips: whether what comes in is added to what goes out.
+      title: the first line.
+      lines: the other lines.
+      size: number of parameters, for a part of a network.
+      skips: whether the input is added to the output.
     """
 
     title: str
@@ -31,24 +31,25 @@ class Layer(NamedTuple):
 
 
 def count_parameters(network: Network) -> int:
-    """Returns the number of a network's parameters."""
+    """Returns the number of parameters of a network."""
     return _count(_shapes(network))
 
 
 def layers(parts: Parts, config: Any) -> tuple[list[Layer], list[Layer]]:
-    """Returns the trunk of a network, its planes first, and its two heads.
+    """Returns the trunk of a network with these settings, planes first, and its two heads.
 
-    Args:
-      parts: what is trained.
-      config: the network's settings; of a network of one's own, its parameters are listed.
+    For a custom network, the trunk is a list of its parameters.
     """
     planes = jax.eval_shape(lambda: parts.game.observe(parts.game.init(), parts.network.encoding))
     shape = _by(*planes.shape)
     first = Layer("planes", (f"{parts.network.encoding}: {shape}",))
-    describe: Any = _own
-    if isinstance(config, ResNetConfig | MLPConfig):
-        describe = _resnet if isinstance(config, ResNetConfig) else _mlp
-    trunk, heads = describe(parts.game, config, _shapes(parts.network))
+    shapes = _shapes(parts.network)
+    if isinstance(config, ResNetConfig):
+        trunk, heads = _resnet(parts.game, config, shapes)
+    elif isinstance(config, MLPConfig):
+        trunk, heads = _mlp(parts.game, config, shapes)
+    else:
+        trunk, heads = _custom(parts.game, shapes)
     return [first, *_shorten(trunk)], heads
 
 
@@ -65,7 +66,7 @@ def _resnet(game: Game, config: ResNetConfig, tree: Any) -> tuple[list[Layer], l
     shared = (f"shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
     trunk = [Layer("stem", (layer(config.width), *shared), _count_of(tree, "stem"))]
     each = f"{first}twice {layer(config.width)}"
-    lines = (each, "what comes in is added before the last ReLU", *shared)
+    lines = (each, "the input is added before the last ReLU", *shared)
     counts = [_count_of(tree, f"block{i}_") for i in range(config.blocks)]
     if len(counts) > 3:
         each = (*lines, f"{counts[0]:,} parameters each")
@@ -97,31 +98,28 @@ def _heads(game: Game, tree: Any, policy: str, *value: str) -> list[Layer]:
     ]
 
 
-def _own(game: Game, config: Any, tree: Any) -> tuple[list[Layer], list[Layer]]:
-    """A network of which nothing is known but its parameters."""
-    del config
+def _custom(game: Game, tree: Any) -> tuple[list[Layer], list[Layer]]:
+    """Lists the parameters of a network without known settings."""
     trunk = [Layer(name, tuple(_arrays(part)), _count(part)) for name, part in tree.items()]
     policy = Layer("policy", (f"{game.num_actions} logits", "softmax over legal moves → p"))
     return trunk, [policy, Layer("value", ("v, from −1 to +1",))]
 
 
-def _by(*sizes: int) -> str:
-    """`3 × 3 × 2`, to stay on one line."""
+def _by(*sizes: int) -> str:  # Without line breaks.
     return "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}".join(map(str, sizes))
 
 
 def _arrays(part: Any) -> list[str]:
-    """Names and shapes of the arrays of one part, in a few lines."""
-    told = [
+    arrays = [
         f"{jax.tree_util.keystr(path, simple=True, separator='.')} {list(leaf.shape)}".strip()
         for path, leaf in jax.tree_util.tree_leaves_with_path(part)
     ]
-    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
-    return textwrap.wrap(", ".join(told[:_MOST] + more), _COLUMNS)
+    more = [f"and {len(arrays) - _MOST} more"] if len(arrays) > _MOST else []
+    return textwrap.wrap(", ".join(arrays[:_MOST] + more), _COLUMNS)
 
 
 def _shorten(trunk: list[Layer]) -> list[Layer]:
-    """Leaves out the middle of a long list."""
+    """Replaces the middle of a long list by one layer."""
     if len(trunk) <= _MOST:
         return trunk
     cut = trunk[_MOST - 3 : -2]
@@ -131,7 +129,7 @@ def _shorten(trunk: list[Layer]) -> list[Layer]:
 
 
 def _shapes(network: Network) -> dict[str, Any]:
-    """The shapes of the parameters, in the order in which the network makes them.
+    """Returns the shapes of the parameters by name, in the order in which they are created.
 
     Parameters that are not a dictionary, such as an Equinox module, are named by their paths.
     """
@@ -150,9 +148,8 @@ def _shapes(network: Network) -> dict[str, Any]:
     return {name: shapes[name] for name in order}
 
 
-def _count_of(tree: dict[str, Any], start: str) -> int:
-    """The parameters of all parts whose names start so."""
-    return sum(_count(part) for name, part in tree.items() if name.startswith(start))
+def _count_of(tree: dict[str, Any], prefix: str) -> int:
+    return sum(_count(part) for name, part in tree.items() if name.startswith(prefix))
 
 
 def _count(tree: Any) -> int:

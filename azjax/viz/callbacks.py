@@ -1,4 +1,4 @@
-"""Callbacks that draw: snapshots of the network in every iteration, and the report at the end."""
+"""Training callbacks that write snapshots of the network, and a report at the end."""
 
 import contextlib
 import pathlib
@@ -18,18 +18,18 @@ Note = Callable[[str], None]
 
 
 class Snapshots(Callback):
-    """Writes what the network does in every position, whenever it was verified."""
+    """Writes a snapshot of the network in all positions after every verification."""
 
     def __init__(
         self, verification: Verification, parts: training.Parts, run_dir: Path, note: Note
     ):
-        """Writes into a run directory.
+        """Initializes the callback.
 
         Args:
-          verification: which is called before.
-          parts: what is trained.
+          verification: the callback that verifies the network; it must be called before this one.
+          parts: the game and the network.
           run_dir: the run directory.
-          note: is given a sentence about a file that cannot be written; the training goes on.
+          note: called with a sentence if a file cannot be written; training continues.
         """
         self._verification, self._run_dir, self._note = verification, run_dir, note
         self._keeps_answers = parts.game.is_small
@@ -42,11 +42,11 @@ class Snapshots(Callback):
         self._sum_up = jax.jit(sum_up) if parts.game.is_small else sum_up
 
     def on_start(self, loop: Loop) -> None:
-        """Writes that of the network to start from."""
+        """Writes the snapshot of the initial network."""
         self.on_iteration(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Writes the files of an iteration."""
+        """Writes the snapshot of an iteration."""
         verdict, answers = self._verification.verdict, self._verification.answers
         if verdict is None or answers is None:
             return
@@ -54,20 +54,20 @@ class Snapshots(Callback):
         try:
             atlas.save_portrait(self._run_dir, loop.iteration, portrait)
             if self._keeps_answers:
-                found = networks.make_answers(self._verification.solution, *answers)
-                networks.save_answers(self._run_dir, loop.iteration, found)
+                packed = networks.make_answers(self._verification.solution, *answers)
+                networks.save_answers(self._run_dir, loop.iteration, packed)
         except OSError as error:
             self._note(
-                f"the portrait of iteration {loop.iteration} was not written: {error.strerror}"
+                f"the snapshot of iteration {loop.iteration} was not written: {error.strerror}"
             )
 
 
 class Report(Callback):
-    """Writes `report.html` at the end; the run is complete without it.
+    """Writes `report.html` at the end of training; a failure does not affect the run.
 
     Attributes:
-      path: of the page, once it is written.
-      failed: why it was not, as a sentence.
+      path: path of the page once it is written.
+      failed: the reason if it could not be written.
     """
 
     path: pathlib.Path | None = None
@@ -80,23 +80,23 @@ class Report(Callback):
         progress: Callable[[], Any] = contextlib.nullcontext,
         **settings: Any,
     ):
-        """Takes what `report.write_report` needs in addition to the player.
+        """Initializes the callback.
 
         Args:
           run_dir: the run directory.
-          solution: of the game, where it can be enumerated.
-          progress: makes a context that shows progress; it gives `notify`, or None.
-          **settings: of the matches.
+          solution: the solution of the game, if it can be enumerated.
+          progress: returns a context manager that shows progress and yields `notify` or None.
+          **settings: settings of the matches; see `report.write_report`.
         """
         self._run_dir, self._solution = pathlib.Path(run_dir), solution
         self._progress, self._settings, self._trained = progress, settings, False
 
     def on_iteration(self, loop: Loop) -> None:
-        """Notes that there is something new to report."""
+        """Records that the run has changed."""
         self._trained = True
 
     def on_end(self, loop: Loop) -> None:
-        """Writes the page, unless a finished run has one already."""
+        """Writes the page, unless a finished run already has one."""
         if not self._trained and (self._run_dir / "report.html").exists():
             return
         player = make_player(loop)
@@ -110,5 +110,5 @@ class Report(Callback):
 
 
 def make_player(loop: Loop) -> Player:
-    """Returns the averaged network of a training as a player."""
+    """Returns the averaged network of a training loop as a player."""
     return Player(loop.parts, loop.parts.network.fold(loop.average), loop.iteration)

@@ -1,4 +1,4 @@
-"""Line charts as SVG elements that follow a page's theme, with nothing but this package."""
+"""Line charts and interval charts as SVG elements that follow a page's theme."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 464, 40, 204
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a6d00", "#6a51a3")
 _DARK = ("#56B4E9", "#F0883E", "#2CC295", "#D98AC4", "#d4b13f", "#b39ddb")
-_MOST_TITLES = 60  # Points of a line that tell their numbers.
-_LEAST = 480  # Pixels of width, at which text has 9.
-_LINE = 15  # Between labels, at least.
+_MOST_TITLES = 60  # Points of a line that have a tooltip.
+_LEAST = 480  # Minimum width in pixels, at which the font size is 9 pixels.
+_LINE = 15  # Minimum distance between labels.
 _ROW = 24  # Height of an interval.
 
 
@@ -28,22 +28,22 @@ def line_chart(
     log_x: bool = False,
     bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
 ) -> Element:
-    """Draws lines over common points, each with its name at its end.
+    """Draws lines over common points, with each line's name at its end.
 
-    Colours are those of the surrounding text and of the style sheet's `--az-series-1` to `-6`.
+    Colors are the text color and the style sheet's `--az-series-1` to `-6`.
 
     Args:
-      title: what the numbers are.
+      title: name of the quantity.
       xs: `[N]`, ascending.
-      series: `[N]` numbers for each name; None and what is not finite are left out.
-      log: a logarithmic scale for counts, which has room for 0: log(1 + y).
-      unit: what the numbers are counted in, for the labels of the points.
-      x_label: what `xs` are.
-      log_x: the same scale for `xs`.
-      bands: a range `[N]`, `[N]` around the line of each name here, drawn as an area.
+      series: `[N]` numbers by name. None and numbers that are not finite are left out.
+      log: whether the scale is logarithmic: log(1 + y), so that counts may be 0.
+      unit: unit of the numbers.
+      x_label: name of `xs`.
+      log_x: whether the scale of `xs` is logarithmic, in the same way.
+      bands: ranges `([N], [N])` around lines, by name, drawn as areas.
 
     Raises:
-      ValueError: if there are no points, or a line has another number of them than `xs`.
+      ValueError: if there are no points, or a line and `xs` differ in length.
     """
     for name, ys in series.items():
         if not xs or len(ys) != len(xs):
@@ -57,18 +57,18 @@ def line_chart(
     ticks = _log_ticks(values) if log else _ticks(min([0, *values]), max(values, default=1))
     to_x = _scale(xs[0], xs[-1], _LEFT, _RIGHT, log_x)
     to_y = _scale(ticks[0], ticks[-1], _BOTTOM, _TOP, log)
-    parts = [_axes(title, unit, x_label, _x_ticks(xs, log_x), ticks, to_x, to_y)]
+    parts = [_title(title, unit), *_y_axis(ticks, to_y)]
+    parts.append(_x_axis(_BOTTOM, x_label, _x_ticks(xs, log_x), to_x))
     for i, name in enumerate(lines):
         if outline := [(to_x(x), to_y(y)) for x, y in ranges.get(name, ())]:
             look = {"fill-opacity": 0.16, "style": f"fill: {_color(i)}"}
             parts.append(node("path", {"d": _path(outline) + "Z", "class": "az-band"} | look))
-    ends = [to_y(line[-1][1]) for line in lines.values() if line]
-    labels = iter(_spread(ends))
+    label_ys = iter(_spread([to_y(line[-1][1]) for line in lines.values() if line]))
     for i, (name, line) in enumerate(lines.items()):
         if line:
             places = [(to_x(x), to_y(y)) for x, y in line]
-            said = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
-            parts.append(_line(name, i, places, said, next(labels)))
+            tips = [f"{name}, {x_label} {_number(x)}: {_number(y)} {unit}".strip() for x, y in line]
+            parts.append(_line(name, _color(i), places, tips, next(label_ys)))
     return _picture(title, parts, _HEIGHT, _WIDTH)
 
 
@@ -91,13 +91,13 @@ def interval_chart(title: str, intervals: Mapping[str, Interval]) -> Element:
     for row, (name, interval) in enumerate(intervals.items()):
         y, (x, start, end) = _TOP + _ROW * (row + 0.5), map(to_x, interval)
         look = {"stroke-width": 2, "style": f"stroke: {_color(0)}"}
-        said = "{} [{}, {}]".format(*map(_number, interval))
+        numbers = "{} [{}, {}]".format(*map(_number, interval))
         parts += [
             node("line", {"x1": start, "x2": end, "y1": y, "y2": y} | look),
-            _dot((x, y), 4, _color(0), f"{name}: {said}"),
+            _dot((x, y), 4, _color(0), f"{name}: {numbers}"),
             _text(_RIGHT + 10, y + 4, name),
         ]
-    width = max(_WIDTH, _RIGHT + 20 + 7 * max(map(len, intervals)))  # Names are whole.
+    width = max(_WIDTH, _RIGHT + 20 + 7 * max(map(len, intervals)))  # Names are not cut off.
     return _picture(title, parts, bottom + 36, width)
 
 
@@ -109,10 +109,10 @@ def _picture(title: str, parts: Iterable[Element], height: float, width: float) 
 
 
 def side_by_side(charts: Iterable[Element]) -> Element:
-    """Lays charts out in columns.
+    """Arranges charts in columns.
 
-    On a phone each scrolls, so that its text stays legible, and below it stand the names of its
-    lines and of its axis, which the scrolling hides.
+    On a phone each chart scrolls, which keeps its text legible. A legend below it has the names of
+    its lines and of its axis, which the scrolling hides.
     """
     scrolls = {"class": "az-scroll", "tabindex": 0}
     boxes = [node("div", scrolls, chart, _names(chart)) for chart in charts]
@@ -120,7 +120,7 @@ def side_by_side(charts: Iterable[Element]) -> Element:
 
 
 def _names(chart: Element) -> Element:
-    """Returns the legend of a chart that does not fit; elsewhere the style sheet hides it."""
+    """Returns the legend of a chart; the style sheet hides it where the chart fits."""
     items = []
     for label in chart.findall(".//text[@class='az-name']"):
         look = f"--az-phase: {label.get('style', '').removeprefix('fill: ')}"
@@ -131,7 +131,7 @@ def _names(chart: Element) -> Element:
 
 
 def standalone(chart: Element) -> Drawing:
-    """Makes a chart a file of its own: transparent, in the colors of its reader's theme."""
+    """Makes a chart a separate SVG file, with the colors of the viewer's theme."""
     dark = "; ".join(f"--az-series-{i + 1}: {color}" for i, color in enumerate(_DARK))
     style = (
         ".az-chart:root { color: #24292f } @media (prefers-color-scheme: dark) "
@@ -143,13 +143,12 @@ def standalone(chart: Element) -> Drawing:
 
 
 def _finite(xs, ys) -> list[tuple[float, float]]:
-    return [
-        (x, y) for x, y in zip(xs, ys, strict=True) if y is not None and math.isfinite(float(y))
-    ]
+    pairs = zip(xs, ys, strict=True)
+    return [(x, y) for x, y in pairs if y is not None and math.isfinite(float(y))]
 
 
 def _scale(low: float, high: float, start: float, end: float, log: bool = False):
-    """Maps `low` to `start` and `high` to `end`; everything to the middle if they are equal."""
+    """Maps `low` to `start` and `high` to `end`, or everything to the middle if they are equal."""
     squash = math.log1p if log else float
     if low == high:
         return lambda value: (start + end) / 2
@@ -158,7 +157,7 @@ def _scale(low: float, high: float, start: float, end: float, log: bool = False)
 
 
 def _ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Round numbers, 1, 2 or 5 times a power of ten apart, that enclose the range."""
+    """Returns multiples of 1, 2 or 5 times a power of ten that enclose the range."""
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / count))
     step = power * next(m for m in (1, 2, 5, 10) if m * power >= span / count * 0.999)
@@ -167,7 +166,7 @@ def _ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 
 def _log_ticks(values: Sequence[float]) -> list[float]:
-    """0, 1, 10, 100 and so on, and at last the first 1, 2 or 5 times such that is enough."""
+    """Returns 0, the powers of ten below the maximum, and 1, 2 or 5 times a power above it."""
     top = max(values, default=1)
     if min(values, default=0) < 0:
         raise ValueError("a logarithmic scale has no room for negative numbers: use log=False")
@@ -177,22 +176,10 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
 
 
 def _x_ticks(xs: Sequence[float], log: bool) -> list[float]:
-    """Whole numbers within the range, or its start."""
+    """Returns whole numbers within the range, or its start."""
     powers = [0, *(m * 10**k for k in range(10) for m in (1, 2, 5))]
     ticks = powers if log else _ticks(xs[0], xs[-1], 6)
     return [x for x in ticks if xs[0] <= x <= xs[-1] and x == int(x)] or [xs[0]]
-
-
-def _axes(title, unit, x_label, x_ticks, ticks, to_x, to_y) -> Element:
-    parts = [_title(title, unit)]
-    ends = ticks[0], ticks[-1]  # Which are always told.
-    for i, tick in enumerate(ticks):
-        y = to_y(tick)
-        look = {"stroke": "currentColor", "stroke-opacity": 0.16 if i else 0.5}
-        parts.append(node("line", {"x1": _LEFT, "x2": _RIGHT, "y1": y, "y2": y} | look))
-        if tick in ends or all(abs(y - to_y(end)) > 12 for end in ends):
-            parts.append(_text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True))
-    return node("g", None, *parts, _x_axis(_BOTTOM, x_label, x_ticks, to_x))
 
 
 def _title(title: str, unit: str = "") -> Element:
@@ -202,6 +189,16 @@ def _title(title: str, unit: str = "") -> Element:
     return text
 
 
+def _y_axis(ticks: Sequence[float], to_y) -> Iterable[Element]:
+    ends = ticks[0], ticks[-1]  # Always labelled.
+    for i, tick in enumerate(ticks):
+        y = to_y(tick)
+        look = {"stroke": "currentColor", "stroke-opacity": 0.16 if i else 0.5}
+        yield node("line", {"x1": _LEFT, "x2": _RIGHT, "y1": y, "y2": y} | look)
+        if tick in ends or all(abs(y - to_y(end)) > 12 for end in ends):
+            yield _text(_LEFT - 8, y + 4, _number(tick), anchor="end", faint=True)
+
+
 def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Element:
     parts = [_text(to_x(x), bottom + 16, _number(x), anchor="middle", faint=True) for x in ticks]
     name = _text(_RIGHT + 24, bottom + 16, x_label, faint=True)
@@ -209,17 +206,16 @@ def _x_axis(bottom: float, x_label: str, ticks: Iterable[float], to_x) -> Elemen
     return node("g", None, *parts, name)
 
 
-def _line(name: str, index: int, places, said: list[str], label_y: float) -> Element:
-    color = _color(index)
+def _line(name: str, color: str, places, tips: list[str], label_y: float) -> Element:
     look = {"fill": "none", "stroke-width": 2, "stroke-linejoin": "round"}
     look |= {"stroke-linecap": "round", "style": f"stroke: {color}"}
     parts = [node("path", {"d": _path(places)} | look)]
     if len(places) == 1:
         parts.append(_dot(places[0], 3, color))
     stride = -(-len(places) // _MOST_TITLES)
-    for (x, y), words in list(zip(places, said, strict=True))[::-stride]:
+    for (x, y), tip in list(zip(places, tips, strict=True))[::-stride]:
         spot = {"cx": x, "cy": y, "r": 6, "fill-opacity": 0, "class": "az-spot"}
-        parts.append(node("circle", spot, node("title", None, words)))
+        parts.append(node("circle", spot, node("title", None, tip)))
     label = _text(places[-1][0] + 10, label_y + 4, name)
     label.set("class", "az-name")
     label.set("style", f"fill: {color}")
@@ -235,18 +231,18 @@ def _path(places) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
-def _dot(place, radius: float, color: str, said: str | None = None) -> Element:
+def _dot(place, radius: float, color: str, tip: str | None = None) -> Element:
     look = {"cx": place[0], "cy": place[1], "r": radius, "style": f"fill: {color}"}
-    return node("circle", look, *([node("title", None, said)] if said else []))
+    return node("circle", look, *([node("title", None, tip)] if tip else []))
 
 
-def _text(x, y, words, size=12.0, anchor=None, weight=None, faint=False) -> Element:
+def _text(x, y, text, size=12.0, anchor=None, weight=None, faint=False) -> Element:
     look = {"x": x, "y": y, "font-size": size, "text-anchor": anchor, "font-weight": weight}
-    return node("text", look | {"fill": "currentColor", "fill-opacity": 0.7 * faint or None}, words)
+    return node("text", look | {"fill": "currentColor", "fill-opacity": 0.7 * faint or None}, text)
 
 
 def _spread(heights: list[float]) -> list[float]:
-    """Moves labels apart that would stand on each other, keeping their order."""
+    """Moves overlapping labels apart, keeping their order."""
     spread = dict.fromkeys(range(len(heights)), 0.0)
     below = _BOTTOM - 2 + _LINE  # Above the name of the axis.
     for i in sorted(spread, key=lambda i: -heights[i]):

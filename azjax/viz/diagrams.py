@@ -1,4 +1,4 @@
-"""Three pictures of a run, drawn from its parts: the network, the loop and the encoding."""
+"""Diagrams of a run: its network, its training loop and its encoding."""
 
 import textwrap
 from collections.abc import Sequence
@@ -16,19 +16,15 @@ from azjax.training.parts import Parts
 from azjax.viz.architecture import Layer, layers
 from azjax.viz.pictures import draw_state
 
-_WIDTH = 344  # Drawing units, and pixels: so that texts keep their size on a phone.
-_LETTER = 6.4  # The width of a character, at most.
+_WIDTH = 344  # Drawing units, which are pixels even on a phone.
+_LETTER = 6.4  # Maximum width of a character.
 _LINE, _GAP = 17, 22
-_MOST = 8  # Planes that are shown.
+_MOST = 8  # Maximum number of planes shown.
+_STROKE = {"fill": "none", "stroke": "#59616b", "stroke-width": 1.5, "class": "az-arrow"}
 
 
 def network_picture(parts: Parts, config: Any) -> Drawing:
-    """Draws a network from its planes to its heads, with shapes and numbers of parameters.
-
-    Args:
-      parts: what is trained.
-      config: the network's settings; of one of one's own, its own parts are listed.
-    """
+    """Draws a network from its planes to its heads, with shapes and parameter counts."""
     trunk, heads = layers(parts, config)
     trunk = [layer._replace(lines=_wrap(layer.lines, _WIDTH - 44)) for layer in trunk]
     boxes, bottom = [], 2.0
@@ -46,19 +42,16 @@ def network_picture(parts: Parts, config: Any) -> Drawing:
 
 
 def loop_picture(config: Config) -> Drawing:
-    """Draws what goes round in an iteration: self-play, buffer, learner, average."""
+    """Draws the cycle of an iteration: self-play, buffer, learner, average."""
     play, learner, search = config.selfplay, config.learner, config.search
-    moves = play.games * play.unroll_length
-    name, simulations = type(search).__name__, search.num_simulations
-    average = f"{learner.ema_decay} of the old and the rest of the new at every step: it plays"
+    average = f"decay {learner.ema_decay} per step; it plays"
     half = (_WIDTH - 48) / 2
-    played = (
-        f"{play.games:,} games at once, {play.unroll_length} moves each: {moves:,} an iteration"
-    )
-    learned = f"{learner.steps:,} steps an iteration, {learner.batch_size:,} positions each"
+    made = f"{play.unroll_length} moves each: {play.games * play.unroll_length:,} per iteration"
+    learned = f"{learner.steps:,} steps per iteration, {learner.batch_size:,} positions each"
     rate = f"{learner.optimizer}, rate up to {learner.learning_rate:g}"
+    searched = f"{type(search).__name__}, {search.num_simulations} simulations per move"
     boxes = [
-        Layer("Self-play", (played, f"{name}, {simulations} simulations a move")),
+        Layer("Self-play", (f"{play.games:,} games in parallel, {made}", searched)),
         Layer("Buffer", (f"the newest {config.replay.capacity:,} positions, with π and z",)),
         Layer("Average of θ", (average if learner.ema_decay else "none: θ itself plays",)),
         Layer("Learner", (learned, rate)),
@@ -85,7 +78,7 @@ def loop_picture(config: Config) -> Drawing:
 
 
 def encoding_picture(game: Game, encoding: str, state: State) -> Drawing:
-    """Draws a position beside its planes, as a network with that encoding gets them."""
+    """Draws a position and its planes, the network input with this encoding."""
     planes = np.asarray(game.observe(state, encoding))
     shown, captions = planes[..., :_MOST], _captions(game, state, encoding, planes.shape[-1])
     size, step = 104, (_WIDTH - 104) / 2
@@ -101,14 +94,14 @@ def encoding_picture(game: Game, encoding: str, state: State) -> Drawing:
             parts.append(_text(x, y + tall + _LINE * (j + 1), line, faint=True))
     height = row * (1 + shown.shape[-1] // 3)
     if planes.shape[-1] > _MOST:
-        more = f"and {planes.shape[-1] - _MOST} planes more"
+        more = f"and {planes.shape[-1] - _MOST} more planes"
         parts.append(_text(0, height + _LINE, more, faint=True))
         height += _LINE + 4
     return canvas(_WIDTH, height, *parts, label=f"{encoding} planes: {', '.join(captions)}")
 
 
 def sample_state(game: Game, plies: int = 4) -> State:
-    """Returns a position after some moves that are drawn at random, before the end of the game."""
+    """Returns a position after up to `plies` random moves, before the end of the game."""
     state, random = game.init(), np.random.default_rng(0)
     for _ in range(plies):
         action = random.choice(np.flatnonzero(game.legal_actions(state)))
@@ -120,14 +113,14 @@ def sample_state(game: Game, plies: int = 4) -> State:
 
 
 def _captions(game: Game, state: State, encoding: str, count: int) -> list[str]:
-    """Whose planes they are, in the encodings of `observation_planes`."""
+    """Describes the planes, if the encoding is one of `observation_planes`."""
     mover, other = "XO" if int(game.player(state)) == 0 else "OX"
-    said = {
+    captions = {
         "relative": [f"stones of {mover}, who is to move", f"stones of {other}, the opponent"],
         "absolute": ["stones of X", "stones of O", "1: X to move, 0: O to move"],
     }.get(encoding, [])
-    known = game.encodings == ENCODINGS and len(said) == count
-    return said if known else [f"plane {i}" for i in range(count)]
+    standard = game.encodings == ENCODINGS and len(captions) == count
+    return captions if standard else [f"plane {i}" for i in range(count)]
 
 
 def _plane(values: np.ndarray, size: float) -> Element:
@@ -173,11 +166,8 @@ def _box(layer: Layer, x: float, y: float, width: float, height=None) -> list[El
     return parts
 
 
-_STROKE = {"fill": "none", "stroke": "#59616b", "stroke-width": 1.5, "class": "az-arrow"}
-
-
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> Element:
-    """A line with a head at its end; it is upright or level."""
+    """Draws a vertical or horizontal line with a head at its end."""
     (x1, y1), (x2, y2) = start, end
     back = np.sign([x1 - x2, y1 - y2]) * 6
     side = np.sign([y1 - y2, x1 - x2]) * 4
@@ -187,7 +177,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float]) -> Element:
 
 
 def _fork(top: float, bottom: float) -> Element:
-    """From the trunk to both heads."""
+    """Draws arrows from the trunk to both heads."""
     group = node("g", None, node("path", {"d": f"M{_WIDTH / 2:g} {top:g}V{top + 9:g}"} | _STROKE))
     for x in (_WIDTH / 4, _WIDTH * 3 / 4):
         group.append(node("path", {"d": f"M{_WIDTH / 2:g} {top + 9:g}H{x:g}"} | _STROKE))
@@ -197,9 +187,5 @@ def _fork(top: float, bottom: float) -> Element:
 
 def _text(x, y, words, anchor=None, weight=None, faint=False) -> Element:
     look = {"x": x, "y": y, "font-size": 12, "text-anchor": anchor, "font-weight": weight}
-    color = (
-        {"fill": "#6e7781", "class": "az-note"}
-        if faint
-        else {"fill": "#24292f", "class": "az-text"}
-    )
-    return node("text", look | color, words)
+    fill, kind = ("#6e7781", "az-note") if faint else ("#24292f", "az-text")
+    return node("text", look | {"fill": fill, "class": kind}, words)

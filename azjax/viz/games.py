@@ -1,4 +1,4 @@
-"""Games of self-play as data, and as a table to read."""
+"""Games of self-play, as data and as tables and strips of pictures."""
 
 import copy
 import dataclasses
@@ -19,17 +19,18 @@ from azjax.training.parts import Parts
 from azjax.viz.pictures import draw_state
 
 Element = ElementTree.Element
+_BATCH = 4  # Positions searched together. A single shape needs a single compilation.
 
 
 class Move(NamedTuple):
-    """One move of a game; everything is seen by the player who makes it.
+    """One move of a game, from the perspective of the player who makes it.
 
     Attributes:
       state: the position before the move, one state of NumPy arrays.
       action: the move.
-      probabilities: `float32 [A]`, the search's policy, which the network learns.
-      value: what the search expects of the move, its Q in [-1, 1].
-      outcome: how the game ends for the player who moves here: 1 won, 0 drawn, -1 lost.
+      probabilities: `float32 [A]`, the search's policy, which is the network's target.
+      value: the search's Q of the move, in [-1, 1].
+      outcome: the result of the game for the player who moves here: 1 won, 0 drawn, -1 lost.
     """
 
     state: State
@@ -39,65 +40,42 @@ class Move(NamedTuple):
     outcome: int
 
 
-_BATCH = 4  # Positions searched at once: one shape, so one compilation.
-
-
-class Searched(NamedTuple):
-    """A search of `B` positions, and the moves it chose.
-
-    Attributes:
-      found: its result, without the tree.
-      step: the moves and what they lead to.
-      over: `bool [B]`, whether that ends the game.
-    """
-
-    found: SearchResult
-    step: Step
-    over: jax.Array
-
-
-def make_searcher(player: Player) -> Callable[[jax.Array, State, np.ndarray, float], Searched]:
-    """Builds `search(key, states [B, ...], temperature [B], add_noise) -> Searched`.
-
-    It is the search of the player's training, and compiles once for every batch size, with noise
-    as in self-play and without.
-    """
-    return functools.partial(_compiled(player.parts), player.params)
-
-
 @functools.lru_cache(maxsize=8)
-def _compiled(parts: Parts) -> Callable[..., Searched]:
-    look = make_search(parts.search, parts.game, parts.evaluate)
+def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Array]]:
+    """Builds the training's search, which compiles once per batch size, with or without noise.
 
-    def search(params, key, states, temperature, add_noise) -> Searched:
+    Returns:
+      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`, where the
+      result has no tree, the step is that of the chosen moves, and `over` is of its states.
+    """
+    search = make_search(parts.search, parts.game, parts.evaluate)
+
+    def run(params, key, states, temperature, add_noise):
         keys = jax.random.split(key, temperature.shape[0])
-        found = look(params, keys, states, temperature, add_noise)
-        step = jax.vmap(functools.partial(play, parts.game))(states, found.action)
-        over = jax.vmap(parts.game.is_over)(step.state)
-        return Searched(found._replace(tree=None), step, over)
+        result = search(params, keys, states, temperature, add_noise)
+        step = jax.vmap(functools.partial(play, parts.game))(states, result.action)
+        return result._replace(tree=None), step, jax.vmap(parts.game.is_over)(step.state)
 
-    return jax.jit(search)
+    return jax.jit(run)
 
 
-def analyse(player: Player, states: State) -> SearchResult:
-    """Searches up to 4 positions without noise, with the function that `sample_games` uses."""
+def analyze(player: Player, states: State) -> SearchResult:
+    """Searches up to 4 positions without noise, with the compiled search of `sample_games`."""
     size = len(jax.tree.leaves(states)[0])
     rows = np.minimum(np.arange(_BATCH), size - 1)
     padded = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], states)
-    search = make_searcher(player)
-    found = search(jax.random.key(0), padded, np.zeros(_BATCH, np.float32), False).found
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:size], found)
+    search, temperatures = _make_search(player.parts), np.zeros(_BATCH, np.float32)
+    result, _, _ = search(player.params, jax.random.key(0), padded, temperatures, False)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:size], result)
 
 
 def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[list[Move]]:
-    """Plays games from the starting position as training does, with noise and temperature.
-
-    All games are searched together, with one compiled function.
+    """Plays games from the starting position with the noise and temperature of training.
 
     Args:
-      player: who plays both sides.
+      player: plays both sides.
       key: for the noise.
-      num_games: how many.
+      num_games: number of games; they are searched as one batch.
 
     Returns:
       The moves of each game.
@@ -107,42 +85,36 @@ def sample_games(player: Player, key: jax.Array, num_games: int = 3) -> list[lis
     """
     if num_games < 1:
         raise ValueError(f"num_games is {num_games}: use 1 or more")
-    game, settings, search = player.game, player.parts.selfplay, make_searcher(player)
+    game, settings = player.game, player.parts.selfplay
+    search = functools.partial(_make_search(player.parts), player.params)
     batch = max(num_games, _BATCH)
     states, games = jax.device_get(init_batch(game, batch)), [[] for _ in range(batch)]
-    goes_on = np.arange(batch) < num_games
+    live = np.arange(batch) < num_games
     for ply in range(game.max_plies):
         temperature = settings.temperature if ply < settings.temperature_plies else 0.0
         temperatures = np.full(batch, temperature, np.float32)
         searched = search(jax.random.fold_in(key, ply), states, temperatures, True)
-        found, step, over = jax.device_get(searched)
-        expected = found.q_values[np.arange(batch), found.action]
-        rows = (states, found.action, found.action_weights, expected, step.reward)
-        _record(games, goes_on, rows, np.asarray(jax.vmap(game.player)(states)))
-        states, goes_on = step.state, goes_on & ~over
-        if not goes_on.any():
-            break
-    else:
-        raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
-    return [finish_game(moves) for moves in games[:num_games]]
-
-
-def _record(games, goes_on, rows, players) -> None:
-    """Appends one ply to those games that go on; `outcome` holds the reward until the end."""
-    for i in np.flatnonzero(goes_on):
-        state, action, weights, value, reward = jax.tree.map(lambda leaf: leaf[i], rows)
-        move = Move(state, int(action), weights, float(value), int(reward))
-        games[i].append((int(players[i]), move))
+        result, step, over = jax.device_get(searched)
+        players = np.asarray(jax.vmap(game.player)(states))
+        for i in np.flatnonzero(live):
+            state, action = jax.tree.map(lambda leaf, i=i: leaf[i], states), int(result.action[i])
+            value, reward = float(result.q_values[i, action]), int(step.reward[i])
+            move = Move(state, action, result.action_weights[i], value, outcome=reward)
+            games[i].append((int(players[i]), move))
+        states, live = step.state, live & ~over
+        if not live.any():
+            return [finish_game(moves) for moves in games[:num_games]]
+    raise ValueError(f"a game of {game.name} lasts longer than its max_plies, {game.max_plies}")
 
 
 def finish_game(moves: Sequence[tuple[int, Move]]) -> list[Move]:
     """Turns the rewards of a complete game into outcomes.
 
     Args:
-      moves: who moves, and the move; its `outcome` is the mover's reward for it.
+      moves: the player to move, and the move; its `outcome` is the mover's reward.
 
     Returns:
-      The moves, each with the sum of all rewards from there on, seen by its mover.
+      The moves, each with the sum of all rewards from there on, from its mover's perspective.
     """
     finished, totals = [], [0, 0]
     for player, move in reversed(moves):
@@ -154,7 +126,7 @@ def finish_game(moves: Sequence[tuple[int, Move]]) -> list[Move]:
 
 @dataclasses.dataclass(frozen=True)
 class GamesTable:
-    """Games as a table; notebooks show it.
+    """A table of games that notebooks display.
 
     Attributes:
       element: the `<table>`.
@@ -163,7 +135,7 @@ class GamesTable:
     element: Element
 
     def _repr_html_(self) -> str:
-        """Writes the table with images in the place of SVG, for which see `Drawing`."""
+        """Returns HTML with images instead of SVG, as `Drawing` explains."""
         table = copy.deepcopy(self.element)
         for cell in table.iter("td"):
             cell[:] = [as_image(child) if child.tag == "svg" else child for child in cell]
@@ -172,14 +144,13 @@ class GamesTable:
 
 _HEADINGS = ("move", "position", "search probabilities", "value", "plays", "outcome")
 _CAPTION = (
-    "Value is what the search expects of the move that it plays. It and the outcome are those of "
-    "the player to move in that row, so that they change sign from move to move: +1 won, 0 drawn, "
-    "−1 lost."
+    "The value is the search's Q of the move it plays. Value and outcome are for the player to "
+    "move in that row, so they change sign from move to move: +1 won, 0 drawn, −1 lost."
 )
 
 
 def games_table(game: Game, games: Sequence[Sequence[Move]]) -> GamesTable:
-    """Shows games move by move: the position, what the search found, and how it ended."""
+    """Shows games move by move: the position, the result of its search, and the outcome."""
     bodies = [_body(game, number, moves) for number, moves in enumerate(games, start=1)]
     heads = [node("th", {"scope": "col"}, text) for text in _HEADINGS]
     head = node("thead", None, node("tr", None, *heads))
@@ -187,60 +158,47 @@ def games_table(game: Game, games: Sequence[Sequence[Move]]) -> GamesTable:
     return GamesTable(node("table", {"class": "az-games"}, caption, head, *bodies))
 
 
-def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
-    """Shows games as pictures that wrap like words, one game open at a time, the first at once.
+def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
+    span = {"colspan": len(_HEADINGS), "scope": "rowgroup"}
+    rows = [node("tr", None, node("th", span, f"Game {number}: {_result(moves)}"))]
+    for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
+        probabilities = ", ".join(f"{p:.2f}" for p in move.probabilities)
+        numbers = f"[{probabilities}]", signed(move.value), move.action, signed(move.outcome, 0)
+        cells = (node("td", {"class": "az-numbers"}, number) for number in numbers)
+        rows.append(node("tr", None, node("td", None, ply), node("td", None, picture), *cells))
+    return node("tbody", None, *rows)
 
-    Under each position stand the move played, the search's share for it, and its value.
+
+def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
+    """Shows games as wrapping rows of pictures, one game open at a time, initially the first.
+
+    The caption of a position has the move played, the search's probability for it, and its value.
     """
-    strips = [_strip(game, number, moves) for number, moves in enumerate(games, start=1)]
+    strips = []
+    for number, moves in enumerate(games, start=1):
+        figures = []
+        for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
+            share, value = move.probabilities[move.action], signed(move.value)
+            caption = node("figcaption", None, f"{ply}: {move.action} ({share:.0%}), {value}")
+            figures.append(node("figure", None, picture, caption))
+        summary = node("summary", None, f"Game {number}: {_result(moves)}")
+        strips.append(node("details", {"name": "game"}, summary, node("div", None, *figures)))
     strips[0].set("open", "open")
     return node("div", {"class": "az-strips"}, *strips)
 
 
-def _strip(game: Game, number: int, moves: Sequence[Move]) -> Element:
-    last, frames = None, []
-    for ply, move in enumerate(moves, start=1):
-        said = f"{ply}: {move.action} ({move.probabilities[move.action]:.0%}), {signed(move.value)}"
-        caption = node("figcaption", None, said)
-        frames.append(node("figure", None, _picture(game, move, last), caption))
+def _pictures(game: Game, moves: Sequence[Move]) -> list[Element]:
+    """Draws the position before each move, shaded by the search's policy."""
+    size, pictures, last = 84 if math.prod(game.board_shape) <= 9 else 140, [], None
+    for move in moves:
+        heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
+        pictures.append(draw_state(game, move.state, size, values=heat, last=last).element)
         last = move.action
-    summary = node("summary", None, f"Game {number}: {_result(moves)}")
-    return node("details", {"name": "game"}, summary, node("div", None, *frames))
-
-
-def _picture(game: Game, move: Move, last: int | None) -> Element:
-    """The position before a move, shaded by what the search found."""
-    heat = move.probabilities / max(float(move.probabilities.max()), 1e-9)
-    size = 84 if math.prod(game.board_shape) <= 9 else 140
-    return draw_state(game, move.state, size, values=heat, last=last).element
-
-
-def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
-    title = f"Game {number}: {_result(moves)}"
-    span = {"colspan": len(_HEADINGS), "scope": "rowgroup"}
-    rows = [node("tr", None, node("th", span, title))]
-    last = None
-    for ply, move in enumerate(moves):
-        rows.append(_row(game, ply, move, last))
-        last = move.action
-    return node("tbody", None, *rows)
-
-
-def _row(game: Game, ply: int, move: Move, last: int | None) -> Element:
-    numbers = ", ".join(f"{p:.2f}" for p in move.probabilities)
-    cells = [
-        node("td", None, str(ply + 1)),
-        node("td", None, _picture(game, move, last)),
-        node("td", {"class": "az-numbers"}, f"[{numbers}]"),
-        node("td", {"class": "az-numbers"}, signed(move.value)),
-        node("td", {"class": "az-numbers"}, str(move.action)),
-        node("td", {"class": "az-numbers"}, signed(move.outcome, 0)),
-    ]
-    return node("tr", None, *cells)
+    return pictures
 
 
 def _result(moves: Sequence[Move]) -> str:
-    """How a game ended, in words, by the outcome of its first mover."""
+    """Describes the result of a game, from the outcome of its first mover."""
     outcome = moves[0].outcome if moves else 0
     words = {1: "the first player wins", -1: "the second player wins", 0: "drawn"}
     return f"{words[outcome]} after {len(moves)} moves"

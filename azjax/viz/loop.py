@@ -1,4 +1,4 @@
-"""What a network learns of one game of self-play, number by number, for a page."""
+"""Data for a page: one game of self-play, its targets, and learning steps on them."""
 
 import dataclasses
 import functools
@@ -23,22 +23,22 @@ from azjax.training.starts import start_games
 from azjax.training.targets import Sample, outcomes
 from azjax.viz.live import knows
 
-_KEY = 0  # Of the game; any other would do.
+_KEY = 0  # Seed of the game.
 _DIGITS = 4
 _ONCE = training.compiler_options
 
 
 class Played(NamedTuple):
-    """A game of self-play; every leaf is `[T, ...]`, one row a move.
+    """A game of self-play; every leaf is `[T, ...]`, one row per move.
 
     Attributes:
       states: the positions before the moves.
-      transitions: what self-play records.
-      samples: what is learned of it.
-      outcome: `float32 [T]`, how the game ends for the player to move.
-      visits: `int32 [T, A]`, of the searches.
-      policy: `float32 [T, A]`, of the network that guides the searches.
-      value: `float32 [T]`, the same network's.
+      transitions: the transitions of self-play.
+      samples: the training samples made from them.
+      outcome: `float32 [T]`, the result of the game for the player to move.
+      visits: `int32 [T, A]`, visit counts of the searches.
+      policy: `float32 [T, A]`, policy of the network that guides the searches.
+      value: `float32 [T]`, value of the same network.
     """
 
     states: State
@@ -51,12 +51,12 @@ class Played(NamedTuple):
 
 
 def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
-    """Plays and learns one game with the network before the training, and one with the newest.
+    """Plays one game, and learns from it, with the untrained network and with the newest one.
 
     Returns:
-      For JSON. `settings`: those of the run that the numbers come from. `game`: its name, or null
-      if the page does not know it, and positions are texts. `lessons`: see `lesson_data`, of
-      iteration 0 and that of the newest checkpoint that one can train on.
+      Data for JSON. `settings`: the run's settings that determine the numbers. `game`: the name of
+      the game, or null if the page has no rules for it; then positions are text. `lessons`: the
+      `lesson_data` of iteration 0 and of the newest checkpoint with a training state.
 
     Raises:
       checkpoint.CheckpointError: if there is no such checkpoint.
@@ -65,11 +65,11 @@ def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
     mesh = training.make_mesh(jax.local_devices()[:1])
     state: Any = checkpoint.restore(run_dir, parts, mesh).state
     first = jax.jit(lambda key: training.init(parts, key).learner, compiler_options=_ONCE(False))
-    begun = first(jax.random.key(config.seed, impl=jax.random.key_impl(state.key)))
-    learners = {0: begun, int(state.iteration): state.learner}
-    kept = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}
+    untrained = first(jax.random.key(config.seed, impl=jax.random.key_impl(state.key)))
+    learners = {0: untrained, int(state.iteration): state.learner}
+    used = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}
     return {
-        "settings": {name: dataclasses.asdict(settings) for name, settings in kept.items()},
+        "settings": {name: dataclasses.asdict(settings) for name, settings in used.items()},
         "game": parts.game.name if knows(parts.game) else None,
         "lessons": [
             {"iteration": iteration} | lesson_data(parts, config.learner, learner)
@@ -79,38 +79,38 @@ def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
 
 
 def lesson_data(parts: Parts, config: LearnerConfig, learner: LearnerState) -> dict[str, Any]:
-    """Plays a game with a learner's averaged network, and lets the learner learn of it alone.
+    """Plays a game with a learner's averaged network, then trains the learner on this game only.
 
     Returns:
-      For JSON. `made`: the steps made before; `rate`: the learning rate of the next one.
-      `counts`: after how many more steps on this game it is looked at, 0 and 1 among them. `loss`
-      and `grad_norm`: the learner's own, then. `moves`: see `_move`.
+      Data for JSON. `made`: number of steps made before. `rate`: learning rate of the next step.
+      `counts`: numbers of further steps after which the network is evaluated, including 0 and 1.
+      `loss` and `grad_norm`: the learner's values at these counts. `moves`: see `_move`.
     """
     played = play_game(parts, learner, jax.random.key(_KEY))
-    judged, losses = learn(parts, config, learner, played.samples)
+    evaluated, losses = learn(parts, config, learner, played.samples)
     doubled = [2**i for i in range(parts.learner.steps.bit_length())]
     counts = sorted({0, *doubled, parts.learner.steps})
-    judged, losses = jax.tree.map(lambda leaf: leaf[np.array(counts)], (judged, losses))
+    evaluated, losses = jax.tree.map(lambda leaf: leaf[np.array(counts)], (evaluated, losses))
     return {
         "made": int(learner.step),
         "rate": np.asarray(learning_rate(config)(learner.step)).item(),
         "counts": counts,
         "loss": _round(losses["loss"]),
         "grad_norm": _round(losses["grad_norm"]),
-        "moves": [_move(parts.game, played, judged, i) for i in range(len(played.outcome))],
+        "moves": [_move(parts.game, played, evaluated, i) for i in range(len(played.outcome))],
     }
 
 
 def play_game(parts: Parts, learner: LearnerState, key: jax.Array) -> Played:
-    """Plays one game as self-play does, with its noise and temperature, but from the start."""
+    """Plays one game from the start, with the noise and temperature of self-play."""
     played = jax.device_get(_compiled_game(parts)(learner.ema_params, key))
-    length = 1 + int(np.argmax(played.transitions.discount == 0))  # Then the next game begins.
+    length = 1 + int(np.argmax(played.transitions.discount == 0))  # The next game follows.
     return jax.tree.map(lambda leaf: leaf[:length, 0], played)
 
 
 @functools.lru_cache(maxsize=4)
 def _compiled_game(parts: Parts) -> Callable[..., Played]:
-    """Self-play of one game, leaves `[T, 1, ...]`, for as many moves as any game can have."""
+    """Builds self-play of one game for `max_plies` moves; leaves are `[T, 1, ...]`."""
     alone = {"games": 1, "games_at_once": 0, "opening_share": 0.0}
     settings = dataclasses.replace(parts.selfplay, unroll_length=parts.game.max_plies, **alone)
     search = make_search(parts.search, parts.game, parts.evaluate)
@@ -124,8 +124,8 @@ def _compiled_game(parts: Parts) -> Callable[..., Played]:
         params, (key_play, key_start) = parts.network.fold(variables), jax.random.split(key)
         games = start_games(settings, parts.game, key_start)
         transitions = unroll(*rules, params, key_play, games, note)[1]
-        own, states, visits = transitions.extra
-        transitions = transitions._replace(extra=own)
+        extra, states, visits = transitions.extra
+        transitions = transitions._replace(extra=extra)
         logits, value = jax.vmap(lambda states: parts.evaluate(params, None, states))(states)
         policy = jax.nn.softmax(logits, where=transitions.legal)
         learned = parts.targets.make(transitions), outcomes(transitions)
@@ -137,16 +137,16 @@ def _compiled_game(parts: Parts) -> Callable[..., Played]:
 def learn(
     parts: Parts, config: LearnerConfig, learner: LearnerState, samples: Sample
 ) -> tuple[Losses, Losses]:
-    """Makes an iteration's steps, and one more, all on the same samples `[T, ...]`.
+    """Makes the steps of an iteration plus one, all on the same samples `[T, ...]`.
 
     Returns:
-      What the parameters say of each sample before each step: policy `p`, over legal actions,
-      value `v` and the terms of the loss, all by name, `[steps + 1, T, ...]`; and the learner's
-      own losses, `[steps + 1]`.
+      The evaluation of each sample before each step, by name, `[steps + 1, T, ...]`: policy `p`
+      over legal actions, value `v` and the terms of the loss. And the losses of the learner,
+      `[steps + 1]`.
     """
     weights = {"value_weight": config.value_weight, "l2": config.l2}
 
-    def judge(variables, samples) -> Losses:
+    def evaluate(variables, samples) -> Losses:
         logits, value, *_ = parts.network.train(variables, samples.planes, None)[0]
 
         def one(row):
@@ -155,26 +155,26 @@ def learn(
             total, terms = alphazero_loss((logits, value), params, sample, None, **weights)
             return {"loss": total, **terms}
 
-        said = {"p": jax.nn.softmax(logits, where=samples.legal), "v": value}
-        return said | jax.vmap(one)((logits, value, samples))
+        outputs = {"p": jax.nn.softmax(logits, where=samples.legal), "v": value}
+        return outputs | jax.vmap(one)((logits, value, samples))
 
     def run(learner, samples):
         def step(learner, _):
             after, losses = parts.learner.update(learner, samples, None)
-            return after, (judge(learner.variables, samples), losses)
+            return after, (evaluate(learner.variables, samples), losses)
 
         return jax.lax.scan(step, learner, None, length=parts.learner.steps + 1)[1]
 
     return jax.device_get(jax.jit(run, compiler_options=_ONCE(False))(learner, samples))
 
 
-def _move(game: Game, played: Played, judged: Losses, i: int) -> dict[str, Any]:
-    """One move: lists over its legal `actions`; `frames` over the counts of steps."""
+def _move(game: Game, played: Played, evaluated: Losses, i: int) -> dict[str, Any]:
+    """Returns one move, with lists over its legal `actions` and `frames` over counts of steps."""
     state, transition, sample = jax.tree.map(lambda leaf: leaf[i], played[:3])
     legal = np.flatnonzero(sample.legal)
     frames = [
-        {k: _round(x[step, i, legal] if k == "p" else x[step, i]) for k, x in judged.items()}
-        for step in range(len(judged["v"]))
+        {k: _round(x[step, i, legal] if k == "p" else x[step, i]) for k, x in evaluated.items()}
+        for step in range(len(evaluated["v"]))
     ]
     return {
         "board": tic_tac_toe.board_text(state) if knows(game) else game.display.render(state),
@@ -193,5 +193,5 @@ def _move(game: Game, played: Played, judged: Losses, i: int) -> dict[str, Any]:
 
 
 def _round(numbers: Any) -> Any:
-    """Numbers for JSON."""
+    """Returns rounded numbers for JSON."""
     return np.round(np.asarray(numbers, float), _DIGITS).tolist()

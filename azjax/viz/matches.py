@@ -1,4 +1,4 @@
-"""Matches in a report: what is told of a player whose game nobody judges."""
+"""Matches in a report, for games where positions cannot be checked against ground truth."""
 
 import pathlib
 import time
@@ -18,10 +18,10 @@ from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.page import Section
 
-Notify = Callable[[str, int, int], None]  # Told the opponent, the games played, and how many.
+Notify = Callable[[str, int, int], None]  # Called with the opponent, games played, games in all.
 
 _PLIES = 2  # Random moves of an opening.
-_AT_ONCE = 4  # Openings between two looks at the clock.
+_AT_ONCE = 4  # Openings played between two checks of the time limit.
 _SIMULATIONS = 100  # Of UCT.
 
 
@@ -32,15 +32,16 @@ def matches(
     seconds: float = 60.0,
     notify: Notify | None = None,
 ) -> list[Section]:
-    """Plays against UCT and the run's older networks, where there is no other judge.
+    """Plays against UCT and the run's older networks if the game has no ground truth.
 
     Args:
       run_dir: the run.
-      player: its player.
-      games: at most this many against each opponent, 2 or more.
-      seconds: for all matches. The clock is looked at every few games, so at least these are
-        played against each opponent.
-      notify: called with the opponent's name, the games played against it, and how many there are.
+      player: the run's player.
+      games: maximum number of games against each opponent, at least 2.
+      seconds: time limit of all matches. It is checked every few games, so at least that many
+        are played against each opponent.
+      notify: progress callback, called with the opponent's name, the number of games played
+        against it, and their total number.
 
     Raises:
       checkpoint.CheckpointError: if an older checkpoint is damaged.
@@ -51,30 +52,26 @@ def matches(
     key, plies = jax.random.key(0), min(_PLIES, game.max_plies - 1)
     openings = random_openings(game, key, games // 2, plies)
     opponents, start = _opponents(run_dir, player), time.monotonic()
-    played = []
+    rows = []
     for number, opponent in enumerate(opponents, start=1):
-        end = start + seconds * number / len(opponents)  # What one leaves, the next ones have.
+        end = start + seconds * number / len(opponents)  # Time left over goes to the next match.
         key_match = jax.random.fold_in(key, number)
-        played.append(_play(player, opponent, openings, key_match, end, notify))
+        rows.append(_row(_play(player, opponent, openings, key_match, end, notify)))
     intro = (
-        f"Of {player.agent.name}, the newest network with its search of the training, against "
-        "random rollouts and its older selves: different openings of two random moves, each from "
-        f"both seats. At most {games} games against each, and fewer where {seconds:.0f} seconds "
-        "for all matches were over before. A win counts 1, a draw ½."
+        f"{player.agent.name}, the newest network with the search of training, against UCT with "
+        "random rollouts and against the run's older networks. Each opening of two random moves is "
+        f"played once from each seat: at most {games} games against each opponent, fewer if the "
+        f"limit of {seconds:.0f} seconds for all matches is reached. A win counts 1, a draw ½."
     )
-    head = ("against", "won", "drawn", "lost", "score (95% interval)")
-    body = [node("tr", None, *(node("td", None, text) for text in _row(m))) for m in played]
-    table = node(
-        "table",
-        {"class": "az-facts"},
-        node("thead", None, node("tr", None, *(node("th", {"scope": "col"}, t) for t in head))),
-        node("tbody", None, *body),
-    )
-    return [Section("Matches", intro, element=table)]
+    titles = ("against", "won", "drawn", "lost", "score (95% interval)")
+    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))
+    body = [node("tr", None, *(node("td", None, text) for text in row)) for row in rows]
+    parts = node("thead", None, head), node("tbody", None, *body)
+    return [Section("Matches", intro, element=node("table", {"class": "az-facts"}, *parts))]
 
 
 def _opponents(run_dir: pathlib.Path, player: Player) -> list[Agent]:
-    """UCT with random rollouts, and the older networks with the search of the player."""
+    """Returns UCT with random rollouts, and the older networks with the search of the player."""
     game, parts = player.game, player.parts
     older = [
         load(run_dir, iteration, game, parts.network)
@@ -83,7 +80,7 @@ def _opponents(run_dir: pathlib.Path, player: Player) -> list[Agent]:
     ]
     return [
         search_agent(game, UCT(num_simulations=_SIMULATIONS), rollout_evaluator(game)),
-        # The same functions, so that all of them are compiled once.
+        # All networks share the player's functions, which are compiled once.
         *(player.agent._replace(name=old.agent.name, params=old.params) for old in older),
     ]
 
@@ -96,7 +93,7 @@ def _play(
     end: float,
     notify: Notify | None,
 ) -> Match:
-    """Plays each opening once from both seats, a few at a time, until the clock says `end`."""
+    """Plays each opening once from both seats, a few at a time, until the time `end`."""
     count = len(jax.tree.leaves(openings)[0])
     pieces = []
     for first in range(0, count, _AT_ONCE):
@@ -119,8 +116,8 @@ def _total(tallies: list[Tally]) -> Tally:
 
 
 def _row(match: Match) -> list[str]:
-    one, other = match.moving_first, match.moving_second
-    counts = one.wins + other.wins, one.draws + other.draws, one.losses + other.losses
-    found = mean_score(*counts)
-    share = f"{found.estimate:.0%} ({found.low:.0%} to {found.high:.0%})"
+    first, second = match.moving_first, match.moving_second
+    counts = first.wins + second.wins, first.draws + second.draws, first.losses + second.losses
+    score = mean_score(*counts)
+    share = f"{score.estimate:.0%} ({score.low:.0%} to {score.high:.0%})"
     return [match.second, *map(str, counts), share]

@@ -1,4 +1,4 @@
-"""Pictures of states and of searches from them, in any game; games without pictures show text."""
+"""Pictures of states and searches in any game; games without `draw` are shown as text."""
 
 import textwrap
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from azjax.drawing import Drawing, canvas, gallery, node, signed
 from azjax.games.base import Game, State, check_batch
 from azjax.search import SearchResult
 
-_WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Of a character of 10 units, of a line, around the text.
+_WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Of a character of font size 10, of a line, of the margin.
 
 
 def draw_state(game: Game, state: State, size: float | None = None, **look: Any) -> Drawing:
@@ -20,9 +20,9 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
     Args:
       game: the game. If its display has no `draw`, the picture is the text of `render`.
       state: one state.
-      size: width in pixels; the game's default if None.
-      **look: `values`, `labels` and `last`, as in `Display.draw`. A text has the labels below
-        it and shows no values.
+      size: width in pixels; by default the game's.
+      **look: `values`, `labels` and `last`, as in `Display.draw`. Text has its labels below it
+        and ignores the values.
     """
     if game.display.draw is not None:
         return game.display.draw(state, **look | ({} if size is None else {"size": size}))
@@ -38,14 +38,14 @@ def draw_states(
     size: float | None = None,
     **look: Any,
 ) -> Drawing:
-    """Draws the first states of a batch side by side, and the number of those left out.
+    """Draws the first states of a batch side by side, followed by the number of omitted ones.
 
     Args:
       game: the game.
       states: the states, every leaf `[B, ...]`.
       captions: `[B]`, text below each state.
-      most: how many states are drawn at most.
-      size: width of one picture in pixels; the game's default if None.
+      most: maximum number of states to draw.
+      size: width of one picture in pixels; by default the game's.
       **look: `values [B, A]`, `labels [B, A]` and `last [B]`, as in `draw_state`.
 
     Raises:
@@ -60,14 +60,7 @@ def draw_states(
 
 
 def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) -> Drawing:
-    """Draws the first states of a search, with its policy as a heat map and its value.
-
-    Args:
-      game: the game.
-      states: the states, every leaf `[B, ...]`.
-      result: the result of the search from `states`.
-      most: how many states are drawn at most.
-    """
+    """Draws the first `most` states `[B, ...]` of a search with its policy, move and value."""
     weights = np.asarray(result.action_weights)
     labels = np.vectorize("{:.0%}".format)(weights)
     chosen = zip(np.asarray(result.action), np.asarray(result.value), strict=True)
@@ -76,12 +69,9 @@ def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) 
 
 
 def draw_text(text: str, labels: Sequence[str] | None = None, size: float = 120) -> Drawing:
-    """Draws lines of a terminal, in a square at most.
+    """Draws monospaced text, scaled to fit into a square of `size` pixels.
 
-    Args:
-      text: the lines.
-      labels: `[A]`; those that are not empty are written below, with their actions' numbers.
-      size: width and height in pixels, of which the picture fills one.
+    Of `labels [A]`, those that are not empty are written below the text, with their actions.
     """
     lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
     named = enumerate(() if labels is None else labels)

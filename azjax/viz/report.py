@@ -1,4 +1,4 @@
-"""The report of a training run: one page with its proof, its curves and its games."""
+"""The report of a training run: one page with its curves, its certificate and its games."""
 
 import json
 import math
@@ -12,36 +12,39 @@ import jax
 import numpy as np
 
 from azjax import runs
+from azjax._commands import command
 from azjax._settings import flatten
 from azjax.drawing import node, signed
 from azjax.games import solver
 from azjax.games.base import Game, State, init_batch
+from azjax.games.positions import Positions
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
-from azjax.runs.config import Config
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.player import Player, load
 from azjax.training import metrics
 from azjax.viz import atlas as atlases
+from azjax.viz.about import title
 from azjax.viz.chart import line_chart, side_by_side
-from azjax.viz.games import analyse, games_strips, sample_games
+from azjax.viz.games import analyze, games_strips, sample_games
 from azjax.viz.matches import Notify, matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
 
-_CURVES = [  # Title, unit, whether logarithmic, and the lines by their names in the records.
-    ("Loss", "", False, {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
-    ("What the proof finds", "count, logarithmic", True, {
+_CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
+    ("Training loss", "mean over an iteration", False,
+     {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
+    ("Errors of the raw network, all positions", "count, log scale", True, {
         "blunders": "blunders",
-        "losing lines, first": "losing_lines_first",
-        "losing lines, second": "losing_lines_second",
+        "losing lines as first": "losing_lines_first",
+        "losing lines as second": "losing_lines_second",
     }),
-    ("Mean error of the value", "", False, {"value error": "value_error"}),
-    ("Strength: Elo differences, 95% intervals", "Elo", False, {
-        "against UCT": "elo_uct",
-        "against the best older network": "elo_best",
-    }),
-    ("Self-play", "games/s", False, {"games/s": "games_per_second"}),
+    ("Mean absolute error of the value, all positions", "", False, {"raw network": "value_error"}),
+    ("Strength: Elo differences, 95% intervals", "Elo", False,
+     {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
+    ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
 ]  # fmt: skip
+_MOST_MOVES = 3  # Positions after a first move that are shown next to the start.
 
 
 def write_report(
@@ -53,53 +56,102 @@ def write_report(
     match_seconds: float = 60.0,
     notify: Notify | None = None,
 ) -> pathlib.Path:
-    """Writes `report.html` into a run directory: one file that needs only a browser.
+    """Writes `report.html` into a run directory, a single file without external resources.
 
     Args:
       run_dir: the run directory.
-      player: its player; the newest checkpoint's if None.
-      solution: of its game; solved anew if None, where the game can be enumerated.
-      match_games: the most games against each opponent, where there is no ground truth.
-      match_seconds: after which these matches end; see `matches.matches`.
-      notify: told of their progress: the opponent, the games played, and how many there are.
+      player: the player to show; the newest checkpoint's by default.
+      solution: the solution of its game; computed if it is None and the game can be enumerated.
+      match_games: maximum number of games against each opponent. Matches are played only in games
+        without ground truth.
+      match_seconds: time limit of all matches; see `matches.matches`.
+      notify: progress callback of the matches: opponent, games played, number of games.
 
     Returns:
       The path of the page.
 
     Raises:
-      ValueError: if what is in the run directory is damaged.
+      ValueError: if a file of the run directory is damaged.
       checkpoint.CheckpointError: if there is no run, or no sound checkpoint.
     """
     run_dir = pathlib.Path(run_dir)
     player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
-        *_certificate(run_dir / "certificate.json", player.game.name, config),
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
+        *_certificate(run_dir / "certificate.json", player.game.name, config),
+        _explanation(run_dir, config),
         *_atlas(run_dir, player, solution),
         *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
         games(player, config.seed),
-        _configuration(player, config),
+        Section(
+            "Configuration", element=_facts([("iteration", player.iteration), *flatten(config)])
+        ),
     ]
-    title = f"{run_dir.resolve().name}: {player.game.name.replace('_', ' ')}"
-    return write_page(run_dir / "report.html", title, sections)
+    heading = f"{run_dir.resolve().name}: {title(player.game.name)}"
+    return write_page(run_dir / "report.html", heading, sections)
 
 
-def facts(rows: Iterable[tuple[str, Any]]) -> Element:
-    """Makes a table of names and what they stand for."""
-    lines = [
-        node("tr", None, node("th", {"scope": "row"}, name), node("td", None, _words(value)))
-        for name, value in rows
+def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
+    """Makes a table of names and values."""
+
+    def write(value):
+        if isinstance(value, list | tuple):
+            return ", ".join(map(write, value))
+        return f"{value:,}" if type(value) is int else str(value)
+
+    body = node("tbody")
+    for name, value in rows:
+        cells = node("th", {"scope": "row"}, name), node("td", None, write(value))
+        body.append(node("tr", None, *cells))
+    return node("table", {"class": "az-facts"}, body)
+
+
+def _curves(records: list[dict], game: Game) -> list[Section]:
+    if not records:
+        return []
+    curves, charts, intro = [*_CURVES], [], []
+    if any(record.get("blunders") is not None for record in records):
+        intro.append(
+            "A blunder is a position where the raw network's move gives up a win or a draw. A "
+            "losing line is a game that it loses to some sequence of replies, as first or second "
+            "player. Every position and every reply is checked."
+        )
+    if game.positions is not None and any("error" in record for record in records):
+        curves[1:1] = _labelled_curves(game.positions())
+        intro.append(
+            "A wrong move is a move of the raw network that worsens the outcome in a position "
+            "labelled by a solver; the mean is over the classes of positions. Value signs are "
+            "checked in won and lost positions. Training never uses these labels."
+        )
+    for heading, unit, log, names in curves:
+        rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
+        scale = 100 if unit.startswith("%") else 1
+        lines = {
+            label: [None if row.get(name) is None else scale * row[name] for row in rows]
+            for label, name in names.items()
+        }
+        if rows:
+            xs = [row["iteration"] for row in rows]
+            bands: Any = {
+                label: tuple([row[f"{name}_{end}"] for row in rows] for end in ("low", "high"))
+                for label, name in names.items()
+                if all(f"{name}_low" in row for row in rows)
+            }
+            charts.append(line_chart(heading, xs, lines, log=log, unit=unit, bands=bands))
+    intro.append("Point at a line to see its numbers.")
+    return [Section("Training", " ".join(intro), element=side_by_side(charts))]
+
+
+def _labelled_curves(positions: Positions) -> list[tuple[str, str, bool, dict[str, str]]]:
+    """Returns the curves of errors in labelled positions, as in `_CURVES`."""
+    classes = {name: f"error/{name}" for name in positions.classes}
+    apart = {f"wrong moves, {name}": classes.pop(name) for name in positions.apart}
+    overall = {"wrong moves, mean": "error", **apart, "wrong value signs": "sign_error"}
+    return [
+        ("Errors of the raw network", "% of labelled positions", False, overall),
+        ("Wrong moves by class", "% of the class", False, classes),
     ]
-    return node("table", {"class": "az-facts"}, node("tbody", None, *lines))
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_words, value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
 
 
 def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]:
@@ -107,67 +159,29 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
         return []
     try:
         content = json.loads(path.read_text())
-        title, rows = certificate_table(content)
+        heading, rows = certificate_table(content)
         if (content["game"], content["seed"]) != (game, config.seed):
-            raise ValueError("it is another run's")
+            raise ValueError("it is of another run")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} is damaged, or of another run: delete it, or make it again by verifying the "
             "run"
         ) from error
-    intro = "Found by enumeration of every position in which there is something to decide."
-    return [Section(title, intro, element=facts(rows))]
+    intro = "The certificate, from an enumeration of every position with a choice."
+    return [Section(heading, intro, element=_facts(rows))]
 
 
-def _curves(records: list[dict], game: Game) -> list[Section]:
-    if not records:
-        return []
-    judged = [record for record in records if "error" in record]
-    charts = []
-    for title, unit, log, names in _CURVES:
-        told = [r for r in records if any(r.get(name) is not None for name in names.values())]
-        lines = {words: [r.get(name) for r in told] for words, name in names.items()}
-        if told:
-            xs = [record["iteration"] for record in told]
-            bands: Any = {
-                words: tuple([r[f"{name}_{end}"] for r in told] for end in ("low", "high"))
-                for words, name in names.items()
-                if all(f"{name}_low" in r for r in told)
-            }
-            charts.append(line_chart(title, xs, lines, log=log, unit=unit, bands=bands))
-    charts[1:1] = _errors(judged, game)
-    said = []
-    if any(record.get("blunders") is not None for record in records):
-        said.append(
-            "Blunders are positions where the raw network's move throws away value; losing lines "
-            "are complete games that it loses to some opponent: every reply is tried."
-        )
-    if judged:
-        said.append(
-            "Errors are moves of the raw network that worsen the outcome, in positions whose "
-            "truth a solver told; learning never sees them."
-        )
-    intro = " ".join([*said, "Point at a line for its numbers."])
-    return [Section("Training", intro, element=side_by_side(charts))]
-
-
-def _errors(judged: list[dict], game: Game) -> list[Element]:
-    """Draws what labelled positions told, over the iterations that were judged."""
-    if not judged or game.positions is None:
-        return []
-    positions, xs = game.positions(), [record["iteration"] for record in judged]
-
-    def draw(title: str, names: dict[str, str]) -> Element:
-        lines = {
-            words: [None if r.get(name) is None else 100 * r[name] for r in judged]
-            for words, name in names.items()
-        }
-        return line_chart(title, xs, lines, unit="%")
-
-    classes = {name: f"error/{name}" for name in positions.classes}
-    apart = {name: classes.pop(name) for name in positions.apart}
-    everywhere = {"mean error": "error", **apart, "wrong signs": "sign_error"}
-    return [draw("Errors", everywhere), draw("Errors by class", classes)]
+def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
+    """Links to the page of `azjax explain`, or shows the command that writes it."""
+    path, name = run_dir / "explain.html", "Search, network and learning, step by step"
+    if path.exists():
+        return Section(name, element=node("p", None, node("a", {"href": path.name}, path.name)))
+    if config.parts or is_custom(config.game) or isinstance(config.network, CustomNetworkConfig):
+        return Section(name, "`azjax explain` writes an interactive page about it.")
+    words = command("azjax", "explain", "--run-dir", run_dir, "--out", path)
+    intro = "An interactive page about this player is written by:"
+    box = node("div", {"class": "az-scroll", "tabindex": 0}, node("code", None, words))
+    return Section(name, intro, element=box)
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
@@ -178,84 +192,79 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> 
     iterations, portraits = atlases.load_portraits(run_dir)
     data = atlases.atlas_data(player.game, solution, places, iterations, portraits)
     intro = (
-        "Every dot is one class of positions that rotations and reflections turn into each "
-        "other, from the empty board at the top to the end of the game; in each block the "
-        "player to move wins at the left, draws in the middle, loses at the right, and finished "
-        "games come last."
+        "Each dot is one class of positions that are equal up to symmetry. The start is at the top "
+        "and each block is one ply. Within a block, the player to move wins at the left, draws in "
+        "the middle and loses at the right; finished games come last."
     )
     if data["total"] > len(places.ply):
         intro += (
-            f" The game has {data['total']:,} of them, and {len(places.ply):,} are shown, drawn by "
-            "lot, of each ply equally many."
+            f" The game has {data['total']:,} classes; a random sample of {len(places.ply):,} is "
+            "shown, with equally many from each ply."
         )
     return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
 
 
 def first_moves(player: Player) -> Section:
-    """What the network and its search say of the start, and on a small board of what follows."""
-    names, states = _openings(player)
+    """Shows the network's policy and its search at the start and, if few, after each first move."""
+    names, states = _first_positions(player)
     logits, values = player.evaluate(states)
-    found = analyse(player, states)
+    result = analyze(player, states)
     legal = np.asarray(jax.jit(jax.vmap(player.game.legal_actions))(states))
     policies = np.asarray(jax.nn.softmax(logits, where=legal))
-    visits = np.asarray(found.visit_counts)
+    visits = np.asarray(result.visit_counts)
     rows = []
     for i, name in enumerate(names):
         state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
-        shares, counts = (
-            [text.format(x) if allowed else "" for x, allowed in zip(row, legal[i], strict=True)]
-            for text, row in (("{:.0%}", policies[i]), ("{}", visits[i]))
-        )
         pictures = [
-            _heat(player.game, state, policies[i], shares, "network's policy"),
-            _heat(player.game, state, visits[i], counts, "visits of the search"),
+            _heat(player.game, state, legal[i], policies[i], "{:.0%}", "policy of the raw network"),
+            _heat(player.game, state, legal[i], visits[i], "{}", "visits of the search"),
         ]
-        action, value = int(found.action[i]), signed(float(values[i]))
-        expected = signed(float(found.q_values[i, action]))
+        action = int(result.action[i])
         caption = (
-            f"{name}: the network values it at {value} for the player to move; its search plays "
-            f"{action} and expects {expected}"
+            f"{name}: the raw network's value is {signed(float(values[i]))} for the player to "
+            f"move; its search plays {action} with Q {signed(float(result.q_values[i, action]))}"
         )
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
-    intro = (
-        f"Left what the raw network would play, right what its search of "
-        f"{player.parts.search.num_simulations} simulations visits, without noise."
-    )
-    if player.parts.search.algorithm == "gumbel":
-        intro += " Gumbel's search visits every move that it considers, bad ones too."
+    search = player.parts.search
+    intro = f"The search makes {search.num_simulations} simulations, without noise."
+    if search.algorithm == "gumbel":
+        intro += " Gumbel's search visits every move that it considers, including bad ones."
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
 
 
-def _heat(game: Game, state: State, shares: np.ndarray, labels: list[str], what: str) -> Element:
-    heat = shares / max(float(shares.max()), 1e-9)
+def _heat(
+    game: Game, state: State, legal: np.ndarray, numbers: np.ndarray, template: str, name: str
+) -> Element:
+    """Draws a position with a number for each legal action, and a caption."""
+    labels = [template.format(x) if ok else "" for x, ok in zip(numbers, legal, strict=True)]
+    heat = numbers / max(float(numbers.max()), 1e-9)
     size = 150 if math.prod(game.board_shape) <= 9 else 280
     picture = draw_state(game, state, size, values=heat, labels=labels).element
-    picture.set("aria-label", f"{what}: {' '.join(labels)}")
-    return picture
+    picture.set("aria-label", f"{name}: {' '.join(labels)}")
+    return node("div", None, picture, node("div", {"class": "az-hint"}, name))
 
 
-def _openings(player: Player) -> tuple[list[str], State]:
-    """The starting position, and on a small board the first moves that differ by symmetry."""
-    start = jax.device_get(init_batch(player.game, 1))
-    if player.game.name != "tic_tac_toe":
-        return ["The start"], start
-    step = jax.jit(jax.vmap(lambda action: player.game.step(player.game.init(), action)[0]))
-    after = jax.device_get(step(np.array([0, 1, 4])))
-    names = ["Empty board", "After a corner", "After an edge", "After the centre"]
+def _first_positions(player: Player) -> tuple[list[str], State]:
+    """Returns the start and, if there are few up to symmetry, the positions after a first move."""
+    game, start = player.game, jax.device_get(init_batch(player.game, 1))
+    actions = np.flatnonzero(game.legal_actions(game.init()))
+    if game.symmetries is not None:
+        orbits = game.symmetries.actions[:, actions].min(axis=0)
+        actions = actions[np.unique(orbits, return_index=True)[1]]
+    if len(actions) > _MOST_MOVES:
+        return ["Start"], start
+    step = jax.jit(jax.vmap(lambda action: game.step(game.init(), action)[0]))
+    after = jax.device_get(step(actions))
+    names = ["Start", *(f"After move {action}" for action in actions)]
     return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
 
 
 def games(player: Player, seed: int) -> Section:
-    """Some games that the network plays against itself."""
+    """Shows games that the network plays against itself."""
     played = sample_games(player, jax.random.key(seed), 3)
     intro = (
-        "Played by the final network as in training, with exploration, but from the start. Under "
-        "each position stand the move, the search's probability of it, which shades its cell, and "
-        "the search's value for the player to move: +1 won, −1 lost."
+        "The network plays against itself from the start, with the exploration of training. The "
+        "caption of a position gives the move, its probability in the search's policy (the shade "
+        "of the cells), and the search's Q for the player to move: +1 won, −1 lost."
     )
     return Section("Games of self-play", intro, element=games_strips(player.game, played))
-
-
-def _configuration(player: Player, config: Config) -> Section:
-    settings = [("iteration", player.iteration), *flatten(config)]
-    return Section("Configuration", "", element=facts(settings))

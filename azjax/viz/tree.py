@@ -1,4 +1,4 @@
-"""Pictures of search trees: SVG without any other program, and Graphviz for those who have it."""
+"""Pictures of search trees, as SVG or in the Graphviz language."""
 
 from typing import Any, NamedTuple
 
@@ -11,30 +11,29 @@ from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 from azjax.viz.pictures import draw_state
 
-SPACING, LEVEL = 64, 128  # Pixels between siblings, and between plies.
 BOARD = 44
+_SPACING, _LEVEL = 64, 128  # Pixels between siblings, and between plies.
 _BOX, _HEIGHT = 56, 102
-_PLAYERS = ("X", "O")
 _EDGE, _INK, _FAINT, _PAPER, _PANEL = "#8c959f", "#24292f", "#57606a", "#ffffff", "#f6f8fa"
-_VARIABLES = {  # What a page calls these colours, which it may have in light and in dark.
+_VARIABLES = {  # CSS variables of a page for these colors, in light and dark themes.
     **{COLOR_X: "x", COLOR_O: "o", _EDGE: "control", _INK: "ink", _FAINT: "muted"},
     **{_PAPER: "paper", _PANEL: "panel"},
 }
-_BORDERS = (COLOR_X, COLOR_O)
 
 
-class Nodes(NamedTuple):
-    """The nodes of one tree to be shown, as NumPy arrays over all `N` numbers.
+class _Nodes(NamedTuple):
+    """The nodes to show of one tree; arrays are NumPy arrays over all `N` nodes.
 
     Attributes:
-      shown: the nodes chosen, sorted.
-      children: of each of these, among these.
-      hidden: how many children of each of these are not shown, where there are any.
-      actions: `int [N]`, what led to each node.
-      visits: `int [N]`.
-      values: `float32 [N]`, the mean for the player who moved there; the root's own.
-      priors: `float32 [N]`, of the action that led there.
-      depths: `int [N]`.
+      shown: the chosen nodes, sorted.
+      children: the shown children of each shown node.
+      hidden: the number of children that are not shown, for each shown node that has any.
+      actions: `int [N]`, the action that leads to each node.
+      visits: `int [N]`, 0 for nodes that do not exist.
+      values: `float32 [N]`, the mean value for the player who moved there; for the root, the
+        value for the player to move.
+      priors: `float32 [N]`, the prior of the action that leads to each node.
+      depths: `int [N]`, number of moves from the root.
     """
 
     shown: list[int]
@@ -47,23 +46,18 @@ class Nodes(NamedTuple):
     depths: np.ndarray
 
 
-def choose_nodes(
+def _choose_nodes(
     result: SearchResult, row: int, max_nodes: int, max_depth: int | None, min_visits: int
-) -> Nodes:
-    """Chooses what to show of one tree of a batch.
-
-    Raises:
-      ValueError: if the row is not in the batch, or a limit leaves nothing.
-    """
+) -> _Nodes:
     batch = len(result.action)
     if not 0 <= row < batch:
         raise ValueError(f"row {row} is not in this batch of {batch}: use 0 to {batch - 1}")
-    limits = (
-        ("max_nodes", max_nodes, 1),
-        ("min_visits", min_visits, 1),
-        ("max_depth", max_depth, 0),
-    )
-    for name, limit, least in limits:
+    limits = {
+        "max_nodes": (max_nodes, 1),
+        "min_visits": (min_visits, 1),
+        "max_depth": (max_depth, 0),
+    }
+    for name, (limit, least) in limits.items():
         if limit is not None and limit < least:
             raise ValueError(f"{name} is {limit}: use {least} or more")
     tree: Any = jax.device_get(jax.tree.map(lambda leaf: leaf[row], result.tree))
@@ -81,7 +75,7 @@ def choose_nodes(
     priors = np.asarray(jax.nn.softmax(tree.children_prior_logits))
     below = children_of(parents, actions, np.flatnonzero(exists).tolist())
     hidden = {i: len(set(below.get(i, ())) - set(shown)) for i in shown}
-    return Nodes(
+    return _Nodes(
         shown=shown,
         children=children_of(parents, actions, shown),
         hidden={i: count for i, count in hidden.items() if count},
@@ -104,28 +98,28 @@ def draw_tree(
 ) -> Drawing:
     """Draws the tree of a search: boards with their visits N, values Q and priors P.
 
-    Q is the mean outcome for the player who moved there, as that player's selection sees it;
-    at the root it is the value for the player to move. The border tells who is to move: X's
-    are square, O's are round. UCT has no priors: its P is the order in which it tries actions.
+    Q is the mean outcome for the player who moved there, as used by that player's selection; at
+    the root it is the value for the player to move. The border shows the player to move: square
+    for X, round for O. UCT has no priors; its P is the order in which it tries actions.
 
     Args:
-      game: the rules.
-      result: of any search; its tree.
-      row: which of the batch.
-      max_nodes: how many nodes to show at most; those of most visits are.
-      max_depth: how many moves below the root to show.
-      min_visits: leave out nodes of fewer visits.
+      game: the game.
+      result: a search result with its tree.
+      row: the row of the batch.
+      max_nodes: maximum number of nodes; the most visited ones are shown.
+      max_depth: maximum number of moves below the root.
+      min_visits: minimum number of visits of a node.
 
     Returns:
-      A picture that also says how much it leaves out.
+      A picture whose caption gives the number of omitted nodes.
 
     Raises:
-      ValueError: if the row is not in the batch, or a limit leaves nothing.
+      ValueError: if the row is not in the batch, or a limit is too small.
     """
-    nodes = choose_nodes(result, row, max_nodes, max_depth, min_visits)
+    nodes = _choose_nodes(result, row, max_nodes, max_depth, min_visits)
     places = tidy(nodes.children)
-    x = {i: _BOX / 2 + 8 + place * SPACING for i, place in places.items()}
-    y = {i: 8 + float(nodes.depths[i]) * LEVEL for i in nodes.shown}
+    x = {i: _BOX / 2 + 8 + place * _SPACING for i, place in places.items()}
+    y = {i: 8 + float(nodes.depths[i]) * _LEVEL for i in nodes.shown}
     edges = [
         _edge(x[parent], y[parent], x[child], y[child], nodes.visits[child] / nodes.visits[0])
         for parent, children in nodes.children.items()
@@ -140,7 +134,7 @@ def draw_tree(
     return canvas(width, height, paper, *edges, *boxes, text, label=caption)
 
 
-def _caption(nodes: Nodes) -> str:
+def _caption(nodes: _Nodes) -> str:
     total = int((nodes.visits > 0).sum())
     if len(nodes.shown) == total:
         return f"all {total:,} positions of the tree"
@@ -158,16 +152,16 @@ def _edge(x1, y1, x2, y2, share):
     return node("path", {"d": path} | look)
 
 
-def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: float, y: float):
-    """One node: a border that tells who is to move, the board, and three numbers."""
+def _box(game: Game, result: SearchResult, row: int, nodes: _Nodes, i: int, x: float, y: float):
+    """Draws one node: a border for the player to move, the board, and three numbers."""
     state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
     player, over = int(game.player(state)), bool(game.is_over(state))
     border = {"width": _BOX, "height": _HEIGHT, "rx": (2, 12)[player], "stroke-width": 1.5}
-    border |= _look(fill=_PANEL, stroke=_FAINT if over else _BORDERS[player])
+    border |= _look(fill=_PANEL, stroke=_FAINT if over else (COLOR_X, COLOR_O)[player])
     last = int(nodes.actions[i]) if i else None
     picture = draw_state(game, state, BOARD, last=last).element
     place = {"x": (_BOX - BOARD) / 2, "y": 5, "width": BOARD, "height": BOARD}
-    for name, number in place.items():  # Of any shape, it is fitted into this square.
+    for name, number in place.items():  # Fit a board of any shape into a square.
         picture.set(name, f"{number:g}")
     lines = [f"N {nodes.visits[i]}", f"Q {signed(nodes.values[i])}"]
     lines += [f"P {nodes.priors[i]:.2f}"] if i else []
@@ -178,14 +172,11 @@ def _box(game: Game, result: SearchResult, row: int, nodes: Nodes, i: int, x: fl
     if i in nodes.hidden:
         more = {"text-anchor": "middle", "font-size": 9} | _look(fill=_FAINT)
         texts.append(_text(_BOX / 2, _HEIGHT - 4, f"+{nodes.hidden[i]} below", more))
-    title = node("title", None, _sentence(nodes, i, _PLAYERS[player], over))
+    turn = "the game is over" if over else f"{'XO'[player]} to move"
+    words = f"node {i}: {turn}, {nodes.visits[i]} visits, Q {signed(nodes.values[i])}"
+    title = node("title", None, words)
     place = {"transform": f"translate({x - _BOX / 2:.1f} {y:.1f})"}
     return node("g", place, title, node("rect", border), picture, *texts)
-
-
-def _sentence(nodes: Nodes, i: int, player: str, over: bool) -> str:
-    turn = "the game is over" if over else f"{player} to move"
-    return f"node {i}: {turn}, {nodes.visits[i]} visits, Q {signed(nodes.values[i])}"
 
 
 def _text(x, y, text, style):
@@ -193,7 +184,7 @@ def _text(x, y, text, style):
 
 
 def _look(**colors: str) -> dict[str, str]:
-    """Attributes of these colours, for which a page's own stand in."""
+    """Returns attributes with these colors, which the variables of a page override."""
     style = (f"{name}: var(--az-{_VARIABLES[color]}, {color})" for name, color in colors.items())
     return colors | {"style": "; ".join(style)}
 
@@ -207,8 +198,8 @@ def graphviz(
     max_depth: int | None = None,
     min_visits: int = 1,
 ) -> str:
-    """Writes the same tree in Graphviz's language, for `dot`; see `draw_tree`."""
-    nodes = choose_nodes(result, row, max_nodes, max_depth, min_visits)
+    """Returns the tree of `draw_tree` in the Graphviz language, for `dot`."""
+    nodes = _choose_nodes(result, row, max_nodes, max_depth, min_visits)
     lines = ["digraph search {", '  node [fontname="monospace", fontsize=10];']
     for i in nodes.shown:
         state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)

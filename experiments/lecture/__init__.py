@@ -1,6 +1,12 @@
-"""The experiments of a lecture on Monte Carlo tree search, made again at scale.
+"""Reproduces the experiments of a lecture on Monte Carlo tree search with thousands of games.
 
-The lecture (CSI 4106, University of Ottawa, November 2025) plays its tic-tac-toe players
-against each other 100 games at a time. Here every pairing has thousands, and each of the
-lecture's counts stands beside ours with the verdict whether the two are compatible.
+The lecture is "Monte Carlo Tree Search" by Marcel Turcotte, in CSI 4106 Introduction to Artificial
+Intelligence, University of Ottawa, version of November 26, 2025. It plays its tic-tac-toe players
+against each other in series of 100 to 375 games. Here every pairing has thousands of games, and
+each of its counts is tested for compatibility with ours.
 """
+
+LECTURE = (
+    "Monte Carlo Tree Search, CSI 4106 Introduction to Artificial Intelligence, Marcel Turcotte, "
+    "University of Ottawa, version of November 26, 2025"
+)

@@ -1,4 +1,4 @@
-"""`python -m experiments.lecture --out DIR`: all experiments, as tables and charts on one page."""
+"""Writes the page with all experiments: `python -m experiments.lecture --out DIR`."""
 
 from azjax.cli import run_program
 
@@ -14,40 +14,40 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 from azjax import _interrupts as interrupts
-from azjax import runs
+from azjax import games, runs
 from azjax._files import write_json
 from azjax._settings import Range, check
 from azjax.cli import console
+from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
-from experiments.lecture import exploration, integration, learning, matches, network, steps
+from experiments.lecture import LECTURE, exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page
-from experiments.lecture.setup import Experiment, make_setup
+from experiments.lecture.setup import Experiment, Setup
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Makes the experiments of a lecture on Monte Carlo tree search again, at scale."""
+    """Reproduces the lecture "Monte Carlo Tree Search" (CSI 4106, Turcotte, 2025) at scale."""
 
     out: pathlib.Path
-    """Folder for index.html and results.json; made if it is not there."""
+    """Folder for index.html and results.json; created if it does not exist."""
     quick: bool = False
-    """Fewer games and searches: one minute in place of several."""
+    """Fewer games and searches: one minute instead of several."""
     run_dir: pathlib.Path | None = None
-    """A trained run for the last experiment. Left out: a network is trained for a moment."""
+    """A trained run for the experiment with a network. Default: train one for two iterations."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
-    """Of all randomness: the same seed gives the same numbers."""
+    """Seed of all randomness: the same seed gives the same numbers."""
 
     def __post_init__(self):
         check("--", self)
 
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:
-    """In the order of the page."""
+    """Returns the experiments in the order of the page."""
     compute_network = functools.partial(network.compute, run_dir=options.run_dir)
     learn, constant = "Learning from game to game", "The exploration constant"
-    walk = "A search, step by step"
     return (
-        Experiment(walk, steps.compute, steps.show, counts=False),
+        Experiment("A search, step by step", steps.compute, steps.show, counts=False),
         Experiment("All games", matches.count_all, matches.show_all),
         Experiment("The UCB1 bonus", exploration.compute_bound, exploration.show_bound),
         Experiment("Who beats whom", matches.play_all, matches.show_matches, 5),
@@ -60,53 +60,50 @@ def _experiments(options: Options) -> tuple[Experiment, ...]:
 
 
 def run(options: Options) -> int:
-    """Computes everything, two experiments at a time, and writes the page."""
+    """Runs the experiments, two at a time, and writes the page."""
     if options.run_dir is not None:
         runs.read_config(options.run_dir)
-    _check_writable(options.out)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=options.out):
+        pass  # Fail before the work if the folder is not writable.
     experiments = _experiments(options)
     with console.busy("solving the game…"):
-        setup = make_setup(options.quick, options.seed)
+        game = games.make("tic_tac_toe")
+        setup = Setup(game, solver.solve(game), options.quick, options.seed)
     with console.progress() as progress:
         overall = progress.add_task("experiments", total=len(experiments))
 
         def compute(experiment: Experiment):
             task = progress.add_task(experiment.title, total=None)
-            own = dataclasses.replace(setup, advance=lambda n: progress.advance(task, n))
+            advance = lambda count: progress.advance(task, count)  # noqa: E731
             before = time.time()
-            results = experiment.compute(own)
+            results = experiment.compute(dataclasses.replace(setup, advance=advance))
             progress.remove_task(task)
             progress.advance(overall)
             return results, time.time() - before
 
-        with ThreadPoolExecutor(2) as pool:  # XLA computes outside Python's lock.
-            order = sorted(experiments, key=lambda e: e.weight, reverse=True)  # The longest first.
+        with ThreadPoolExecutor(2) as pool:  # XLA releases Python's lock while it computes.
+            order = sorted(experiments, key=lambda e: e.weight, reverse=True)
             started = {e.title: pool.submit(compute, e) for e in order}
             computed = {title: future.result() for title, future in started.items()}
-    interrupts.now.outcome = "perhaps not all was written"
+    interrupts.now.outcome = "perhaps not everything was written"
     path = _write(options, experiments, computed)
     for experiment in experiments:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
-    print(f"{time.time() - interrupts.now.started:6.1f} s  the whole process\npage: {path}")
+    print(f"{time.time() - interrupts.now.started:6.1f} s  total\npage: {path}")
     return 0
 
 
-def _check_writable(folder: pathlib.Path) -> None:
-    """Makes the folder, and finds out before the work whether it can be written to."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-
-
 def _write(options: Options, experiments, computed) -> pathlib.Path:
-    page = Page("Monte Carlo tree search, the lecture's experiments at scale")
-    page.heading("What this is")
-    said = ", ".join(f"{name} {version}" for name, version in versions().items())
+    page = Page("Monte Carlo tree search: the experiments of a lecture, at scale")
+    page.heading("About this page")
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     page.text(
-        "A lecture's search, shown step by step, and its experiments, made again with batched "
-        "functions. Every count of the lecture stands beside ours, with how many games ours is of. "
-        + ("This is the quick version. " if options.quick else "")
-        + f"Seed {options.seed}; {device_name()}; {said}."
+        f"The lecture is: {LECTURE}.",
+        "This page shows its search step by step and repeats its experiments with many more games. "
+        "Every count of the lecture is listed next to ours, with our number of games. "
+        + ("This is the quick version, with fewer games. " if options.quick else "")
+        + f"Seed {options.seed}; {device_name()}; {packages}.",
     )
     for experiment in experiments:
         page.heading(experiment.title)

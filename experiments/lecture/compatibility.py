@@ -1,4 +1,4 @@
-"""Whether a count of the lecture is compatible with ours."""
+"""A test whether a count of the lecture is compatible with ours."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from scipy import stats
 
 
 def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
-    """Tests whether a count of some hundred games is compatible with a larger one.
+    """Tests whether wins, draws and losses of a few games are compatible with those of many.
 
-    With Jeffreys' prior, `reference` predicts the triples of as many games as `observed` by
-    the Dirichlet-multinomial distribution of parameters `reference + 1/2`.
+    With Jeffreys' prior, the triples predicted by `reference`, for the number of games of
+    `observed`, follow the Dirichlet-multinomial distribution with parameters `reference + 1/2`.
 
     Returns:
-      The total probability of the triples that are no more probable than the observed one.
+      The total probability of all triples that are at most as probable as the observed one.
 
     Raises:
       ValueError: unless both are three whole numbers, 0 or more, with a sum above 0.
@@ -21,10 +21,10 @@ def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
     triple = _check_counts("observed", observed)
     parameters = _check_counts("reference", reference) + 0.5
     games = int(triple.sum())
-    wins, losses = np.nonzero(np.tri(games + 1)[::-1])  # Those with wins + losses <= games.
+    wins, losses = np.nonzero(np.tri(games + 1)[::-1])  # All with wins + losses <= games.
     triples = np.stack([wins, games - wins - losses, losses], axis=1)
     predicted = stats.dirichlet_multinomial(parameters, games)
-    rounding = 1e-6  # It must not tell triples of the same probability apart.
+    rounding = 1e-6  # Triples of equal probability must compare as equal.
     unlikely = predicted.logpmf(triples) <= predicted.logpmf(triple) + rounding
     return min(float(predicted.pmf(triples)[unlikely].sum()), 1.0)
 

@@ -1,4 +1,4 @@
-"""The appendix: an integral by random sampling."""
+"""The appendix of the lecture: an integral estimated by random sampling."""
 
 import math
 
@@ -9,33 +9,26 @@ import numpy as np
 from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Setup
 
-# The lecture's estimates of the integral of sin over [0, pi], by the number of samples.
+# The lecture's estimates of the integral of sin over [0, pi], by number of samples.
 LECTURE = {100: 2.080957, 1_000: 1.992136, 10_000: 2.007041, 100_000: 1.996149}
-LECTURE_PATH = 2.022106  # Its picture's last estimate, from 500 samples.
-TRUTH = 2.0
-_DEVIATION = math.sqrt(math.pi * math.pi / 2 - TRUTH**2)  # Of one sample's estimate.
+LECTURE_PATH = 2.022106  # The last estimate in its picture, from 500 samples.
+EXACT = 2.0
+_DEVIATION = math.sqrt(math.pi * math.pi / 2 - EXACT**2)  # Of an estimate from one sample.
 
 
 def integrate(function, low: float, high: float, samples: jax.Array) -> jax.Array:
-    """Returns the estimate `(high - low) * mean(f)` of an integral.
-
-    Args:
-      function: elementwise.
-      low: the lower bound.
-      high: the upper bound.
-      samples: `[n]`, uniform in [0, 1].
-    """
+    """Returns the estimate `(high - low) * mean(f)` from `samples [n]`, uniform in [0, 1]."""
     return (high - low) * jnp.mean(function(low + (high - low) * samples))
 
 
 def converge(function, low: float, high: float, samples: jax.Array) -> jax.Array:
-    """Returns the estimates `[n]` from the first sample, the first two, and so on."""
+    """Returns the estimates `[n]` from the first sample, the first two samples, and so on."""
     values = function(low + (high - low) * samples)
     return (high - low) * jnp.cumsum(values) / jnp.arange(1, len(samples) + 1)
 
 
 def compute(setup: Setup) -> dict:
-    """Estimates the integral thousands of times for each number of samples."""
+    """Estimates the integral many times for each number of samples."""
     key = setup.key("integration")
     repeats = setup.choose(1_000, 200)
 
@@ -50,7 +43,7 @@ def compute(setup: Setup) -> dict:
         table.append({
             "samples": count, "lecture": lecture, "mean": float(final.mean()),
             "deviation": float(final.std()), "expected deviation": spread,
-            "lecture in deviations": (lecture - TRUTH) / spread,
+            "lecture in deviations": (lecture - EXACT) / spread,
         })  # fmt: skip
     samples = jax.random.uniform(key, (repeats, 500))
     paths = jax.vmap(lambda row: converge(jnp.sin, 0.0, math.pi, row))(samples)
@@ -64,34 +57,36 @@ def compute(setup: Setup) -> dict:
 
 
 def show(results: dict, page) -> None:
-    """The samples, the convergence, and the table."""
+    """Shows the table, the samples and the convergence."""
     page.text(
-        "The integral of sin over [0, π] is 2. One estimate is (b − a) times the mean of n random "
-        f"heights; the lecture makes one for each n, we make {results['repeats']:,}, vmapped, and "
-        "compare their spread with theory, σ/√n."
+        "The integral of sin over [0, π] is 2. An estimate is (b − a) times the mean of n random "
+        f"heights. The lecture makes one estimate for each n; we make {results['repeats']:,} and "
+        "compare their standard deviation with theory, σ/√n."
     )
-    rows = [
-        (f"{row['samples']:,}", f"{row['lecture']:.6f}", f"{row['mean']:.6f}",
-         f"{row['deviation']:.6f}", f"{row['expected deviation']:.6f}",
-         f"{row['lecture in deviations']:+.2f}")
+    page.table([
+        {
+            "samples n": f"{row['samples']:,}",
+            "lecture's estimate": f"{row['lecture']:.6f}",
+            "our mean": f"{row['mean']:.6f}",
+            "our standard deviation": f"{row['deviation']:.6f}",
+            "theory σ/√n": f"{row['expected deviation']:.6f}",
+            "lecture − 2, in σ/√n": f"{row['lecture in deviations']:+.2f}",
+        }
         for row in results["table"]
-    ]  # fmt: skip
-    page.table(
-        ("samples n", "lecture's estimate", "our mean", "our deviation", "theory σ/√n",
-         "lecture − 2, in σ/√n"),
-        rows,
-    )  # fmt: skip
+    ])  # fmt: skip
     n, (low, middle, high) = list(range(1, 501)), results["quantiles"]
-    x = np.repeat(math.pi * np.sort(results["samples"][:100]), 3)  # Up to the curve, and back.
+    x = np.repeat(
+        math.pi * np.sort(results["samples"][:100]), 3
+    )  # From 0 up to the curve, and back.
     heights = {"sin x": (np.sin(x) * np.tile([0, 1, 0], 100)).tolist()}
     lines = {
         "median": middle,
-        "the one": results["path"],
+        "one estimate": results["path"],
         f"lecture's end {LECTURE_PATH:.3f}": [*[None] * 499, LECTURE_PATH],
     }
     page.charts(
-        "The heights of the first 100 samples of one estimate, and how it converges, first to "
-        "last, within the range of 95% of all.",
+        "The heights of the first 100 samples of one estimate, and its convergence with the number "
+        "of samples, within the range of 95% of all estimates.",
         line_chart("Samples", x.tolist(), heights, x_label="x"),
         line_chart("Convergence", n[9:], {k: v[9:] for k, v in lines.items()},
                    x_label="samples", bands={"median": (low[9:], high[9:])}),

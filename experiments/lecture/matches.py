@@ -1,4 +1,4 @@
-"""Every game there is, counted; and the lecture's pairings, with their counts beside ours."""
+"""The number of all games, and the lecture's pairings with its counts and ours."""
 
 from xml.etree.ElementTree import Element
 
@@ -7,12 +7,12 @@ import numpy as np
 
 from azjax.drawing import canvas, node
 from azjax.games.solver import count_games
-from azjax.players import Agent, ratings
+from azjax.players import ratings
 from azjax.players.arena import Results, play_games
 from experiments.lecture.compatibility import count_p_value
-from experiments.lecture.setup import Setup, classic, random_player, searcher
+from experiments.lecture.setup import Setup, player
 
-# Who moves first, who second, and the lecture's games won by the first, drawn, lost.
+# The first player, the second player, and the lecture's games won by the first, drawn, lost.
 LECTURE: tuple[tuple[str, str, tuple[int, int, int] | None], ...] = (
     ("random", "minimax", (0, 18, 82)),
     ("random", "alpha-beta", (0, 18, 82)),
@@ -27,47 +27,45 @@ LECTURE: tuple[tuple[str, str, tuple[int, int, int] | None], ...] = (
     ("MCTS(100)", "minimax", (0, 99, 1)),
     ("MCTS(500)", "minimax", (0, 100, 0)),
     ("MCTS(10)", "MCTS(10)", (60, 16, 24)),
-    ("MCTS(10)", "MCTS(500)", None),  # The lecture shows a plot and no count.
+    ("MCTS(10)", "MCTS(500)", None),  # The lecture shows a plot without counts.
 )
-SIGNIFICANCE = 0.01  # Below it a count counts as incompatible.
+SIGNIFICANCE = 0.01  # A smaller p-value makes a count incompatible.
 
 
 def count_all(setup: Setup) -> dict:
     """Counts all games, by outcome and by first move."""
     counts = count_games(setup.solution)
-    return {
-        "all": counts[0].tolist(),
-        "by first move": counts[setup.solution.children[0]].tolist(),
-    }
+    return {"all": counts[0].tolist(), "by first move": counts[setup.solution.children[0]].tolist()}
 
 
 def show_all(results: dict, page) -> None:
-    """The tallies beside the lecture's."""
+    """Shows the numbers of games next to the lecture's."""
     wins, draws, losses = results["all"]
     lecture = (131_184, 46_080, 77_904)
     page.text(
-        f"All {sum(results['all']):,} games, counted on the graph of positions: X wins {wins:,}, "
-        f"{draws:,} are drawn, O wins {losses:,}. The lecture has "
+        f"There are {sum(results['all']):,} games, counted on the graph of positions: X wins "
+        f"{wins:,}, {draws:,} are drawn, and O wins {losses:,}. The lecture has "
         f"{lecture[0]:,}, {lecture[1]:,} and {lecture[2]:,}: "
         f"{'the same' if (wins, draws, losses) == lecture else 'NOT the same'}."
     )
     lecture_moves = {
-        "corner": (14_652, 5_184, 7_896),
-        "edge": (14_232, 5_184, 10_176),
-        "centre": (15_648, 4_608, 5_616),
+        "corner": ((0, 2, 6, 8), (14_652, 5_184, 7_896)),
+        "edge": ((1, 3, 5, 7), (14_232, 5_184, 10_176)),
+        "center": ((4,), (15_648, 4_608, 5_616)),
     }
-    cells = {"corner": (0, 2, 6, 8), "edge": (1, 3, 5, 7), "centre": (4,)}
     rows = []
-    for name, theirs in lecture_moves.items():
-        ours = {tuple(results["by first move"][cell]) for cell in cells[name]}
+    for name, (cells, theirs) in lecture_moves.items():
+        ours = {tuple(results["by first move"][cell]) for cell in cells}
         shown = " or ".join(" / ".join(f"{n:,}" for n in triple) for triple in sorted(ours))
         same = "yes" if ours == {theirs} else "no"
-        rows.append((name, shown, " / ".join(f"{n:,}" for n in theirs), same))
-    page.table(("first move", "ours: X wins / draws / O wins", "the lecture", "equal"), rows)
+        counts = " / ".join(f"{n:,}" for n in theirs)
+        row = {"first move": name, "ours: X wins / draws / O wins": shown, "the lecture": counts}
+        rows.append(row | {"equal": same})
+    page.table(rows)
 
 
 def play_all(setup: Setup) -> list[dict]:
-    """Plays every pairing from the lecture's seat."""
+    """Plays every pairing, with the same first player as in the lecture."""
     results = []
     for number, (first, second, lecture) in enumerate(LECTURE):
         is_slow = "500" in first + second
@@ -85,58 +83,53 @@ def play_all(setup: Setup) -> list[dict]:
 
 
 def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Results:
-    """Plays with `first` moving first; MCTS is always named second, so as to compile once."""
-    if first.startswith("MCTS") and not second.startswith("MCTS"):
-        games = _play_from(setup, second, first, 1, many, key)
+    """Plays with `first` moving first. MCTS is always the second agent, to compile it once."""
+    swap = first.startswith("MCTS") and not second.startswith("MCTS")
+    one, other = (second, first) if swap else (first, second)
+    games = play_games(
+        setup.game, player(one), player(other), many, key, int(swap), batch_size=setup.batch_size
+    )
+    if swap:
         return games._replace(outcomes=-games.outcomes)
-    return _play_from(setup, first, second, 0, many, key)
-
-
-def _play_from(setup: Setup, one: str, other: str, seat: int, many: int, key) -> Results:
-    first, second = _player(setup, one), _player(setup, other)
-    return play_games(setup.game, first, second, many, key, seat, batch_size=setup.batch_size)
-
-
-def _player(setup: Setup, name: str) -> Agent:
-    if name.startswith("MCTS"):
-        return classic(int(name[5:-1]))
-    return random_player() if name == "random" else searcher(name)
+    return games
 
 
 def show_matches(results: list[dict], page) -> None:
-    """The table of all pairings, with a picture of their rates."""
+    """Shows a table of all pairings with bars of their rates."""
     games = sorted({sum(row["counts"]) for row in results})
     page.text(
-        "Each row is a pairing from the lecture's seat: its count from 100 games, and our rates "
-        f"in per cent with 95% intervals from {' or '.join(f'{n:,}' for n in games)} games. "
-        "The p-value asks whether 100 games like ours could have given the lecture's count; "
-        f"below {SIGNIFICANCE} we call the two incompatible."
+        "Each row is a pairing: the lecture's count from 100 games, and our rates in percent with "
+        f"95% intervals from {' or '.join(f'{n:,}' for n in games)} games. The p-value is the "
+        "probability, under our rates, of a count at most as likely as the lecture's; below "
+        f"{SIGNIFICANCE} the two are called incompatible."
     )
     rows = []
     for row in results:
         total = sum(row["counts"])
-        cells = [ratings.proportion(count, total) for count in row["counts"]]
-        lecture, p_value = row["lecture"], row["p-value"]
-        rows.append((
-            f"{row['first']} – {row['second']}",
-            " / ".join(map(str, lecture)) if lecture else "a plot only",
-            *(f"{100 * c.estimate:.1f} [{100 * c.low:.1f}, {100 * c.high:.1f}]" for c in cells),
-            _bar([cell.estimate for cell in cells], lecture),
-            f"{row['distinct']:,}",
-            *(("–", "– no count to compare with") if p_value is None
-              else (f"{p_value:.2g}", "yes" if p_value >= SIGNIFICANCE else "no")),
-        ))  # fmt: skip
-    page.table(
-        ("first – second", "lecture: won / drawn / lost", "won %", "drawn %", "lost %",
-         "won, drawn, lost", "different games", "p-value", "compatible"),
-        rows,
-    )  # fmt: skip
-    page.text("The marks on the bars stand where the lecture's wins end, and its draws.")
+        rates = [ratings.proportion(count, total) for count in row["counts"]]
+        lecture, p_value, compatible = row["lecture"], "–", "– no count to compare with"
+        if row["p-value"] is not None:
+            p_value = f"{row['p-value']:.2g}"
+            compatible = "yes" if row["p-value"] >= SIGNIFICANCE else "no"
+        rows.append({
+            "first – second": f"{row['first']} – {row['second']}",
+            "lecture: won / drawn / lost": " / ".join(map(str, lecture or ["a plot only"])),
+            **{
+                f"{name} %": f"{100 * r.estimate:.1f} [{100 * r.low:.1f}, {100 * r.high:.1f}]"
+                for name, r in zip(("won", "drawn", "lost"), rates, strict=True)
+            },
+            "won, drawn, lost": _bar([rate.estimate for rate in rates], lecture),
+            "different games": f"{row['distinct']:,}",
+            "p-value": p_value,
+            "compatible": compatible,
+        })  # fmt: skip
+    page.table(rows)
+    page.text("The marks on the bars show where the wins and the draws of the lecture end.")
     _explain_incompatible(results, page)
 
 
 def _bar(shares: list[float], lecture: tuple[int, int, int] | None) -> Element:
-    """The three shares as one bar, for the player named first."""
+    """Draws the three shares of the first player as one bar."""
     parts, left = [], 0.0
     for share, color in zip(shares, ("x", "grid", "o"), strict=True):
         place = {"x": 200 * left, "y": 3, "width": 200 * share, "height": 12}
@@ -154,15 +147,15 @@ def _explain_incompatible(results: list[dict], page) -> None:
     wrong = [row for row in tested if row["p-value"] < SIGNIFICANCE]
     if not wrong:
         page.text(
-            f"All {len(tested)} counts are compatible: nothing here tells our players from the "
-            "lecture's. MCTS expands untried moves in random order and breaks ties by the "
-            "order of expansion, as the lecture's does; Minimax takes the first best move."
+            f"All {len(tested)} counts are compatible. As in the lecture, MCTS expands untried "
+            "moves in random order and breaks ties by the order of expansion, and Minimax takes "
+            "the first best move."
         )
     for row in wrong:
         page.text(
             f"{row['first']} – {row['second']}: the lecture's {row['lecture']} in 100 games has a "
             f"probability of {row['p-value']:.2g} under our rates. Of {len(tested)} counts, "
-            f"{SIGNIFICANCE * len(tested):.2f} should look like that by chance. The lecture also "
-            "seeds its random player alike in every pairing, and its players draw from one "
-            "stream each over all 100 games."
+            f"{SIGNIFICANCE * len(tested):.2f} are expected to be this unlikely by chance. The "
+            "lecture also uses the same seed for its random player in every pairing, and each of "
+            "its players has one stream of random numbers for all 100 games."
         )

@@ -1,4 +1,4 @@
-"""One step past the lecture: priors, then values, of a trained network in the same search."""
+"""An experiment beyond the lecture: the same search with a network's priors and values."""
 
 import functools
 import pathlib
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax import training
+from azjax.games.base import choose
 from azjax.runs import presets
 from azjax.runs.config import fit_devices, make_parts
 from azjax.runs.player import load
@@ -18,7 +19,7 @@ from azjax.viz.chart import line_chart
 from experiments.lecture.setup import Setup, flexible_search
 
 SIMULATIONS = (2, 4, 8, 16, 32, 64, 128)
-# The algorithm, whether the network's priors count, and whether its values do.
+# The algorithm, whether it uses the network's priors, and whether it uses its values.
 KINDS: dict[str, tuple[Literal["puct", "uct"], bool, bool]] = {
     "UCT, rollouts": ("uct", False, False),
     "PUCT, rollouts": ("puct", False, False),
@@ -28,7 +29,7 @@ KINDS: dict[str, tuple[Literal["puct", "uct"], bool, bool]] = {
 
 
 def compute(setup: Setup, run_dir: pathlib.Path | None = None) -> dict:
-    """Counts blunders over every position for each search and number of simulations."""
+    """Counts the blunders of each search, by number of simulations, in every decision position."""
     evaluate, params, source = _network(setup, run_dir)
     simulations, repeats = SIMULATIONS[: setup.choose(7, 5)], setup.choose(4, 1)
     key, curves = setup.key("network"), {}
@@ -38,11 +39,11 @@ def compute(setup: Setup, run_dir: pathlib.Path | None = None) -> dict:
         for number in simulations:
             key_number = jax.random.fold_in(key, number)
             keys = [jax.random.fold_in(key_number, repeat) for repeat in range(repeats)]
-            found = [count((params, *uses), key, number) for key in keys]
-            curves[kind].append(float(np.mean(found)))
+            blunders = [count((params, *uses), key, number) for key in keys]
+            curves[kind].append(float(np.mean(blunders)))
         setup.advance(1)
     logits, _ = evaluate(params, None, setup.solution.decision_states)
-    alone = _count(setup, jnp.argmax(_legal_only(setup, logits), axis=-1))
+    alone = _count(setup, choose(logits, setup.solution.legal[setup.solution.decisions]))
     return {
         "source": source, "simulations": simulations, "curves": curves, "alone": int(alone),
         "decisions": len(setup.solution.decisions),
@@ -50,7 +51,7 @@ def compute(setup: Setup, run_dir: pathlib.Path | None = None) -> dict:
 
 
 def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]:
-    """Returns the evaluator and parameters of a run, or of a few iterations of training."""
+    """Returns evaluator, parameters and description of a run, or of a short training."""
     if run_dir is not None:
         player = load(run_dir)
         if player.game.name != setup.game.name:
@@ -74,8 +75,8 @@ def _network(setup: Setup, run_dir: pathlib.Path | None) -> tuple[Any, Any, str]
 def _blunders(setup: Setup, algorithm: Literal["puct", "uct"], evaluate: Evaluator, room: int):
     """Builds `(params, key, simulations) -> blunders` over all decision states.
 
-    The `params` are the network's, whether its priors count, and whether its values do;
-    without them all actions are alike, and one random game stands for the value.
+    `params` are the network's parameters, whether to use its priors, and whether to use its
+    values. Without them, priors are uniform and values are the outcome of a random game.
     """
     states, rollout = setup.solution.decision_states, rollout_evaluator(setup.game)
 
@@ -101,32 +102,24 @@ def _count(setup: Setup, actions: jax.Array) -> jax.Array:
     return jnp.sum(~jnp.take_along_axis(optimal, actions[:, None], axis=1))
 
 
-def _legal_only(setup: Setup, logits: jax.Array) -> jax.Array:
-    return jnp.where(setup.solution.legal[setup.solution.decisions], logits, -jnp.inf)
-
-
 def show(results: dict, page) -> None:
-    """The curves, their table, and what they say."""
-    decisions, most = results["decisions"], results["simulations"][-1]
+    """Shows the curves and their table."""
+    decisions = results["decisions"]
     page.text(
-        f"Every search decides in all {decisions:,} positions with a decision, and its blunders "
-        "(moves that throw away a win or a draw) are counted: no sample of games. The priors and "
-        f"values are those of {results['source']}, which alone blunders in {results['alone']:,} "
-        "positions. The priors take the place of equal ones, then the values that of rollouts."
+        f"Every search chooses a move in each of the {decisions:,} positions with a choice, and "
+        "its blunders (moves that give up a win or a draw) are counted. The priors and values are "
+        f"those of {results['source']}; without search it blunders in {results['alone']:,} "
+        "positions. Its priors replace uniform ones, and then its values replace rollouts."
     )
     lines = results["curves"] | {"network alone": [results["alone"]] * len(results["simulations"])}
     title = f"Blunders in {decisions:,} positions"
     page.charts(
-        "On logarithmic scales, with room for 0.",
+        "Both scales are logarithmic and include 0.",
         line_chart(title, results["simulations"], lines, log=True, log_x=True,
                    x_label="simulations"),
     )  # fmt: skip
-    page.table(
-        ("search", *(f"{n} sims" for n in results["simulations"])),
-        [(kind, *(f"{n:,.1f}" for n in curve)) for kind, curve in results["curves"].items()],
-    )
-    _, equal, priors, values = (curve[-1] for curve in results["curves"].values())
-    page.text(
-        f"With {most} simulations the network's priors turn {equal:,.1f} blunders of PUCT into "
-        f"{priors:,.1f}, and its values in the place of rollouts into {values:,.1f}."
-    )
+    titles = [f"{n} sims" for n in results["simulations"]]
+    page.table([
+        {"search": kind} | dict(zip(titles, map("{:,.1f}".format, curve), strict=True))
+        for kind, curve in results["curves"].items()
+    ])  # fmt: skip

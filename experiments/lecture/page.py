@@ -1,7 +1,7 @@
-"""The page: headings, text, tables and pictures, collected and written as one file."""
+"""A page of headings, text, tables and pictures, written as one file."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from azjax.drawing import node
@@ -9,14 +9,14 @@ from azjax.viz.chart import side_by_side
 from azjax.viz.page import Section, write_page
 
 _CELL = "white-space: nowrap"
-_STANDS_OUT = f"{_CELL}; color: var(--az-bad); font-weight: 600"
+_HIGHLIGHT = f"{_CELL}; color: var(--az-bad); font-weight: 600"
 
 
 class Page:
-    """Collects what the experiments show; nothing is on disk before `write`."""
+    """Collects the content of the page; nothing is written before `write`."""
 
     def __init__(self, title: str):
-        """Starts an empty page."""
+        """Creates an empty page."""
         self._title = title
         self.sections: list[Section] = []
 
@@ -25,7 +25,7 @@ class Page:
         self.sections.append(Section(text, element=node("div")))
 
     def add(self, *elements: Element) -> None:
-        """Adds anything to the section."""
+        """Adds elements to the current section."""
         assert self.sections[-1].element is not None
         self.sections[-1].element.extend(elements)
 
@@ -34,9 +34,9 @@ class Page:
         look = {"style": "max-width: 48em; margin: 0 0 16px"}
         self.add(*(node("p", look, paragraph) for paragraph in paragraphs))
 
-    def table(self, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Adds a table of text and elements; a cell that says `no` stands out."""
-        self.add(table(titles, rows))
+    def table(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """Adds a table of text and elements; see `table`."""
+        self.add(table(rows))
 
     def row(self, *figures: Element) -> None:
         """Adds figures side by side."""
@@ -56,7 +56,7 @@ class Page:
 
 
 def figure(caption: str, *pictures: Element) -> Element:
-    """Makes a row of pictures, each of which scrolls where the page is too narrow for it."""
+    """Makes a row of pictures; each scrolls if the page is too narrow for it."""
     look = {"class": "az-scroll", "tabindex": 0, "style": "max-width: 100%"}
     boxes = [node("div", look, picture) for picture in pictures]
     row = node("div", {"style": "display: flex; flex-wrap: wrap; gap: 16px"}, *boxes)
@@ -64,13 +64,16 @@ def figure(caption: str, *pictures: Element) -> Element:
     return node("figure", {"style": "margin: 20px 0; max-width: 100%"}, words, row)
 
 
-def table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> Element:
-    """Makes a table of text and elements, which scrolls where the page is too narrow."""
-    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))
-    body = [node("tr", None, *map(_cell, row)) for row in rows]
-    made = node("table", None, node("thead", None, head), node("tbody", None, *body))
-    return node("div", {"class": "az-scroll", "tabindex": 0, "style": "margin: 0 0 24px"}, made)
+def table(rows: Sequence[Mapping[str, object]]) -> Element:
+    """Makes a table of text and elements that scrolls if the page is too narrow.
 
+    Every row has its cells by title. Cells with the text `no` are highlighted.
+    """
 
-def _cell(content: object) -> Element:
-    return node("td", {"style": _STANDS_OUT if content == "no" else _CELL}, content)
+    def cell(content):
+        return node("td", {"style": _HIGHLIGHT if content == "no" else _CELL}, content)
+
+    head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in rows[0]))
+    body = node("tbody", None, *(node("tr", None, *map(cell, row.values())) for row in rows))
+    element = node("table", None, node("thead", None, head), body)
+    return node("div", {"class": "az-scroll", "tabindex": 0, "style": "margin: 0 0 24px"}, element)

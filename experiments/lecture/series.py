@@ -1,4 +1,4 @@
-"""Games in a row between a player with a memory and an opponent without one."""
+"""Series of games between a player with a memory and an opponent without one."""
 
 import functools
 from collections.abc import Callable
@@ -21,9 +21,9 @@ def play_series(
     num_series: int,
     key: jax.Array,
 ) -> np.ndarray:
-    """Plays several series at once, each with a separate memory; the persistent player begins.
+    """Plays several series as one batch, each with a separate memory.
 
-    The players move in turn.
+    The persistent player moves first in every game, and the players alternate.
 
     Returns:
       `int8 [num_games, num_series]`, 1 = won by the persistent player, 0 = drawn, -1 = lost.
@@ -32,13 +32,13 @@ def play_series(
     play_once = _compile(game, player.learn, opponent.act)
     for number in range(num_games):
         key_game = jax.random.fold_in(key, number)
-        found, memory = play_once(opponent.params, key_game, memory)
-        outcomes.append(found)
+        outcome, memory = play_once(opponent.params, key_game, memory)
+        outcomes.append(outcome)
     return np.stack(jax.device_get(outcomes)).astype(np.int8)
 
 
-class _Play(NamedTuple):
-    """One game of each series; `[B, ...]`."""
+class _Carry(NamedTuple):
+    """One game of each series; leaves are `[B, ...]`."""
 
     ply: jax.Array
     states: State
@@ -48,34 +48,36 @@ class _Play(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _compile(game: Game, learn: Callable, act: Callable) -> Callable:
-    """Builds `(params, key, memory) -> (outcomes [B], memory)`, one game of each series."""
+    """Builds `(params, key, memory) -> (outcomes [B], memory)`, which plays one game per series."""
 
-    def move(params, key, now: _Play) -> _Play:
+    def move(params, key, now: _Carry) -> _Carry:
         live = ~jax.vmap(game.is_over)(now.states)
-        own = jax.vmap(game.player)(now.states) == 0
+        persistent = jax.vmap(game.player)(now.states) == 0
         key_learn, key_act = jax.random.split(jax.random.fold_in(key, now.ply))
 
-        def play_own(memory):
+        def play_persistent(memory):
             decision, memory = learn(key_learn, now.states, memory)
             return decision.action, memory
 
         def play_reply(memory):
             return act(params, key_act, now.states).action, memory
 
-        action, memory = jax.lax.cond(jnp.any(live & own), play_own, play_reply, now.memory)
+        action, memory = jax.lax.cond(
+            jnp.any(live & persistent), play_persistent, play_reply, now.memory
+        )
         step = jax.vmap(functools.partial(play, game))(now.states, action)
-        reward = jnp.where(live, jnp.where(own, step.reward, -step.reward), 0.0)
+        reward = jnp.where(live, jnp.where(persistent, step.reward, -step.reward), 0.0)
         states = where(live, step.state, now.states)
-        return _Play(now.ply + 1, states, now.outcomes + reward, memory)
+        return _Carry(now.ply + 1, states, now.outcomes + reward, memory)
 
-    def goes_on(now: _Play):
+    def is_live(now: _Carry):
         return jnp.any(~jax.vmap(game.is_over)(now.states))
 
     @functools.partial(jax.jit, donate_argnums=2)
     def play_once(params, key, memory):
         size = len(jax.tree.leaves(memory)[0])
-        start = _Play(jnp.int32(0), init_batch(game, size), jnp.zeros(size), memory)
-        end = jax.lax.while_loop(goes_on, functools.partial(move, params, key), start)
+        start = _Carry(jnp.int32(0), init_batch(game, size), jnp.zeros(size), memory)
+        end = jax.lax.while_loop(is_live, functools.partial(move, params, key), start)
         return end.outcomes, end.memory
 
     return play_once

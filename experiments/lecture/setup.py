@@ -1,4 +1,4 @@
-"""What the experiments share: the game, its players and how much of everything to do."""
+"""What the experiments share: the game, its players, and the amounts of a full or quick run."""
 
 import dataclasses
 import functools
@@ -16,32 +16,25 @@ from azjax.games import solver
 from azjax.games.base import Game, check_batch
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
-from azjax.players import (
-    Agent,
-    Decision,
-    alpha_beta_agent,
-    decide,
-    minimax_agent,
-    random_agent,
-)
+from azjax.players import Agent, Decision, alpha_beta_agent, decide, minimax_agent, random_agent
 from azjax.search import PUCT, UCT, SearchResult, make_resumable
 from azjax.search.evaluators import Evaluator, rollout_evaluator
 from experiments.lecture.persistent import PersistentConfig, PersistentPlayer, make_persistent
 
 ROOT_2 = math.sqrt(2)
-Order = Literal["random", "last"]  # In which a learner tries untried moves.
+Order = Literal["random", "last"]  # The order in which a learner tries untried moves.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Setup:
-    """One run of the lecture.
+    """The game and the settings of one run of the experiments.
 
     Attributes:
       game: tic-tac-toe.
       solution: its exact solution.
-      quick: whether to do little of everything.
-      seed: of all randomness.
-      advance: called with a number of finished games or searches, for a progress bar.
+      quick: whether to use the smaller amounts.
+      seed: seed of all randomness.
+      advance: callback for a progress bar, called with a number of finished steps.
     """
 
     game: Game
@@ -51,16 +44,16 @@ class Setup:
     advance: Callable[[int], None] = lambda count: None
 
     def key(self, experiment: str) -> jax.Array:
-        """The key of one experiment, whatever the others do."""
+        """Returns the key of one experiment; it does not depend on the others."""
         return jax.random.fold_in(jax.random.key(self.seed), sum(map(ord, experiment)))
 
     @property
     def batch_size(self) -> int:
-        """Games played side by side in matches; one size, so one program for each pairing."""
+        """Games per batch of a match; a single size, so each pairing is compiled once."""
         return self.choose(1024, 256)
 
     def choose(self, full: Any, quick: Any) -> Any:
-        """One of two amounts."""
+        """Returns one of two amounts."""
         return quick if self.quick else full
 
 
@@ -69,10 +62,10 @@ class Experiment(NamedTuple):
 
     Attributes:
       title: its heading on the page.
-      compute: `Setup -> results`; numbers and lists, for JSON.
-      show: `(results, page)`, puts tables and pictures on the page.
-      weight: how long it takes beside the others; the longest are started first.
-      counts: whether its results are numbers, and go into results.json.
+      compute: `Setup -> results`.
+      show: `(results, page) -> None`, adds tables and pictures to the page.
+      weight: relative duration; experiments with a larger weight start first.
+      counts: whether its results are numbers and lists that go into results.json.
     """
 
     title: str
@@ -82,19 +75,13 @@ class Experiment(NamedTuple):
     counts: bool = True
 
 
-def make_setup(quick: bool, seed: int) -> Setup:
-    """Prepares a run."""
-    game = games.make("tic_tac_toe")
-    return Setup(game, solver.solve(game), quick, seed)
-
-
 def flexible_search(
     game: Game, algorithm: UCT | PUCT, evaluate: Evaluator
 ) -> Callable[..., SearchResult]:
-    """Builds `search(params, keys, states, count, **settings)`, compiled once for all values.
+    """Builds `search(params, keys, states, count, **settings)`, compiled once for all settings.
 
-    `count` is the number of simulations, at most `algorithm.num_simulations`, and `settings` are
-    other ones of the algorithm, such as `exploration` of UCT; all may be traced.
+    `count` is the number of simulations, at most `algorithm.num_simulations`. `settings` replace
+    settings of the algorithm, such as `exploration` of UCT. All of them may be traced.
     """
 
     def search(params, keys, states, count, **settings):
@@ -106,12 +93,12 @@ def flexible_search(
     return search
 
 
-_ROOM = 500  # The most simulations of any MCTS player; one room for all, so one program.
+_ROOM = 500  # Maximum simulations of an MCTS player; all share one compiled search of this size.
 
 
 @functools.cache
 def _classic() -> Agent:
-    """MCTS whose `params` are its simulations and C, so that all such players share programs."""
+    """Builds MCTS with `params = (simulations, C)`, so that all such players share one program."""
     game = games.make("tic_tac_toe")
     search = flexible_search(game, UCT(num_simulations=_ROOM), rollout_evaluator(game))
 
@@ -124,27 +111,25 @@ def _classic() -> Agent:
 
 
 def classic(simulations: int, exploration: float = ROOT_2) -> Agent:
-    """The lecture's MCTSClassicSolver: a new tree for every move."""
+    """Makes the lecture's MCTSClassicSolver, which builds a new tree for every move."""
     params = (jnp.int32(simulations), jnp.float32(exploration))
     return _classic()._replace(name=f"MCTS({simulations})", params=params)
 
 
 @functools.cache
-def random_player() -> Agent:
-    """Plays any legal move."""
-    return random_agent(games.make("tic_tac_toe"))
-
-
-@functools.cache
-def searcher(name: str) -> Agent:
-    """Minimax or alpha-beta: each searched once in every position, then looked up."""
+def player(name: str) -> Agent:
+    """Makes a player of the lecture: `random`, `minimax`, `alpha-beta` or `MCTS(simulations)`."""
     game = games.make("tic_tac_toe")
+    if name.startswith("MCTS"):
+        return classic(int(name[5:-1]))
+    if name == "random":
+        return random_agent(game)
     agent = (minimax_agent if name == "minimax" else alpha_beta_agent)(game)
     return tabulated(game, solver.solve(game), agent)
 
 
 def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
-    """Makes a table of a deterministic player's moves, and plays them from the table."""
+    """Makes a player that looks up the moves of a deterministic player in a table."""
     index, decide_all = make_index(game, solution.states), jax.jit(agent.act)
     actions = np.zeros(solution.num_states, np.int32)
     weights = np.zeros(solution.legal.shape, np.float32)
@@ -162,7 +147,7 @@ def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
 
 
 def _chunks(solution: Solution) -> Iterator[np.ndarray]:
-    """Yields chunks of the decision states, of few sizes, each of one ply and so alike in cost."""
+    """Yields chunks of decision states of one ply, which cost about the same, in three sizes."""
     for start, end in itertools.pairwise(solution.layers):
         rows = np.arange(start, end)[~solution.over[start:end]]
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)
@@ -172,6 +157,6 @@ def _chunks(solution: Solution) -> Iterator[np.ndarray]:
 
 @functools.cache
 def learner(simulations: int, expansion: Order = "last") -> PersistentPlayer:
-    """The lecture's MCTSSolver: one tree for all moves and games."""
+    """Makes the lecture's MCTSSolver, which keeps one tree for all moves and games."""
     config = PersistentConfig(simulations, expansion=expansion, capacity=2**13)
     return make_persistent(games.make("tic_tac_toe"), config)

@@ -1,4 +1,4 @@
-"""One search by the lecture's rules, step by step, and the trees that it grows."""
+"""One search by the lecture's rules, step by step, and its trees."""
 
 import itertools
 from typing import Any
@@ -19,14 +19,14 @@ from azjax.viz.tree import draw_tree
 from experiments.lecture.page import figure, table
 from experiments.lecture.setup import ROOT_2, Setup
 
-BOARD = (1, -1, 1, 0, -1, 0, 0, 0, 0)  # X to move, and O threatens to complete the middle column.
-SIMULATIONS = 30  # From there.
-BUDGETS = (10, 100, 1_000)  # From the empty board.
-_SHOWN = 13  # Nodes of a tree: so few that its root is in view on a phone.
+BOARD = (1, -1, 1, 0, -1, 0, 0, 0, 0)  # X to move; O threatens to complete the middle column.
+SIMULATIONS = 30  # From this board.
+BUDGETS = (10, 100, 1_000)  # Simulations from the empty board.
+_SHOWN = 13  # Maximum nodes of a tree, so that its root is in view on a phone.
 
 
-def playing_alike(game: Game) -> Evaluator:
-    """Plays a random game from each position, always the same one, so that it can be shown."""
+def repeatable_rollout(game: Game) -> Evaluator:
+    """Plays a random game from each position, always the same one, so it can be shown."""
 
     def evaluate(key, _, states):
         keys = jax.vmap(lambda state: _key_of(key, state))(states)
@@ -40,7 +40,7 @@ def _key_of(key: jax.Array, state: State) -> jax.Array:
 
 
 def play_out(game: Game, key: jax.Array, state: State) -> list[State]:
-    """Returns the positions of the random game that `playing_alike` plays from a position."""
+    """Returns the positions of the random game that `repeatable_rollout` plays."""
     states = [jax.tree.map(jnp.asarray, state)]
     for uniform in jax.random.uniform(_key_of(key, states[0]), (game.max_plies,)):
         if game.is_over(states[-1]):
@@ -51,34 +51,34 @@ def play_out(game: Game, key: jax.Array, state: State) -> list[State]:
 
 
 def compute(setup: Setup) -> dict:
-    """Searches one position a simulation at a time, and the empty board in three stages."""
+    """Searches one position simulation by simulation, and the empty board in three stages."""
     game, key = setup.game, setup.key("steps")
-    stages = make_resumable(UCT(num_simulations=max(BUDGETS)), game, playing_alike(game))
+    stages = make_resumable(UCT(num_simulations=max(BUDGETS)), game, repeatable_rollout(game))
     begin, grow, finish = map(jax.jit, (stages.start, stages.grow, stages.finish))
 
     def search(states: State, ends) -> list[SearchResult]:
-        """Returns what was found after so many simulations each."""
-        asked, found, done = (key, jax.random.split(key, 1), states, max(BUDGETS)), [], 0
-        tree = begin(*asked)
+        """Returns the result after each number of simulations in `ends`."""
+        inputs, results, done = (key, jax.random.split(key, 1), states, max(BUDGETS)), [], 0
+        tree = begin(*inputs)
         for end in ends:
-            tree, done = grow(*asked, tree, done, end - done), end
-            found.append(jax.device_get(finish(*asked, tree)))
-        return found
+            tree, done = grow(*inputs, tree, done, end - done), end
+            results.append(jax.device_get(finish(*inputs, tree)))
+        return results
 
     start = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], from_board(BOARD))
-    found = search(start, range(SIMULATIONS + 1))
-    trees = [jax.tree.map(lambda leaf: leaf[0], result.tree) for result in found]
-    decided = [k for k, tree in enumerate(trees) if np.isfinite(ucb1(tree, 0)[2].max())]
+    results = search(start, range(SIMULATIONS + 1))
+    trees = [jax.tree.map(lambda leaf: leaf[0], result.tree) for result in results]
+    all_tried = next(k for k, tree in enumerate(trees) if np.isfinite(ucb1(tree, 0)[2].max()))
     steps = []
-    for k in sorted({0, decided[0], SIMULATIONS - 1}):
-        path = np.flatnonzero(trees[k + 1].node_visits > trees[k].node_visits)  # From the root on.
+    for k in sorted({0, all_tried, SIMULATIONS - 1}):
+        path = np.flatnonzero(trees[k + 1].node_visits > trees[k].node_visits)  # From the root.
         states = play_out(game, key, _state(trees[k + 1], path[-1]))
         steps.append((k + 1, trees[k], trees[k + 1], path, states))
-    return {"steps": steps, "small": found[-1], "large": search(init_batch(game, 1), BUDGETS)}
+    return {"steps": steps, "small": results[-1], "large": search(init_batch(game, 1), BUDGETS)}
 
 
 def ucb1(tree: Any, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns n, V and the score of each move in a node: infinity untried, -infinity illegal."""
+    """Returns n, V and the score of each move: infinity if untried, -infinity if illegal."""
     visits, total = tree.children_visits[i], tree.node_visits[i] - (i == 0)
     means = tree.children_rewards[i] + tree.children_discounts[i] * tree.children_values[i]
     scores = means + ROOT_2 * np.sqrt(np.log1p(total) / np.maximum(visits, 1))
@@ -91,15 +91,16 @@ def _state(tree: Any, i: int) -> State:
 
 
 def show(results: dict, page) -> None:
-    """Three simulations in four phases, and the trees."""
+    """Shows three simulations in four phases, and the trees."""
     page.text(
-        f"X is to move, and O threatens to complete the middle column. {SIMULATIONS} simulations, "
-        "each in the lecture's four phases; these are the first, the first that finds every move "
-        "tried, and the last. A move's n is how many simulations have taken it, and V their mean "
-        "outcome for who takes it: 1 won, 0 drawn, −1 lost. UCB1 is V plus a bonus of "
-        "√2 √(ln(N + 1) / n), where N is the n of the move that led here, at the root the number "
-        "of simulations so far. A move never tried counts as infinite; which of several such "
-        "moves goes first is drawn."
+        "X is to move, and O threatens to complete the middle column. A search makes "
+        f"{SIMULATIONS} simulations, each with the four phases of the lecture. Shown are the first "
+        "one, the first one where every move has been tried, and the last one.",
+        "For each move, n is the number of simulations that took it, and V their mean outcome for "
+        "the player who makes it: 1 won, 0 drawn, −1 lost. UCB1 is V plus the bonus "
+        "√2 √(ln(N + 1) / n). N is the n of the move that led here, or at the root the number of "
+        "simulations so far. An untried move has an infinite score; among several, the choice is "
+        "random.",
     )
     free = ["" if cell else str(i) for i, cell in enumerate(BOARD)]
     picture = draw_state(games.make("tic_tac_toe"), from_board(BOARD), labels=free)
@@ -108,54 +109,54 @@ def show(results: dict, page) -> None:
         page.add(node("h3", {"style": "margin: 40px 0 0"}, f"Simulation {number}"))
         page.row(*_phases(*step))
     page.heading("The trees of a search")
-    page.text("N is n, at the root with its own evaluation; Q is V; P is the order of trying.")
-    titles = [f"The position above, {SIMULATIONS} simulations."]
+    page.text("Each node shows its n as N and its V as Q. Moves with a higher P are tried first.")
+    figures, titles = [], [f"The position above, {SIMULATIONS} simulations."]
     titles += [f"The empty board, {budget:,} simulations." for budget in BUDGETS]
-    found = (results["small"], *results["large"])
-    page.row(*(figure(*pair) for pair in zip(titles, map(_tree, found), strict=True)))
-
-
-def _tree(result: SearchResult) -> Element:
-    return draw_tree(games.make("tic_tac_toe"), result, max_nodes=_SHOWN).element
+    for title, result in zip(titles, (results["small"], *results["large"]), strict=True):
+        tree = draw_tree(games.make("tic_tac_toe"), result, max_nodes=_SHOWN)
+        figures.append(figure(title, tree.element))
+    page.row(*figures)
 
 
 def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> list[Element]:
-    """What one simulation did, from the trees before and after it."""
+    """Shows the phases of one simulation, from the trees before and after it."""
     choices = [(after.parents[i], after.action_from_parent[i]) for i in path[1:]]
     moves = [f"{'XO'[after.embeddings.player[i]]} {action}" for i, action in choices]
     phases, backups, outcome = [], [], 0
     for k, (i, action) in enumerate(choices):
         title = f"then after {', '.join(moves[:k])}" if k else "1. Selection: at the root"
-        scores = _scores(*ucb1(before, i), action)
-        phases.append(figure(f"{title}, {moves[k][0]} takes the highest UCB1.", scores))
-        n, old = int(ucb1(before, i)[0][action]), float(ucb1(before, i)[1][action])
-        new = float(ucb1(after, i)[1][action])
+        visits, means, scores = ucb1(before, i)
+        shown = _scores(visits, means, scores, action)
+        phases.append(figure(f"{title}, {moves[k][0]} takes the highest UCB1.", shown))
+        n, old, new = int(visits[action]), float(means[action]), float(ucb1(after, i)[1][action])
         change = f"{signed(old)} → {signed(new)}" if n else signed(new)
         outcome = round((n + 1) * new - n * old)
-        backups.append((moves[k], signed(outcome, 0), f"{n} → {n + 1}", change))
+        row = {"move": moves[k], "outcome": signed(outcome, 0), "n": f"{n} → {n + 1}", "V": change}
+        backups.append(row)
     is_new = before.node_visits[path[-1]] == 0
-    words = "is new to the tree." if is_new else "is in the tree already: the game is over there."
+    words = "is new to the tree." if is_new else "is already in the tree: the game is over."
     leaf = draw_state(games.make("tic_tac_toe"), states[0], 88, last=choices[-1][1]).element
-    phases.append(figure(f"2. Expansion: what comes after {moves[-1]} {words}", leaf))
+    phases.append(figure(f"2. Expansion: the position after {moves[-1]} {words}", leaf))
     words = "random moves to the end" if len(states) > 1 else "none, as the game is over"
     words += f"; {('drawn', 'won', 'lost')[outcome]} for {moves[-1][0]}"
-    phases.append(figure(f"3. Rollout: {words}.", _film(states)))
-    words = "4. Back-propagation: the outcome, for who took each move, goes into its V."
-    return [*phases, figure(words, table(("move", "outcome", "n", "V"), backups[::-1]))]
+    phases.append(figure(f"3. Rollout: {words}.", _playout(states)))
+    words = "4. Back-propagation: V of each move takes in the outcome for the player who made it."
+    return [*phases, figure(words, table(backups[::-1]))]
 
 
 def _scores(visits: np.ndarray, means: np.ndarray, scores: np.ndarray, taken: int) -> Element:
     rows = []
     for action in np.flatnonzero(scores > -np.inf):
-        mean, score = means[action], scores[action]
-        known = (signed(mean), signed(score - mean), signed(score))
-        mark = "← taken" if action == taken else ""
-        rows.append((action, visits[action], *(known if visits[action] else ("", "", "∞")), mark))
-    return table(("move", "n", "V", "bonus", "UCB1", ""), rows)
+        row = {"move": action, "n": visits[action], "V": "", "bonus": "", "UCB1": "∞"}
+        if visits[action]:
+            mean, score = means[action], scores[action]
+            row |= {"V": signed(mean), "bonus": signed(score - mean), "UCB1": signed(score)}
+        rows.append(row | {"": "← taken" if action == taken else ""})
+    return table(rows)
 
 
-def _film(states: list[State]) -> Element:
-    """A random game, board by board."""
+def _playout(states: list[State]) -> Element:
+    """Draws a random game, board by board."""
     game, captions = games.make("tic_tac_toe"), ["the leaf"]
     pictures = [draw_state(game, states[0], 88)]
     for old, new in itertools.pairwise(states):

@@ -21,7 +21,7 @@ from experiments.lecture.setup import Experiment, Setup, classic, learner, tabul
 
 
 class Tiny(Setup):
-    """Even less of everything than a quick run."""
+    """Uses even smaller amounts than a quick run."""
 
     batch_size = 32
 
@@ -35,7 +35,7 @@ def setup(tic_tac_toe, solution):
 
 
 def shown(show, results):
-    """What an experiment puts on the page: an element tree."""
+    """Returns the elements that an experiment adds to the page."""
     page = Page("test")
     page.heading("the experiment")
     show(results, page)
@@ -49,17 +49,17 @@ def text(element):
 
 
 def column(root, title):
-    """The cells below a title, of every table that has it."""
-    found = []
+    """Returns the cells below a title, in every table that has it."""
+    cells = []
     for table in root.iter("table"):
         titles = [text(cell) for cell in table.iter("th")]
         if title in titles:
             rows = table.findall("tbody/tr")
-            found += [text(row[titles.index(title)]) for row in rows]
-    return found
+            cells += [text(row[titles.index(title)]) for row in rows]
+    return cells
 
 
-def test_all_games_are_the_lectures(setup):
+def test_the_numbers_of_all_games_equal_the_lectures(setup):
     results = matches.count_all(setup)
     assert results["all"] == [131_184, 46_080, 77_904]
     page = shown(matches.show_all, results)
@@ -70,8 +70,8 @@ def test_all_games_are_the_lectures(setup):
 
 
 @pytest.fixture(scope="module")
-def walk(setup):
-    """A shorter walk through a search."""
+def short_search(setup):
+    """A shorter search, step by step, and its elements."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "BUDGETS", (10, 40))
         patch.setattr(steps, "SIMULATIONS", 12)
@@ -80,25 +80,25 @@ def walk(setup):
 
 
 @pytest.mark.slow
-def test_a_walk_takes_the_moves_of_the_search(walk):
-    """The scores it shows are those that the search chose by."""
-    results, _ = walk
+def test_steps_take_the_moves_of_the_search(short_search):
+    """The scores shown are those by which the search chose."""
+    results, _ = short_search
     assert [step[0] for step in results["steps"]] == [1, 6, 12]
     for _, before, after, path, _ in results["steps"]:
         for i in path[1:]:
             scores = steps.ucb1(before, after.parents[i])[2]
             assert scores[after.action_from_parent[i]] == scores.max()
-    first, decided, last = (steps.ucb1(step[1], 0)[2] for step in results["steps"])
+    first, all_tried, last = (steps.ucb1(step[1], 0)[2] for step in results["steps"])
     assert set(first) == {-np.inf, np.inf}
-    assert np.isfinite([decided.max(), last.max()]).all()
+    assert np.isfinite([all_tried.max(), last.max()]).all()
     visits, means, _ = steps.ucb1(results["steps"][-1][2], 0)
     np.testing.assert_array_equal(visits, results["small"].visit_counts[0])
     np.testing.assert_allclose(means, results["small"].q_values[0])
 
 
 @pytest.mark.slow
-def test_a_walk_shows_the_random_games_of_its_search(walk, tic_tac_toe):
-    for _, _, after, path, states in walk[0]["steps"]:
+def test_steps_show_the_random_games_of_the_search(short_search, tic_tac_toe):
+    for _, _, after, path, states in short_search[0]["steps"]:
         leaf = jax.tree.map(lambda leaf: leaf[path[-1]], after.embeddings)
         np.testing.assert_array_equal(states[0].board, leaf.board)
         assert [bool(state.over) for state in states] == [False] * (len(states) - 1) + [True]
@@ -110,8 +110,8 @@ def test_a_walk_shows_the_random_games_of_its_search(walk, tic_tac_toe):
         assert after.raw_values[path[-1]] == value
 
 
-def test_a_position_has_one_random_game(tic_tac_toe, some_states):
-    key, evaluate = jax.random.key(3), steps.playing_alike(tic_tac_toe)
+def test_a_position_always_has_the_same_random_game(tic_tac_toe, some_states):
+    key, evaluate = jax.random.key(3), steps.repeatable_rollout(tic_tac_toe)
     _, values = evaluate(key, jax.random.key(0), some_states)
     _, again = evaluate(key, jax.random.key(1), some_states)
     np.testing.assert_array_equal(values, again)
@@ -123,12 +123,15 @@ def test_a_position_has_one_random_game(tic_tac_toe, some_states):
 
 
 @pytest.mark.slow
-def test_a_walk_names_its_phases_and_draws_its_trees(walk):
-    words = text(walk[1])
+def test_steps_have_named_phases_and_trees(short_search):
+    words = text(short_search[1])
     for phase in ("1. Selection", "2. Expansion", "3. Rollout", "4. Back-propagation"):
         assert words.count(phase) == 3, phase
-    assert column(walk[1], "UCB1")[:5] == ["∞"] * 5 and column(walk[1], "bonus")[:5] == [""] * 5
-    trees = [e for e in walk[1].iter("svg") if "positions" in (e.get("aria-label") or "")]
+    assert (
+        column(short_search[1], "UCB1")[:5] == ["∞"] * 5
+        and column(short_search[1], "bonus")[:5] == [""] * 5
+    )
+    trees = [e for e in short_search[1].iter("svg") if "positions" in (e.get("aria-label") or "")]
     roots = [tree.find("g/title").text for tree in trees]
     assert [title.split(", ")[1] for title in roots] == ["13 visits", "11 visits", "41 visits"]
 
@@ -143,58 +146,57 @@ def test_a_walk_names_its_phases_and_draws_its_trees(walk):
         ((0.2, 0.5, 0.6), "no: only too much exploration loses"),
     ],
 )
-def test_a_curve_is_a_u_only_if_both_its_ends_are_higher_by_more_than_chance(estimates, verdict):
+def test_a_curve_is_u_shaped_only_if_both_ends_are_significantly_higher(estimates, verdict):
     lost = [Interval(x, x - 0.1, x + 0.1) for x in estimates]
-    constant, figures, said = exploration._judge([0, 1, 10], lost)
-    assert said == f"{verdict} more than chance explains"
-    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}" and figures.startswith(
-        "0.200 ["
-    )
+    constant, interval, answer = exploration._find_u([0, 1, 10], lost).values()
+    assert answer == f"{verdict} significantly more"
+    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}"
+    assert interval.startswith("0.200 [")
 
 
-def test_no_u_is_claimed_of_numbers_that_do_not_show_one():
+def test_flat_curves_are_not_called_u_shaped():
     flat = {"moves in use": 5.0, "mean depth": 2.0, "random": [90, 0, 10], "minimax": [0, 50, 50]}
     rows = [{"simulations": 10, "constant": c} | flat for c in (0.0, 1.0, 10.0)]
     page = shown(exploration.show_constant, {"rows": rows, "games": 100})
-    assert column(page, "a U?") == ["no: neither end loses more than chance explains"] * 2
-    assert "is a U" not in text(page)
+    assert column(page, "U-shaped?") == ["no: neither end loses significantly more"] * 2
+    assert "is U-shaped" not in text(page)
     for row in (rows[0], rows[2]):
         row["random"] = [50, 0, 50]
     page = shown(exploration.show_constant, {"rows": rows, "games": 100})
-    assert [said[:4] for said in column(page, "a U?")] == ["yes:", "no: "]
+    assert [answer[:4] for answer in column(page, "U-shaped?")] == ["yes:", "no: "]
     assert column(page, "points lost with it")[0].startswith("0.100 [")
 
 
-def test_every_verdict_that_is_none_has_its_reason():
+def test_a_missing_verdict_has_a_reason():
     row = {"first": "a", "second": "b", "lecture": None, "counts": [1, 2, 3], "distinct": 6}
     page = shown(matches.show_matches, [row | {"p-value": None}])
     assert column(page, "compatible") == ["– no count to compare with"]
     outcomes = np.ones((375, 4), np.int8)
     series = learning.SERIES[1]._replace(lecture=(375, 0, 0))
     page = shown(learning.show, [learning._summarize(series, "last", outcomes)])
-    assert column(page, "compatible") == ["– such a range needs 100 learners, not 4"]
+    assert column(page, "compatible") == ["– a range needs 100 learners, not 4"]
     outcomes = np.ones((375, 100), np.int8)
     page = shown(learning.show, [learning._summarize(series, "last", outcomes)])
     assert column(page, "compatible") == ["yes"]
 
 
-def test_outcomes_count_for_the_player_named_first(setup):
-    """Search beats chance, whichever of the two is named first."""
+def test_outcomes_are_those_of_the_first_player(setup):
+    """Search beats random moves from both seats."""
     for first, second, sign in (("MCTS(10)", "random", 1), ("random", "MCTS(10)", -1)):
         games = matches._play(setup, first, second, 64, jax.random.key(0))
         assert sign * games.outcomes.mean() > 0.4
 
 
-def test_a_table_plays_the_same_everywhere(tic_tac_toe, solution):
+def test_a_table_plays_the_moves_of_its_agent(tic_tac_toe, solution):
     agent = perfect_agent(tic_tac_toe, solution)
     table = tabulated(tic_tac_toe, solution, agent)
     assert (table.name, table.deterministic) == (agent.name, True)
     order = np.random.default_rng(0).permutation(len(solution.decisions))
     states = jax.tree.map(lambda leaf: leaf[order], solution.decision_states)
     key = jax.random.key(0)
-    found, expected = table.act(None, key, states), agent.act(None, key, states)
-    np.testing.assert_array_equal(found.action, expected.action)
-    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
+    actual, expected = table.act(None, key, states), agent.act(None, key, states)
+    np.testing.assert_array_equal(actual.action, expected.action)
+    np.testing.assert_allclose(actual.weights, expected.weights, atol=1e-6)
 
 
 def test_players_share_programs():
@@ -202,14 +204,14 @@ def test_players_share_programs():
     assert learner(10).learn is learner(10).learn
 
 
-def test_the_crossing_is_where_the_learner_gets_ahead_for_good():
+def test_the_crossing_is_where_the_learner_stays_ahead():
     behind_then_ahead = np.where(np.arange(200) < 60, -0.5, 0.5)
     assert 64 <= learning._crossing(behind_then_ahead) <= 66
     assert learning._crossing(np.full(100, 0.2)) == 1
     assert learning._crossing(np.full(100, -0.2)) is None
 
 
-def test_a_series_is_summarised_game_by_game():
+def test_a_series_is_summarized_game_by_game():
     outcomes = np.array([[1, -1], [0, -1], [1, 1]], np.int8)  # Three games of two learners.
     series = learning.Series(10, "minimax", 3, (1, 1, 1))
     summary = learning._summarize(series, "last", outcomes)
@@ -262,7 +264,7 @@ def test_text_on_the_page_is_escaped(tmp_path):
     page = Page("<b>title</b>")
     page.heading("<i>")
     page.text("a < b & c")
-    page.table(["<th>"], [["<td>"], ["no"]])
+    page.table([{"<th>": "<td>"}, {"<th>": "no"}])
     content = page.write(tmp_path).read_text()
     body = content[content.index("<main") : content.index("</main>")]
     assert "<i>" not in body and "&lt;i&gt;" in body
@@ -288,11 +290,11 @@ _READ = """() => {
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_legible_in_light_and_dark_and_on_a_phone(
-    width, walk, browser, barriers, errors, tmp_path
+    width, short_search, browser, barriers, errors, tmp_path
 ):
     page = Page("The lecture")
-    page.heading("A walk")
-    page.add(walk[1])
+    page.heading("A search")
+    page.add(short_search[1])
     exploration.show_bound(exploration.compute_bound(None), page)
     path, seen = page.write(tmp_path), {}
     for scheme in ("light", "dark"):
@@ -300,10 +302,10 @@ def test_the_page_is_legible_in_light_and_dark_and_on_a_phone(
             viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
         )
         shown = context.new_page()
-        found = errors(shown)
+        messages = errors(shown)
         shown.goto(path.as_uri())
         seen[scheme] = shown.evaluate(_READ)
-        assert found == [] and barriers(shown) == []
+        assert messages == [] and barriers(shown) == []
         context.close()
         assert seen[scheme]["width"] == width and seen[scheme]["smallest"] >= 9
         assert seen[scheme]["root"] <= width
@@ -355,9 +357,9 @@ def test_a_failing_experiment_ends_the_program(tmp_path, monkeypatch):
         (["--out", "{tmp}/new", "--run-dir", "{tmp}/none"], "is not a run directory"),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(arguments, sentence, tmp_path, capsys):
+def test_invalid_options_give_one_error_line(arguments, sentence, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert program.main([argument.format(tmp=tmp_path) for argument in arguments]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and sentence in said[0] and said[0].startswith("error: ")
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0] and lines[0].startswith("error: ")
     assert not (tmp_path / "new").exists()

@@ -1,4 +1,4 @@
-"""The p-value of a count of the lecture, against an enumeration."""
+"""The p-value of a count, checked against an enumeration."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from experiments.lecture.compatibility import count_p_value
 
 
 def urn_probability(triple, reference):
-    """The Dirichlet-multinomial probability: one game after the other from Polya's urn."""
+    """Computes the Dirichlet-multinomial probability with Polya's urn, game by game."""
     urn = [2 * count + 1 for count in reference]
     ways = math.factorial(sum(triple)) // math.prod(map(math.factorial, triple))
     probability = Fraction(ways)
@@ -37,7 +37,7 @@ def test_count_p_value_is_the_enumeration(observed, reference):
 
 
 @pytest.mark.parametrize("rates", [(0.6, 0.3, 0.1), (0.3, 0.69, 0.01)])
-def test_count_p_value_is_uniform_where_nothing_differs(rates):
+def test_count_p_value_is_uniform_under_equal_rates(rates):
     random = np.random.default_rng(1)
     pairs = [random.multinomial([60, 2000], rates) for _ in range(500)]
     p_values = np.array([count_p_value(*pair) for pair in pairs])
@@ -45,7 +45,7 @@ def test_count_p_value_is_uniform_where_nothing_differs(rates):
     assert 0.42 < np.mean(p_values < 0.5) < 0.55
 
 
-def test_count_p_value_tells_differences():
+def test_count_p_value_detects_differences():
     assert count_p_value((80, 10, 10), (4000, 3000, 3000)) < 1e-12
     assert count_p_value((40, 30, 30), (400_000, 300_000, 300_000)) > 0.99
     assert count_p_value((250, 75, 50), (70_000, 20_000, 10_000)) < 0.1
@@ -54,12 +54,12 @@ def test_count_p_value_tells_differences():
 
 
 @pytest.mark.parametrize(
-    ("observed", "reference", "said"),
+    ("observed", "reference", "message"),
     [
         ((1, 2), (1, 2, 3), r"observed is \[1, 2\]: use three"),
         ((1, 2, 3), (0.5, 2, 3), r"reference is \[0.5, 2.0, 3.0\]: use"),
     ],
 )
-def test_refuses_what_is_no_count(observed, reference, said):
-    with pytest.raises(ValueError, match=said):
+def test_rejects_invalid_counts(observed, reference, message):
+    with pytest.raises(ValueError, match=message):
         count_p_value(observed, reference)

@@ -1,4 +1,4 @@
-"""The lecture's player with a memory, against a slow reference, and its series of games."""
+"""The lecture's player with a memory, compared with a slow reference, and its series of games."""
 
 import functools
 import importlib
@@ -30,8 +30,8 @@ def test_contract_with_an_empty_memory(name):
     def act(params, key, states):
         return player.learn(key, states, player.init_memory(ROWS))[0]
 
-    knows = {"value", "q_values", "visit_counts", "nodes"}
-    assert_contract(Agent(player.name, act), name, knows)
+    fields = {"value", "q_values", "visit_counts", "nodes"}
+    assert_contract(Agent(player.name, act), name, fields)
 
 
 LANES = 256
@@ -62,11 +62,11 @@ def after(game, moves, count):
     ],
 )
 def test_visits_are_distributed_as_in_the_reference(name, expansion, exploration, moves, then):
-    """Means of 256 players within five standard errors, at one move and, after it, another."""
+    """The means of 256 players agree within five standard errors, at one move and a later one."""
     game, rules = bench(name).game, importlib.import_module(f"reference.{name}")
     player, learn = learner(name, expansion, exploration=exploration, simulations=30)
     memory, rng = player.init_memory(LANES), random.Random(0)
-    twins = [persistent.Memory() for _ in range(LANES)]
+    references = [persistent.Memory() for _ in range(LANES)]
     position = rules.start()
     for move in moves:
         position, _ = rules.play(position, move)
@@ -76,24 +76,24 @@ def test_visits_are_distributed_as_in_the_reference(name, expansion, exploration
         states = after(game, moves + more, LANES)
         decision, memory = learn(jax.random.key(seed), states, memory)
         expected = np.zeros((LANES, game.num_actions))
-        for lane, twin in enumerate(twins):
-            args = rules, twin, position, 30, exploration, rng, expansion
+        for lane, reference in enumerate(references):
+            args = rules, reference, position, 30, exploration, rng, expansion
             for action, visits in persistent.learn(*args).items():
                 expected[lane, action] = visits
-        for power in (1, 2):  # The spread, too.
-            found, wanted = decision.visit_counts.astype(float) ** power, expected**power
-            error = np.sqrt((found.var(axis=0) + wanted.var(axis=0)) / LANES)
-            assert (abs(found.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
-        sign = 1 if position.player == 0 else -1  # Of outcomes, to the player to move.
-        values = [sign * twin.totals[position] / twin.visits[position] for twin in twins]
+        for power in (1, 2):  # Also compare the spread.
+            actual, wanted = decision.visit_counts.astype(float) ** power, expected**power
+            error = np.sqrt((actual.var(axis=0) + wanted.var(axis=0)) / LANES)
+            assert (abs(actual.mean(axis=0) - wanted.mean(axis=0)) <= 5 * error + 1e-9).all()
+        sign = 1 if position.player == 0 else -1  # Outcomes are for player 0.
+        values = [sign * each.totals[position] / each.visits[position] for each in references]
         error = np.sqrt((np.var(values) + decision.value.var()) / LANES)
         assert abs(np.mean(values) - decision.value.mean()) <= 5 * error + 1e-6
         action = int(expected.sum(axis=0).argmax())
-        likely = [(twin, twin.children[position].get(action)) for twin in twins]
-        means = [sign * twin.totals[to] / twin.visits[to] for twin, to in likely if to]
-        found = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
-        error = np.sqrt(np.var(means) / len(means) + found.var() / len(found))
-        assert abs(np.mean(means) - found.mean()) <= 5 * error + 1e-6
+        after_action = [(each, each.children[position].get(action)) for each in references]
+        means = [sign * each.totals[to] / each.visits[to] for each, to in after_action if to]
+        actual = decision.q_values[np.asarray(decision.visit_counts[:, action]) > 0, action]
+        error = np.sqrt(np.var(means) / len(means) + actual.var() / len(actual))
+        assert abs(np.mean(means) - actual.mean()) <= 5 * error + 1e-6
 
 
 @pytest.mark.slow
@@ -111,18 +111,18 @@ def test_a_memory_grows_by_the_simulations_of_each_call(tic_tac_toe):
     assert not same(rows_of(memory, 0), rows_of(memory, 1))  # Each game has its own.
 
 
-def test_rows_with_a_memory_do_not_mix():
+def test_rows_with_a_memory_are_independent():
     player, learn = learner("tic_tac_toe")
     states, key = some_states("tic_tac_toe", ROWS), jax.random.key(0)
     _, memory = learn(jax.random.key(1), states, player.init_memory(ROWS))
-    found = learn(key, states, memory)
-    turned = np.array([0, *np.roll(np.arange(1, ROWS), 3)])
-    other = learn(key, rows_of(states, turned), rows_of(memory, turned))
-    assert same(rows_of(found, 0), rows_of(other, 0))
-    assert not same(rows_of(found, 1), rows_of(other, 1))
+    result = learn(key, states, memory)
+    rolled = np.array([0, *np.roll(np.arange(1, ROWS), 3)])
+    other = learn(key, rows_of(states, rolled), rows_of(memory, rolled))
+    assert same(rows_of(result, 0), rows_of(other, 0))
+    assert not same(rows_of(result, 1), rows_of(other, 1))
 
 
-def test_a_finished_game_teaches_nothing():
+def test_a_finished_game_adds_nothing_to_a_memory():
     player, learn = learner("tic_tac_toe")
     states = some_states("tic_tac_toe", ROWS, finished=1)
     _, memory = learn(jax.random.key(0), states, player.init_memory(ROWS))
@@ -135,16 +135,16 @@ def test_a_finished_game_teaches_nothing():
 
 
 @pytest.mark.slow
-def test_more_is_known_below_the_positions_met(tic_tac_toe):
-    """What was learnt at the start is there after the move that was simulated most."""
+def test_a_memory_holds_the_positions_below_the_root(tic_tac_toe):
+    """Statistics from the start remain after the most simulated move."""
     player, learn = learner("tic_tac_toe", simulations=200)
     states = init_batch(tic_tac_toe, ROWS)
     first, memory = learn(jax.random.key(0), states, player.init_memory(ROWS))
     moved = jax.vmap(tic_tac_toe.step)(states, first.action)[0]
     before = jnp.take_along_axis(first.visit_counts, first.action[:, None], axis=1)[:, 0]
-    player, learn = learner("tic_tac_toe", simulations=1)  # It takes the other's memory over.
+    player, learn = learner("tic_tac_toe", simulations=1)  # It uses the memory of the other player.
     second, memory = learn(jax.random.key(1), moved, memory)
-    # Its own first visit was a random game from it, and chose no action.
+    # The first visit of the position was a random game and chose no action there.
     np.testing.assert_array_equal(second.visit_counts.sum(axis=1), before)
 
 
@@ -160,14 +160,14 @@ def test_a_full_table_still_plays():
     assert legal[np.arange(ROWS), decision.action].all()
     assert_policies(np.asarray(decision.weights), legal)
     np.testing.assert_array_equal(later.fingerprints, memory.fingerprints)
-    unknown = np.asarray(decision.nodes) == 0
-    assert 0 < unknown.sum() < ROWS
-    assert not decision.value[unknown].any()
-    assert same(rows_of(later, unknown), rows_of(memory, unknown))
+    missing = np.asarray(decision.nodes) == 0
+    assert 0 < missing.sum() < ROWS
+    assert not decision.value[missing].any()
+    assert same(rows_of(later, missing), rows_of(memory, missing))
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"num_simulations": 0}, "persistent.num_simulations"),
         ({"exploration": -1.0}, "persistent.exploration"),
@@ -175,8 +175,8 @@ def test_a_full_table_still_plays():
         ({"capacity": 8}, "persistent.capacity"),
     ],
 )
-def test_refuses_settings_out_of_range(settings, said):
-    with pytest.raises(ValueError, match=said):
+def test_rejects_settings_out_of_range(settings, message):
+    with pytest.raises(ValueError, match=message):
         PersistentConfig(**settings)
 
 
@@ -184,7 +184,7 @@ def test_refuses_settings_out_of_range(settings, said):
 
 
 def counting(game):
-    """Counts the games that it began; the first move of its nth is the nth free cell."""
+    """Counts its games; its first move in game n is the nth free cell."""
 
     def learn(key, states, memory):
         legal = jax.vmap(game.legal_actions)(states)
@@ -208,7 +208,7 @@ def lowest(tic_tac_toe):
 
 
 def outcome(game, opening):
-    """The first player's, who opens with an action; then both play the first legal one."""
+    """Returns the first player's outcome if both play the first legal move after the opening."""
     state, total = game.init(), 0
     for action in [opening, *[None] * 8]:
         if not game.is_over(state):
@@ -220,27 +220,27 @@ def outcome(game, opening):
 
 
 def test_memories_last_from_game_to_game(tic_tac_toe, lowest):
-    """The player opens with another cell in each game; every series has a separate memory."""
+    """The player opens with a different cell in each game; every series has a separate memory."""
     player, key = counting(tic_tac_toe), jax.random.key(0)
-    found = play_series(tic_tac_toe, player, lowest, 9, 2, key)
+    result = play_series(tic_tac_toe, player, lowest, 9, 2, key)
     expected = [outcome(tic_tac_toe, opening) for opening in range(9)]
-    assert found.dtype == np.int8 and found.tolist() == [[each] * 2 for each in expected]
+    assert result.dtype == np.int8 and result.tolist() == [[each] * 2 for each in expected]
     assert len({*expected}) > 1
     some = player._replace(init_memory=lambda batch_size: jnp.arange(batch_size))
-    found = play_series(tic_tac_toe, some, lowest, 3, 4, key)
-    assert found.tolist() == [expected[game : game + 4] for game in range(3)]
+    result = play_series(tic_tac_toe, some, lowest, 3, 4, key)
+    assert result.tolist() == [expected[game : game + 4] for game in range(3)]
 
 
 @pytest.mark.slow
-def test_a_player_keeps_what_it_learned(tic_tac_toe, lowest):
-    """The start position has been simulated 5 times more in every game."""
+def test_statistics_persist_between_games(tic_tac_toe, lowest):
+    """The start position gets 5 more simulations in every game."""
     seen = []
     player = make_persistent(tic_tac_toe, PersistentConfig(5, capacity=256))
 
     def learn(key, states, memory):
         decision, memory = player.learn(key, states, memory)
         starts = ~jnp.any(states.board != 0)
-        jax.debug.callback(lambda *found: seen.append(found), starts, memory.visits[0])
+        jax.debug.callback(lambda *values: seen.append(values), starts, memory.visits[0])
         return decision, memory
 
     play_series(tic_tac_toe, player._replace(learn=learn), lowest, 4, 1, jax.random.key(0))

@@ -1,4 +1,4 @@
-"""The pictures of a run say what its own settings, parameters and planes say."""
+"""The diagrams of a run agree with its settings, parameters and planes."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ TIC_TAC_TOE, CONNECT_FOUR = games.make("tic_tac_toe"), games.make("connect_four"
 
 
 def texts(picture):
-    """Every text of a picture: where it starts, and what it says."""
+    """Returns the text elements of a picture and their text."""
     root = ElementTree.fromstring(str(picture))
     return [(e, e.text or "") for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
@@ -37,8 +37,8 @@ def words(picture):
     return " ".join(text for _, text in texts(picture))
 
 
-class Own(nn.Module):
-    """A network of one's own, with as many layers as it likes."""
+class Custom(nn.Module):
+    """A custom network with `depth` hidden layers."""
 
     depth: int = 1
 
@@ -47,11 +47,11 @@ class Own(nn.Module):
         x = planes.reshape(len(planes), -1)
         for i in range(self.depth):
             x = nn.relu(nn.Dense(5, name=f"zig{self.depth - i}")(x))
-        return nn.Dense(9, name="answer")(x), nn.tanh(nn.Dense(1, name="worth")(x)[:, 0])
+        return nn.Dense(9, name="answer")(x), nn.tanh(nn.Dense(1, name="score")(x)[:, 0])
 
 
 def parts_of(network, game=TIC_TAC_TOE):
-    """Parts with a network, and its settings."""
+    """Returns parts with a network, and the settings of the network."""
     if isinstance(network, nn.Module):
         config = dataclasses.replace(CONFIG, network=CustomNetworkConfig())
         return make_parts(config, game, from_module(game, network)), config.network
@@ -59,7 +59,7 @@ def parts_of(network, game=TIC_TAC_TOE):
 
 
 @pytest.mark.parametrize(
-    ("network", "game", "said"),
+    ("network", "game", "text"),
     [
         (MLPConfig(hidden=(7, 5), head_hidden=3), TIC_TAC_TOE, "dense, ReLU → 5"),
         (MLPConfig(hidden=(4,) * 20, head_hidden=3), TIC_TAC_TOE, "13 more"),
@@ -78,11 +78,11 @@ def parts_of(network, game=TIC_TAC_TOE):
             TIC_TAC_TOE,
             "12 residual blocks",
         ),
-        (Own(), TIC_TAC_TOE, "kernel [18, 5]"),
-        (Own(depth=20), TIC_TAC_TOE, "15 more zig15 to zig1"),
+        (Custom(), TIC_TAC_TOE, "kernel [18, 5]"),
+        (Custom(depth=20), TIC_TAC_TOE, "15 more zig15 to zig1"),
     ],
 )
-def test_the_layers_have_all_parameters_between_them(network, game, said):
+def test_the_layers_have_all_parameters(network, game, text):
     parts, config = parts_of(network, game)
     trunk, heads = layers(parts, config)
     params = jax.eval_shape(parts.network.init, jax.random.key(0))["params"]
@@ -92,16 +92,16 @@ def test_the_layers_have_all_parameters_between_them(network, game, said):
     drawn = words(network_picture(parts, config)).replace("\N{NO-BREAK SPACE}", " ")
     shape = " × ".join(map(str, game.observe(game.init(), parts.network.encoding).shape))
     assert f"planes {parts.network.encoding}: {shape}" in drawn
-    assert said in drawn
+    assert text in drawn
 
 
-def test_layers_of_ones_own_come_in_the_order_in_which_they_are_made():
-    trunk, _ = layers(*parts_of(Own(depth=3)))
-    assert [layer.title for layer in trunk] == ["planes", "zig3", "zig2", "zig1", "answer", "worth"]
+def test_custom_layers_are_in_the_order_of_their_creation():
+    trunk, _ = layers(*parts_of(Custom(depth=3)))
+    assert [layer.title for layer in trunk] == ["planes", "zig3", "zig2", "zig1", "answer", "score"]
 
 
 def test_parameters_of_other_libraries_are_named_by_their_paths():
-    parts, config = parts_of(Own())
+    parts, config = parts_of(Custom())
     variables = {"params": Attributes({"kernel": jnp.zeros((3, 2))}, None, jnp.zeros(9))}
     network = parts.network._replace(init=lambda key: variables)
     trunk, _ = layers(parts._replace(network=network), config)
@@ -111,7 +111,7 @@ def test_parameters_of_other_libraries_are_named_by_their_paths():
 
 
 class Attributes(NamedTuple):
-    """Parameters that are no dictionary; one attribute has none."""
+    """Parameters that are not a dictionary; one attribute has no arrays."""
 
     zig: dict
     activation: None
@@ -119,23 +119,27 @@ class Attributes(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("section", "changed", "said"),
+    ("section", "changed", "text"),
     [
-        ("selfplay", {"games": 24, "unroll_length": 3}, "24 games at once, 3 moves each: 72 an"),
+        (
+            "selfplay",
+            {"games": 24, "unroll_length": 3},
+            "24 games in parallel, 3 moves each: 72 per",
+        ),
         ("search", {"num_simulations": 77}, "Gumbel, 77 simulations"),
         ("replay", {"capacity": 4096}, "the newest 4,096 positions"),
         ("learner", {"steps": 1234}, "1,234 steps"),
         ("learner", {"batch_size": 1600}, "1,600 positions each"),
         ("learner", {"optimizer": "sgd"}, "sgd, rate up to 0.002"),
-        ("learner", {"ema_decay": 0.75}, "0.75 of the old"),
+        ("learner", {"ema_decay": 0.75}, "decay 0.75 per step"),
         ("learner", {"ema_decay": 0.0}, "none: θ itself plays"),
     ],
 )
-def test_the_loop_has_the_runs_numbers(section, changed, said):
+def test_the_loop_has_the_runs_settings(section, changed, text):
     settings = dataclasses.replace(getattr(CONFIG, section), **changed)
     drawn = words(loop_picture(dataclasses.replace(CONFIG, **{section: settings})))
-    assert said in drawn
-    assert said not in words(loop_picture(CONFIG))
+    assert text in drawn
+    assert text not in words(loop_picture(CONFIG))
 
 
 @pytest.mark.parametrize(
@@ -148,21 +152,21 @@ def test_the_loop_has_the_runs_numbers(section, changed, said):
     ],
 )
 @pytest.mark.parametrize("plies", [1, 2])
-def test_the_planes_are_those_that_the_network_gets(game, encoding, captions, plies):
+def test_the_planes_are_the_networks_input(game, encoding, captions, plies):
     state = sample_state(game, plies)
     planes = np.asarray(game.observe(state, encoding))
     picture = encoding_picture(game, encoding, state)
     mover, other = "XO" if plies % 2 == 0 else "OX"
-    said = words(picture)
+    text = words(picture)
     for caption in captions:
-        assert caption.format(mover=mover, other=other) in said
-    shown = [text for _, text in texts(picture) if text in ("0", "1")]
+        assert caption.format(mover=mover, other=other) in text
+    shown = [digit for _, digit in texts(picture) if digit in ("0", "1")]
     expected = [str(int(x)) for x in np.moveaxis(planes, -1, 0).ravel()]
     assert shown == expected
 
 
-@pytest.mark.parametrize("network", [CONFIG.network, ResNetConfig(), Own(depth=9)])
-def test_no_text_leaves_its_picture(network):
+@pytest.mark.parametrize("network", [CONFIG.network, ResNetConfig(), Custom(depth=9)])
+def test_text_stays_inside_the_picture(network):
     parts, settings = parts_of(network)
     pictures = [
         network_picture(parts, settings),
@@ -171,13 +175,13 @@ def test_no_text_leaves_its_picture(network):
     ]
     for picture in pictures:
         width = float(picture.element.get("width"))
-        assert width <= 350  # On a phone it is as large as on a screen.
+        assert width <= 350  # A phone shows it unscaled.
         for element, text in texts(picture):
             if element.get("text-anchor") is None:
                 assert float(element.get("x")) + 6 * len(text) <= width, text
 
 
-# The sentence.
+# The description of the run.
 
 
 @pytest.fixture(scope="module")
@@ -189,11 +193,11 @@ def sentence(run_dir):
     return about.about(run_dir, azjax.load(run_dir)).element.findtext("p")
 
 
-def test_a_page_says_what_its_run_was(run_dir):
+def test_a_page_describes_its_run(run_dir):
     lines = [{"iteration": i, "seconds": 1.0, "games": 500} for i in (1, 2, 3)]
     path = run_dir / "metrics.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    said = sentence(run_dir)
+    text = sentence(run_dir)
     path.unlink()
     config, player = runs.read_config(run_dir), azjax.load(run_dir)
     count = count_parameters(player.parts.network)
@@ -204,11 +208,11 @@ def test_a_page_says_what_its_run_was(run_dir):
         f"a residual network of 1 block and 16 units ({count:,} parameters), which sees",
         "Nothing was proved about it.",
     ):
-        assert part in said, part
+        assert part in text, part
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "text"),
     [
         ({}, "Unbeatable: no losing line as first or second player."),
         ({"perfect": True}, "Perfect: every move keeps the outcome, in every reachable position."),
@@ -218,18 +222,18 @@ def test_a_page_says_what_its_run_was(run_dir):
         ({"game": "connect_four"}, "Nothing was proved about this iteration."),
     ],
 )
-def test_what_was_proved_is_said(run_dir, changed, said):
+def test_a_page_gives_the_verdict_of_the_certificate(run_dir, changed, text):
     numbers = ["decision_states", "blunders", "losing_lines_first", "losing_lines_second"]
     content = dict.fromkeys([*numbers, "value_sign_errors", "moves", "seconds"], 0)
     content |= {"game": "tic_tac_toe", "iterations": 2, "seed": 0, "device": "cpu"}
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
     path = run_dir / "certificate.json"
     path.write_text(json.dumps(content | changed))
-    assert sentence(run_dir).endswith(f"planes. {said} Its run directory is run.")
+    assert sentence(run_dir).endswith(f"planes. {text} Its run directory is run.")
     path.unlink()
 
 
-def test_a_damaged_certificate_is_refused(run_dir):
+def test_a_damaged_certificate_raises(run_dir):
     path = run_dir / "certificate.json"
     path.write_text('{"game": "tic_tac_toe"}')
     with pytest.raises(
@@ -239,13 +243,10 @@ def test_a_damaged_certificate_is_refused(run_dir):
     path.unlink()
 
 
-def test_the_three_pictures_stand_side_by_side(run_dir):
+def test_the_three_diagrams_have_titles_and_labels(run_dir):
     element = about.pictures(run_dir, azjax.load(run_dir)).element
-    assert [e.text for e in element.iter("figcaption")] == [
-        "The loop",
-        "The network",
-        "The encoding",
-    ]
+    titles = [e.text for e in element.iter("figcaption")]
+    assert titles == ["The loop", "The network", "The encoding"]
     labels = [figure[1].get("aria-label") for figure in element]
     assert "Self-play: 16 games" in labels[0] and "policy head" in labels[1]
     assert "relative planes: stones of" in labels[2]

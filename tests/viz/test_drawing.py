@@ -1,4 +1,4 @@
-"""Boards as pictures: what stands where, in what colour, and nothing that is not in the data."""
+"""Boards as pictures: stones, values, labels and marks, in the right places and colors."""
 
 import base64
 from xml.etree import ElementTree
@@ -22,24 +22,24 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def svg_of(shown):
-    """The text of the picture that a notebook shows, which is one image."""
+    """Returns the SVG text of the single image that a notebook shows."""
     assert shown.startswith(IMAGE) and shown.count("<") == 1
     return base64.b64decode(shown.removeprefix(IMAGE).split('"')[0]).decode()
 
 
 def parts(picture, tag, name):
-    """The elements of one tag and class."""
+    """Returns the elements of one tag and class."""
     root = ElementTree.fromstring(str(picture))
     return [e for e in root.iter(SVG + tag) if e.get("class") == name]
 
 
 def draw_empty(**look):
-    """The empty board of tic-tac-toe."""
+    """Draws the empty board of tic-tac-toe."""
     game = azjax.make("tic_tac_toe")
     return draw_state(game, game.init(), **look)
 
 
-def test_every_stone_stands_in_its_cell():
+def test_every_stone_is_in_its_cell():
     cells = [1, -1, 0, 0, 1, 0, -1, 0, 0]
     picture = drawing.board(cells, (3, 3))
     rings = {(float(e.get("cx")), float(e.get("cy"))) for e in parts(picture, "circle", "az-o")}
@@ -69,19 +69,19 @@ def test_labels_are_text_and_not_markup():
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("arguments", "message"),
     [
         ({"cells": [0] * 8}, "cells has shape"),
         ({"cells": [0] * 9, "values": [1.0]}, "values has shape"),
         ({"cells": [0] * 9, "labels": ["a"]}, "labels has shape"),
     ],
 )
-def test_what_does_not_fit_the_board_is_refused(given, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        drawing.board(shape=(3, 3), **given)
+def test_arrays_of_another_shape_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        drawing.board(shape=(3, 3), **arguments)
 
 
-def test_a_picture_is_saved_or_refused(tmp_path):
+def test_a_picture_is_saved_in_an_existing_folder_only(tmp_path):
     picture = draw_empty()
     picture.save(tmp_path / "board.svg")
     assert ElementTree.parse(tmp_path / "board.svg").getroot().tag == SVG + "svg"
@@ -116,7 +116,7 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     assert (last.get("x"), last.get("y")) == ("92", "152")
 
 
-def test_connect_four_shows_nothing_of_a_full_column():
+def test_connect_four_shows_no_value_of_a_full_column():
     game = azjax.make("connect_four")
     board = np.zeros((6, 7), np.int8)
     board[:, 0] = [1, -1] * 3
@@ -125,8 +125,8 @@ def test_connect_four_shows_nothing_of_a_full_column():
     assert not parts(picture, "rect", "az-heat") and not parts(picture, "text", "az-label")
 
 
-def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
-    """O names the cells as if it were to join top and bottom, too."""
+def test_hex_shows_values_and_labels_where_the_stone_will_be():
+    """The actions of O are named as if O also had to connect top and bottom."""
     game = azjax.make("hex_swap:3")
     before, _ = game.step(game.init(), 1)
 
@@ -149,8 +149,8 @@ def test_hex_shows_what_belongs_to_a_move_where_its_stone_will_be():
     assert not parts(draw_state(game, swapped, last=9), "polygon", "az-last")
 
 
-def test_hexagons_lean_to_the_right_between_sides_of_two_colours():
-    """In units of cells and rows, with every row pushed back to below the first one."""
+def test_hexagons_lean_to_the_right_between_sides_of_two_colors():
+    """Coordinates are in cells and rows, without the shift of each row."""
     picture = hexagons.board(np.zeros(9, np.int8))
 
     def straight(element):
@@ -168,14 +168,14 @@ def test_hexagons_lean_to_the_right_between_sides_of_two_colours():
     assert (top[:, 1] < 0).all() and (bottom[:, 1] > 2).all()
     assert (left[:, 0] < 0).all() and (right[:, 0] > 2).all()
     assert len(top) == len(bottom) == len(left) == len(right) == 9
-    for side in sides:  # Along the edges of hexagons, corner by corner.
+    for side in sides:  # The sides follow the edges of hexagons.
         corners = [corner.split(",") for corner in side.get("points").split()]
         steps = np.hypot(*np.diff(np.asarray(corners, float), axis=0).T)
         assert steps.max() < 1.01 * drawing.CELL / np.sqrt(3)
 
 
-def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
-    """The moves of both players; those to one cell share it."""
+def test_breakthrough_shows_values_and_labels_where_a_move_leads():
+    """Covers the moves of both players; moves to one cell share its heat and label."""
     game = azjax.make("breakthrough:5x3")
     step, state = jax.jit(game.step), game.init()
     for _ in range(2):
@@ -191,9 +191,7 @@ def test_breakthrough_shows_what_belongs_to_a_move_where_it_leads():
             (last,) = parts(draw_state(game, after, last=action), "rect", "az-last")
             assert [float(heat.get(axis)) for axis in "xy"] == corner.tolist()
             assert [float(last.get(axis)) for axis in "xy"] == (corner + 2).tolist()
-            free = (
-                [corner[0] + 15] if state.board[cell] == 0 else []
-            )  # Labels stand in empty cells.
+            free = [corner[0] + 15] if state.board[cell] == 0 else []  # Only empty cells.
             assert [float(label.get("x")) for label in labels] == free
             values[action] = 0.1
         shown = parts(draw_state(game, state, values=values), "rect", "az-heat")
@@ -225,7 +223,7 @@ def test_notebooks_show_searches(tic_tac_toe, algorithm):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("nowhere/page.html", "there is no folder .*nowhere for "),
         (".", " is a folder: give the name of a file in it"),
@@ -234,14 +232,14 @@ def test_notebooks_show_searches(tic_tac_toe, algorithm):
         ("/proc/page.html", "/proc/page.html cannot be written ("),
     ],
 )
-def test_a_place_where_no_file_can_be_is_refused(name, said, tmp_path):
+def test_a_path_that_cannot_be_written_raises(name, message, tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match=said.replace("(", "[(]")):
+    with pytest.raises(ValueError, match=message.replace("(", "[(]")):
         drawing.check_folder(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_a_place_for_a_file_is_left_as_it_was(tmp_path):
+def test_checking_a_path_changes_nothing(tmp_path):
     (tmp_path / "old.html").write_text("old")
     (tmp_path / "link.html").symlink_to("nothing")
     for name in ("old.html", "new.html", "link.html"):

@@ -1,6 +1,6 @@
-"""The notebooks run from top to bottom, and what is stored in them was printed by them.
+"""The notebooks run from top to bottom, and their stored outputs are of the same kinds.
 
-Widgets are not stored: without the kernel that made them they show nothing.
+Widgets are not stored because they show nothing without their kernel.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 @pytest.fixture
 def environment(monkeypatch):
-    """What a kernel inherits: the path to azjax, and the compilation cache of the tests."""
+    """Sets the path to azjax and the compilation cache of the tests for a kernel."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
@@ -32,12 +32,12 @@ def code(notebook):
 
 
 def kinds(cell):
-    """What kinds of output a cell has, but widgets; printed text may come in several pieces."""
-    found = {tuple(sorted(o.get("data", {}))) or o.get("name") for o in cell.outputs}
-    return {kind for kind in found if "widget" not in "".join(kind)}
+    """Returns the kinds of output of a cell except widgets; text may be split into pieces."""
+    all_kinds = {tuple(sorted(o.get("data", {}))) or o.get("name") for o in cell.outputs}
+    return {kind for kind in all_kinds if "widget" not in "".join(kind)}
 
 
-def test_there_are_three():
+def test_there_are_three_notebooks():
     assert [path.name[0] for path in NOTEBOOKS] == ["1", "2", "3"]
 
 
@@ -45,8 +45,8 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 @each_notebook
-def test_what_is_stored_shows_before_anybody_trusts_it(path):
-    """JupyterLab shows text and clean HTML at once, and other kinds only to who ran them."""
+def test_stored_outputs_are_shown_in_untrusted_notebooks(path):
+    """JupyterLab shows text and sanitized HTML; other kinds only if the notebook is trusted."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     data = [o.get("data", {}) for cell in cells for o in cell.get("outputs", [])]
     assert {kind for one in data for kind in one} <= {"text/plain", "text/html"}
@@ -55,7 +55,7 @@ def test_what_is_stored_shows_before_anybody_trusts_it(path):
 
 
 def make_run(folder, game="tic_tac_toe", checkpoints=(3,)):
-    """A run as far as finding it goes."""
+    """Makes the files by which a run is found."""
     config = presets.smoke(presets.get("default"))
     runs.create_run(folder, dataclasses.replace(config, game=game))
     for number in checkpoints:
@@ -68,9 +68,9 @@ def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
     make_run(tmp_path / "runs" / "newer")
     make_run(tmp_path / "runs" / "untrained", checkpoints=())
     make_run(tmp_path / "runs" / "four", "connect_four")
-    (tmp_path / "runs" / "spoiled").mkdir()
-    (tmp_path / "runs" / "spoiled" / "config.json").write_text("{")
-    for age, name in enumerate(["spoiled", "four", "untrained", "newer", "older"]):
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "config.json").write_text("{")
+    for age, name in enumerate(["broken", "four", "untrained", "newer", "older"]):
         os.utime(tmp_path / "runs" / name / "config.json", (10**9 - age, 10**9 - age))
     for folder in (tmp_path, tmp_path / "runs", tmp_path / "experiments" / "notebooks"):
         monkeypatch.chdir(folder)
@@ -85,7 +85,7 @@ def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
 @each_notebook
 @pytest.mark.slow
 def test_a_notebook_runs(path, environment):
-    import nbclient  # These two take seconds to import.
+    import nbclient  # Importing these two takes seconds.
     import nbformat
 
     stored = nbformat.read(path, as_version=4)

@@ -1,4 +1,4 @@
-"""Every game has pictures, its own or its text, that need no fields of a state."""
+"""Pictures of games, with and without a `draw` function."""
 
 from xml.etree import ElementTree
 
@@ -23,21 +23,21 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(picture):
-    """The lines of text in a picture."""
+    """Returns the lines of text in a picture."""
     return [e.text for e in ElementTree.fromstring(str(picture)).iter(SVG + "text")]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_picture_is_the_games_own(name):
+def test_a_picture_is_that_of_the_games_display(name):
     game = games.make(name)
     state, look = game.init(), {"labels": ["a"] * game.num_actions, "last": None}
-    own = game.display.draw
-    assert str(draw_state(game, state, 50, **look)) == str(own(state, size=50, **look))
-    assert draw_state(game, state)._repr_html_() == own(state)._repr_html_()
+    draw = game.display.draw
+    assert str(draw_state(game, state, 50, **look)) == str(draw(state, size=50, **look))
+    assert draw_state(game, state)._repr_html_() == draw(state)._repr_html_()
     assert not hasattr(type(state), "draw") and not hasattr(type(state), "_repr_html_")
 
 
-def test_without_one_it_is_the_text():
+def test_a_game_without_pictures_is_drawn_as_text():
     state = NIM.step(NIM.init(), 1)[0]
     picture = draw_state(NIM, state, 80, labels=["10%", "", "90%"], values=np.ones(3))
     assert texts(picture) == ["|||||", "0: 10%, 2: 90%"]
@@ -45,12 +45,12 @@ def test_without_one_it_is_the_text():
     assert texts(draw_state(NIM, state, last=2)) == ["|||||"]
 
 
-def test_a_text_keeps_its_shape():
+def test_text_keeps_its_whitespace():
     picture = draw_text(" a  b\n\n<c>\x1b[1m\n", size=60)
     assert texts(picture) == [" a  b", None, "<c> [1m"]
-    keeps = "{http://www.w3.org/XML/1998/namespace}space"
+    space = "{http://www.w3.org/XML/1998/namespace}space"
     lines = [*ElementTree.fromstring(str(picture)).iter(SVG + "text")]
-    assert {line.get(keeps) for line in lines} == {"preserve"}
+    assert {line.get(space) for line in lines} == {"preserve"}
     assert max(float(picture.element.get(side, 0)) for side in ("width", "height")) == 60
     assert texts(draw_text("")) == []
 
@@ -75,7 +75,7 @@ def test_a_search_of_a_game_without_pictures_is_shown_as_text(searched):
     assert written[-2].startswith(f"plays {searched.action[0]}, value ")
 
 
-def test_a_batch_has_captions_and_what_belongs_to_each_state():
+def test_a_batch_has_captions_and_labels_by_state():
     states = np.array([[3, 0], [2, 0], [1, 0]], np.int8)
     look = {"labels": [["a", "", ""], ["", "b", ""], ["", "", "c"]], "size": 40}
     picture = draw_states(NIM, states, ["one", "two", "three"], most=2, **look)
@@ -84,7 +84,7 @@ def test_a_batch_has_captions_and_what_belongs_to_each_state():
         draw_states(NIM, states[0])
 
 
-def test_a_game_without_pictures_as_a_table():
+def test_a_table_of_a_game_without_pictures_has_its_texts():
     state, moves = NIM.init(), []
     for action, outcome in ((2, 1), (0, -1), (2, 1)):
         moves.append(Move(state, action, np.float32([0.5, 0.25, 0.25]), 0.0, outcome))

@@ -1,4 +1,4 @@
-"""Reports of training runs: their charts, their games, the page, and the animation."""
+"""Reports of training runs: charts, games, the page, matches and the animation."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ from azjax.runs.player import Player
 from azjax.training import metrics
 from azjax.viz import animation, atlas, callbacks, matches
 from azjax.viz.chart import interval_chart, line_chart, side_by_side, standalone
-from azjax.viz.games import Move, analyse, finish_game, games_strips, games_table, sample_games
+from azjax.viz.games import Move, analyze, finish_game, games_strips, games_table, sample_games
 from azjax.viz.page import style
 from azjax.viz.report import write_report
 from experiments import pictures
@@ -45,7 +45,7 @@ DRAW = [0, 1, 2, 4, 3, 5, 7, 6, 8]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of a few small iterations; its certificate leaves out the searches."""
+    """A run of a few small iterations; its certificate does not run the searches."""
     run_dir = tmp_path_factory.mktemp("runs") / '<b>&"'
     with pytest.MonkeyPatch.context() as patch:
         raw = lambda parts, config, params: certificates.network_policy(parts, params)  # noqa: E731
@@ -65,7 +65,7 @@ def written(run):
 
 
 class Page(HTMLParser):
-    """What a browser sees: text outside of scripts and styles, and the tags."""
+    """The content that a browser shows: text outside of scripts and styles, and the tags."""
 
     def __init__(self, content):
         super().__init__()
@@ -116,7 +116,7 @@ def test_a_chart_has_lines_names_ticks_and_numbers():
     assert heights(paths(chart)[0]) == sorted(heights(paths(chart)[0]))  # It falls.
 
 
-def test_a_logarithmic_chart_has_room_for_0():
+def test_a_logarithmic_chart_includes_0():
     chart = line_chart("Blunders", [1, 2, 3, 4], {"blunders": [2000, 99, 9, 0]}, log=True)
     assert {"0", "1", "10", "100", "1,000", "2,000"} <= set(texts(chart))
     places = heights(paths(chart)[0])
@@ -159,14 +159,14 @@ def test_a_chart_may_have_a_logarithmic_axis_and_ranges():
     places = [float(x) for x in re.findall(r"[ML]([\d.]+) ", line)]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)  # log(1 + x)
     at = {"".join(e.itertext()): float(e.get("x")) for e in chart.iter("text")}
-    assert at["C"] - at["10"] > 20  # The name of the axis begins beside its last number.
+    assert at["C"] - at["10"] > 20  # The axis name is right of its last number.
 
 
-def test_charts_scroll_one_by_one_where_they_would_be_too_small_to_read():
+def test_each_chart_scrolls_if_it_would_be_too_small_to_read():
     one = line_chart("Any", [1, 2], {"y": [1, 2]})
     grid = side_by_side([one, one])
     assert [box.get("class") for box in grid] == ["az-scroll"] * 2
-    assert {box.get("tabindex") for box in grid} == {"0"}  # By the keyboard, too.
+    assert {box.get("tabindex") for box in grid} == {"0"}  # The keyboard also scrolls it.
     least = int(re.findall(r"min-width: (\d+)px", one.get("style", ""))[0])
     smallest = min(float(e.get("font-size", 0)) for e in one.iter("text"))
     assert smallest * least / float(one.get("width", 0)) >= 9
@@ -187,18 +187,18 @@ def test_lines_of_a_report_have_their_names_on_a_phone(run, browser, width, fits
         names = box.locator(".az-name").all_text_contents()
         axis = box.locator(".az-axis-name").text_content()
         assert box.evaluate(inside, ".az-name") == (names if fits else []) and names
-        told = [] if fits else [*names, f"horizontal: {axis}"]
-        assert box.evaluate(inside, ".az-names li") == told
+        legend = [] if fits else [*names, f"horizontal: {axis}"]
+        assert box.evaluate(inside, ".az-names li") == legend
     page.close()
 
 
-def test_labels_of_lines_that_end_together_stand_apart():
+def test_labels_of_lines_that_end_together_do_not_overlap():
     chart = line_chart("Any", [1, 2], {"a": [1, 0], "b": [2, 0], "c": [3, 0]})
     ends = sorted(float(e.get("y")) for e in chart.iter("text") if e.text in ("a", "b", "c"))
     assert min(np.diff(ends)) >= 14.9
 
 
-def test_a_chart_of_its_own_has_the_colors_of_the_pages_in_both_themes():
+def test_a_standalone_chart_has_the_colors_of_the_pages_in_both_themes():
     text = str(standalone(line_chart("Any", [1, 2], {"a": [1, 0]})))
     assert "background" not in text and "min-width" not in text
     light, dark = text.split("@media (prefers-color-scheme: dark)")
@@ -225,13 +225,13 @@ def test_a_chart_of_intervals_is_to_scale():
     ])  # fmt: skip
     values = (places - at["0"]) / (at["50"] - at["0"]) * 50
     np.testing.assert_allclose(values, [[-20, 10, 50], [-100, -95.5, -91]], atol=0.1)
-    said = [e.text for e in chart.iter("title")]
-    assert said == ["a & b: 10 [-20, 50]", "c: -95.5 [-100, -91]"]
+    titles = [e.text for e in chart.iter("title")]
+    assert titles == ["a & b: 10 [-20, 50]", "c: -95.5 [-100, -91]"]
     with pytest.raises(ValueError, match="'Elo' has no intervals: give one or more"):
         interval_chart("Elo", {})
 
 
-def test_a_chart_refuses_lines_of_another_length():
+def test_lines_of_another_length_raise():
     with pytest.raises(ValueError, match="'y' has 1 points for 2 places"):
         line_chart("Any", [1, 2], {"y": [1]})
 
@@ -240,7 +240,7 @@ def test_a_chart_refuses_lines_of_another_length():
 
 
 def replay(game, actions):
-    """Plays a game by hand; returns its moves with the rewards in place of the outcomes."""
+    """Plays a game by hand; returns its moves with outcomes computed from the rewards."""
     state, moves = game.init(), []
     probabilities = np.full(9, 1 / 9, np.float32)
     for action in actions:
@@ -260,11 +260,11 @@ def replay(game, actions):
         (DRAW, [0] * 9),
     ],
 )
-def test_outcomes_are_those_of_who_moves(actions, outcomes, tic_tac_toe):
+def test_outcomes_are_for_the_player_who_moves(actions, outcomes, tic_tac_toe):
     assert [move.outcome for move in replay(tic_tac_toe, actions)] == outcomes
 
 
-def test_outcomes_where_a_player_moves_again_and_the_mover_loses():
+def test_outcomes_if_a_player_moves_twice_and_the_mover_loses():
     moves = [(0, 0), (0, 0), (1, 0), (0, -1)]  # Who moves, and the reward.
     games = finish_game([(player, Move(None, 0, np.ones(1), 0.0, r)) for player, r in moves])
     assert [move.outcome for move in games] == [-1, -1, 1, -1]
@@ -291,7 +291,7 @@ def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
     assert marked == [0, 1, 1, 1, 1]
     shown = table._repr_html_()
     assert shown.startswith('<table class="az-games">')
-    assert shown.count("<img") == 5 + 6 and "<svg" not in shown  # Which notebooks would take out.
+    assert shown.count("<img") == 5 + 6 and "<svg" not in shown  # Notebooks remove bare SVG.
     assert len(list(table.element.iter("svg"))) == 5 + 6
 
 
@@ -322,43 +322,43 @@ def test_sampled_games_are_games(tic_tac_toe, player):
             assert move.probabilities.sum() == pytest.approx(1, abs=1e-5)
             assert not move.probabilities[np.asarray(expected.state.board) != 0].any()
             assert -1 <= move.value <= 1
-        assert moves[-1].value == moves[-1].outcome  # Of the move, which ends the game.
+        assert moves[-1].value == moves[-1].outcome  # The move ends the game.
     assert len({tuple(m.action for m in moves) for moves in games}) > 1  # They explore.
 
 
-def test_sampling_refuses_no_games(player):
+def test_sampling_zero_games_raises(player):
     with pytest.raises(ValueError, match="num_games is 0: use 1 or more"):
         sample_games(player, jax.random.key(0), 0)
 
 
-def test_a_sampled_game_that_does_not_end_is_refused(player):
+def test_a_sampled_game_that_does_not_end_raises(player):
     game = player.game._replace(max_plies=4)
     player = dataclasses.replace(player, parts=player.parts._replace(game=game))
     with pytest.raises(ValueError, match="tic_tac_toe lasts longer than its max_plies, 4"):
         sample_games(player, jax.random.key(0), 1)
 
 
-def test_without_noise_it_is_the_player_s_own_search(player, tic_tac_toe):
+def test_analyze_equals_the_players_search(player, tic_tac_toe):
     states = init_batch(tic_tac_toe, 4)
-    found, expected = analyse(player, states), player.search(jax.random.key(5), states)
-    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
-    np.testing.assert_allclose(found.value, expected.value, atol=1e-6)
+    result, expected = analyze(player, states), player.search(jax.random.key(5), states)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
+    np.testing.assert_allclose(result.value, expected.value, atol=1e-6)
 
 
 # Reports.
 
 
 @pytest.mark.slow
-def test_the_value_announced_is_that_of_the_move_chosen(run, written, tic_tac_toe):
-    found = analyse(azjax.load(run), init_batch(tic_tac_toe, 1))
-    action = int(found.action[0])
-    expected = signed(float(found.q_values[0, action]))
-    assert signed(float(found.value[0])) != expected  # Or this could not tell them apart.
-    said = re.search(r"Empty board: .*?; its search plays (\d) and expects (\S+)", written.text)
-    assert said.groups() == (str(action), expected)
+def test_the_value_shown_is_that_of_the_move_played(run, written, tic_tac_toe):
+    result = analyze(azjax.load(run), init_batch(tic_tac_toe, 1))
+    action = int(result.action[0])
+    expected = signed(float(result.q_values[0, action]))
+    assert signed(float(result.value[0])) != expected  # The test needs them to differ.
+    shown = re.search(r"Start: .*?; its search plays (\d) with Q (\S+)", written.text)
+    assert shown.groups() == (str(action), expected)
 
 
-def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
+def test_a_run_writes_a_snapshot_of_every_iteration(run):
     iterations, portraits = atlas.load_portraits(run)
     assert iterations.tolist() == [0, 1, 2, 3]
     records = metrics.read_records(run / "metrics.jsonl")
@@ -370,13 +370,17 @@ def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
 def test_the_report_shows_everything(run, written):
     for words in (
         *["Not proved: this player can be beaten", "decision states checked", "4,520"],
-        *["Training", "Loss", "What the proof finds", "Mean error of the value", "Self-play"],
+        *["Training", "Training loss", "Errors of the raw network, all positions"],
+        *["losing lines as first", "losing lines as second", "Self-play speed"],
+        *["Mean absolute error of the value, all positions", "azjax explain --run-dir"],
         *["The whole game, iteration by iteration"],
-        *["First moves", "Empty board", "After a corner", "After an edge", "After the centre"],
+        *["First moves", "Start", "After move 0", "After move 1", "After move 4"],
         *["Games of self-play", "Game 1:", "Game 3:"],
         *["Configuration", "learner.learning_rate", "search.num_simulations"],
     ):
         assert words in written.text, words
+    headings = re.findall(r"<h2>(.*?)</h2>", written.content)
+    assert headings[:2] == ["Training", "Not proved: this player can be beaten"]
     kinds = [attributes.get("data-kind") for _, attributes in written.tags]
     assert kinds.count("atlas") == 1
     assert [tag for tag, _ in written.tags].count("table") == 2
@@ -387,18 +391,18 @@ def test_the_report_shows_everything(run, written):
     assert [frame["iteration"] for frame in content["frames"]] == [0, 1, 2, 3]
 
 
-def test_the_report_needs_nothing_from_elsewhere(written):
+def test_the_report_has_no_external_resources(written):
     addresses = [a[k] for _, a in written.tags for k in ("src", "href") if a.get(k)]
     assert set(addresses) <= {"data:,"}
     assert len(written.content) < 900_000
 
 
-def test_names_are_text_and_never_markup(written):
-    assert '<b>&": tic tac toe' in written.text
+def test_names_are_escaped(written):
+    assert '<b>&": tic-tac-toe' in written.text
     assert "b" not in [tag for tag, _ in written.tags]
 
 
-def test_the_report_can_be_written_again(run, written, capfd):
+def test_a_report_is_deterministic(run, written, capfd):
     assert report.main(["--run-dir", str(run)]) == 0
     out, err = capfd.readouterr()
     assert (out, err) == (f"report: {run / 'report.html'}\n", "")
@@ -408,9 +412,14 @@ def test_the_report_can_be_written_again(run, written, capfd):
 def test_a_run_without_records_has_a_report(player, solution, tmp_path):
     spare = tmp_path / "spare"
     runs.create_run(spare, CONFIG)
+    (spare / "explain.html").touch()
     written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
     assert "First moves" in written.text and "Not proved" not in written.text
     assert "iteration by iteration" not in written.text and "Training" not in written.text
+    assert [attributes["href"] for tag, attributes in written.tags if tag == "a"] == [
+        "explain.html"
+    ]
+    assert "azjax explain" not in written.text
 
 
 OTHERS = {
@@ -419,38 +428,44 @@ OTHERS = {
 }
 
 
-def write_judged(run_dir, game):
-    """Writes three records, of which the first and the last were judged."""
+def write_labelled(run_dir, game):
+    """Writes three records; the first and the last have errors in labelled positions."""
     errors = {}
     if game.positions:
         errors = dict.fromkeys([f"error/{name}" for name in game.positions().classes], 0.125)
         errors |= {"error": 0.5, "sign_error": 0.25}
     sink = metrics.JsonLines(run_dir / "metrics.jsonl")
-    for iteration, found in ((1, errors), (2, {}), (20, errors)):
-        sink(metrics.Record(iteration, float(iteration), 9, 9.0, {"loss": 1.0}, errors=found))
+    for iteration, some in ((1, errors), (2, {}), (20, errors)):
+        sink(metrics.Record(iteration, float(iteration), 9, 9.0, {"loss": 1.0}, errors=some))
     sink.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("look", OTHERS)
 def test_another_game_has_a_report(look, tmp_path):
-    """Whose functions take one state, and no batch of them."""
+    """The functions of these games accept one state only, not a batch."""
     game = OTHERS[look]
     config = dataclasses.replace(presets.smoke(presets.get("default")), game=game.name)
     parts = make_parts(config, game)
     state = training.make_state(parts, jax.random.key(0), training.make_mesh(jax.devices()[:1]))
     params = parts.network.fold(state.learner.ema_params)
     runs.create_run(tmp_path / "run", config)
-    write_judged(tmp_path / "run", game)
+    write_labelled(tmp_path / "run", game)
     path = write_report(tmp_path / "run", Player(parts, params))
     written = Page(path.read_text(encoding="utf-8"))
     charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
     names = {chart["aria-label"] for chart in charts}
-    assert {"Errors", "Errors by class"} <= names or game.positions is None
-    assert ("wrong signs, iteration 20: 25 %" in written.text) == (game.positions is not None)
-    assert ("middle-easy, iteration 20: 12.5 %" in written.text) == (game.positions is not None)
-    assert "Blunders are" not in written.text  # None were counted.
-    assert "The start" in written.text and "After a corner" not in written.text
+    assert {"Errors of the raw network", "Wrong moves by class"} <= names or game.positions is None
+    assert ("wrong value signs, iteration 20: 25 % of labelled positions" in written.text) == (
+        game.positions is not None
+    )
+    assert ("middle-easy, iteration 20: 12.5 % of the class" in written.text) == (
+        game.positions is not None
+    )
+    assert "A blunder is" not in written.text  # The run has no counts of blunders.
+    assert "Start:" in written.text and ("After move 0" in written.text) == (
+        game is OTHERS["with text"]
+    )
     assert "Game 3:" in written.text
     texts = [a for tag, a in written.tags if tag == "text" and a.get("class") == "az-text"]
     assert bool(texts) == (game.display.draw is None)
@@ -458,24 +473,24 @@ def test_another_game_has_a_report(look, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_a_judge_it_plays_uct_and_its_older_selves(tmp_path):
+def test_a_game_without_ground_truth_has_matches(tmp_path):
     game = OTHERS["with text"]._replace(name="pile", most_positions=None)
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="pile.py:make")
     run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
     player = azjax.load(run_dir, game=game)
     text = Page(write_report(run_dir, player).read_text(encoding="utf-8")).text
-    assert "Of alphazero(4) #9" in text
+    assert "alphazero(4) #9, the newest network" in text
     rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     for _, won, drawn, lost, share in rows:
         games = int(won) + int(lost)
         assert games and drawn == "0" and float(share) == round(100 * int(won) / games)
-    assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # It has learned nothing.
+    assert rows[1][1:] == rows[2][1:] and rows[1][1] == rows[1][3]  # The networks are equal.
 
 
 @pytest.fixture
-def unjudged(tmp_path, monkeypatch):
-    """A run without ground truth, of three checkpoints, whose games take 10 seconds for two."""
+def unlabelled(tmp_path, monkeypatch):
+    """A run with three checkpoints and no ground truth, where two games take 10 seconds."""
     game, clock = misere_pile.make()._replace(most_positions=None), [0.0]
 
     def play(game, first, second, num_games, key, openings):
@@ -502,24 +517,24 @@ def unjudged(tmp_path, monkeypatch):
         (0, 2, [2, 2, 2]),
     ],
 )
-def test_matches_end_when_their_time_is_over(seconds, games, played, unjudged):
-    told = []
-    (section,) = matches.matches(*unjudged, games, seconds, lambda *now: told.append(now))
+def test_matches_end_when_their_time_is_over(seconds, games, played, unlabelled):
+    notes = []
+    (section,) = matches.matches(*unlabelled, games, seconds, lambda *now: notes.append(now))
     rows = [[cell.text for cell in row] for row in section.element.iter("tr")][1:]
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     assert [sum(map(int, row[1:4])) for row in rows] == played
     assert [row[1:4] for row in rows] == [[str(n // 2), "0", str(n // 2)] for n in played]
-    assert f"At most {games} games against each" in section.intro
+    assert f"at most {games} games against each" in section.intro
     assert f"{seconds} seconds for all matches" in section.intro
     most = min(games, 8)
-    begun = [now for now in told if now[1] == 0]
+    begun = [now for now in notes if now[1] == 0]
     assert begun == [(row[0], 0, most) for row in rows]
-    assert max(now[1] for now in told) <= max(played)
+    assert max(now[1] for now in notes) <= max(played)
 
 
 @pytest.mark.parametrize(("smoke", "most"), [(True, 2), (False, 64)])
-def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkeypatch, capsys):
-    run_dir, player = unjudged
+def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unlabelled, monkeypatch, capsys):
+    run_dir, player = unlabelled
     monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
     settings = run_module._SMOKE if smoke else {}
     page = callbacks.Report(run_dir, None, console.report_progress, **settings)
@@ -527,14 +542,14 @@ def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unjudged, monkey
     assert page.path == run_dir / "report.html" and page.failed is None
     out, err = capsys.readouterr()
     names = ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
-    said = [f"for the report: at most {min(most, 8)} games against {name}\n" for name in names]
-    assert out == "" and err == "".join(said)
+    lines = [f"for the report: at most {min(most, 8)} games against {name}\n" for name in names]
+    assert out == "" and err == "".join(lines)
     page = (run_dir / "report.html").read_text(encoding="utf-8")
-    assert f"At most {most} games against each" in page
+    assert f"at most {most} games against each" in page
 
 
 @pytest.mark.slow
-def test_no_report_on_request(tmp_path, monkeypatch):
+def test_no_report_writes_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr("azjax.viz.report.write_report", None)
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
     assert train.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
@@ -543,7 +558,7 @@ def test_no_report_on_request(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, capfd):
+def test_a_failing_report_does_not_affect_the_run(run, tmp_path, monkeypatch, capfd):
     def fail(*arguments, **settings):
         raise OSError(28, "No space left on device")
 
@@ -554,7 +569,7 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
     assert train.main(["--resume", "--run-dir", str(copy)]) == 0
     err = capfd.readouterr().err
     assert "the report was not written" in err and "No space left on device" in err
-    assert "the portrait of iteration 3 was not written: No space left on device" in err
+    assert "the snapshot of iteration 3 was not written: No space left on device" in err
 
 
 # Animations.
@@ -608,7 +623,7 @@ def test_an_animation_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser
     assert {"blunders, in some, half or all", "iteration 3"} <= {text for text, *_ in seen[1:]}
     for text, size, *margins in seen[1:]:
         assert size >= 9 and min(margins) >= 0, text
-    assert seen[0][2:4] == [16, 16]  # None of the picture is hidden.
+    assert seen[0][2:4] == [16, 16]  # The picture is not cut off.
     page.close()
 
 
@@ -624,7 +639,7 @@ def test_an_animation_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser
         ("--frames 3", ["--frames", "--help"]),
     ],
 )
-def test_refuses_bad_input(arguments, fragments, tmp_path, monkeypatch, capfd):
+def test_invalid_options_raise(arguments, fragments, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert report.main(arguments.split()) == 2
     assert_error(capfd, *fragments)
@@ -638,7 +653,7 @@ def assert_error(capfd, *fragments):
         assert fragment in err
 
 
-def test_refuses_an_animation_without_portraits(run, tmp_path, capfd):
+def test_an_animation_needs_snapshots(run, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
     assert (
         report.main(["--run-dir", str(copy), "--animation", str(tmp_path / "animation.svg")]) == 2
@@ -646,7 +661,7 @@ def test_refuses_an_animation_without_portraits(run, tmp_path, capfd):
     assert_error(capfd, f"{copy} holds no portraits")
 
 
-def test_refuses_an_animation_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
+def test_an_animation_needs_a_game_that_can_be_enumerated(tmp_path, capfd):
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
     assert (
         report.main(["--run-dir", str(run_dir), "--animation", str(tmp_path / "animation.svg")])
@@ -660,7 +675,7 @@ def test_refuses_an_animation_of_a_game_that_cannot_be_enumerated(tmp_path, capf
 
 @pytest.mark.slow
 def test_the_pictures_are_of_one_run(run, tmp_path, capfd):
-    """Without a browser there are none; see the fixture `browser`."""
+    """The test needs a browser; see the fixture `browser`."""
     if "AZJAX_REQUIRE_BROWSER" not in os.environ and not shutil.which("chromium"):
         pytest.skip("there is no Chromium here")
     assert pictures.main(["--run-dir", str(run), "--out", str(tmp_path)]) == 0
@@ -674,7 +689,7 @@ def test_the_pictures_are_of_one_run(run, tmp_path, capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
-def test_nothing_in_the_report_keeps_readers_out(run, browser, barriers, scheme, width):
+def test_the_report_is_accessible(run, browser, barriers, scheme, width):
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.goto((run / "report.html").as_uri())
     assert barriers(page) == []

@@ -1,4 +1,4 @@
-"""Pictures of search trees: tidy, complete or saying what is hidden, for all algorithms."""
+"""Pictures of search trees of all algorithms: layout, omitted nodes, numbers."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def random_tree(rng, size):
-    """Every node's parent is one made before it."""
+    """Returns a tree in which every parent precedes its children."""
     children = {}
     for node in range(1, size):
         children.setdefault(int(rng.integers(max(0, node - 12), node)), []).append(node)
@@ -48,7 +48,7 @@ def test_the_layout_is_tidy(seed):
         assert places[parent] == pytest.approx((xs[0] + xs[-1]) / 2)
 
 
-def test_equal_subtrees_are_drawn_alike():
+def test_equal_subtrees_have_the_same_layout():
     below = {10: [11, 12, 13], 12: [14]}
     children = {0: [1, 10], 1: [2, 3, 4], 3: [5]} | below
     places = tidy(children)
@@ -67,7 +67,7 @@ def result(request, tic_tac_toe):
     return search(None, keys, init_batch(tic_tac_toe, 2))
 
 
-def test_the_most_visited_nodes_hang_together(result):
+def test_the_most_visited_nodes_are_connected(result):
     visits, parents = result.tree.node_visits[1], np.asarray(result.tree.parents[1])
     for count in range(1, 50):
         chosen = most_visited(np.asarray(visits), count)
@@ -75,7 +75,7 @@ def test_the_most_visited_nodes_hang_together(result):
         assert {parents[i] for i in chosen[1:]} <= set(chosen)
 
 
-def test_a_picture_shows_every_node_it_promises(tic_tac_toe, result):
+def test_a_picture_shows_the_number_of_nodes_in_its_caption(tic_tac_toe, result):
     total = int((result.tree.node_visits[1] > 0).sum())
     for count in (1, 17, 500):
         picture = str(draw_tree(tic_tac_toe, result, 1, max_nodes=count))
@@ -112,8 +112,8 @@ def test_hidden_children_are_counted(tic_tac_toe, result):
     assert f"+{int((result.tree.children_index[0, 0] >= 0).sum())} below" in picture
 
 
-def test_a_page_may_set_every_colour(tic_tac_toe, result):
-    """Those of the boards by their classes, those around them by its variables."""
+def test_a_page_can_set_every_color(tic_tac_toe, result):
+    """Boards are styled by their classes, other parts by variables."""
     tree = draw_tree(tic_tac_toe, result, max_nodes=3).element
     boards = {part for board in tree.iter("svg") if board is not tree for part in board.iter()}
     colored = 0
@@ -126,7 +126,7 @@ def test_a_page_may_set_every_colour(tic_tac_toe, result):
     assert colored > 15
 
 
-def test_graphviz_reads_what_is_written_for_it(tic_tac_toe, result):
+def test_graphviz_reads_the_tree(tic_tac_toe, result):
     text = graphviz(tic_tac_toe, result, max_nodes=20)
     assert len(re.findall(r"->", text)) == 19
     assert text.count("[shape=") == 20
@@ -144,11 +144,11 @@ def test_graphviz_reads_what_is_written_for_it(tic_tac_toe, result):
         ({"max_depth": -1}, "max_depth is -1: use 0 or more"),
     ],
 )
-def test_bad_limits_are_refused(tic_tac_toe, result, arguments, sentence):
+def test_invalid_limits_raise(tic_tac_toe, result, arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         draw_tree(tic_tac_toe, result, **arguments)
 
 
-def test_children_come_in_the_order_of_their_actions():
+def test_children_are_in_the_order_of_their_actions():
     parents, actions = np.array([-1, 0, 0, 0]), np.array([-1, 7, 2, 5])
     assert children_of(parents, actions, [0, 1, 2, 3]) == {0: [2, 3, 1]}
