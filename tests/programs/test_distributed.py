@@ -182,8 +182,6 @@ def test_requests_and_errors_reach_all_processes():
 @pytest.mark.parametrize(
     ("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .*`cpu_devices=1`")]
 )
-    ("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .*`cpu_devices=1`")]
-)
 def test_processes_with_unequal_numbers_of_devices_are_rejected(numbers, said, monkeypatch):
     indices = np.repeat(np.arange(len(numbers)), numbers)
     devices = [types.SimpleNamespace(process_index=index) for index in indices]
