@@ -1,6 +1,6 @@
-# Everything happens in .venv, which is made here; only a Python is needed beforehand.
-# Arguments for a program go into ARGS:   make train ARGS="--seed 1"
-# Arguments for pytest go into TESTS:     make test TESTS="tests/games/test_games.py -x"
+# All commands use the environment .venv, which make creates. Only a Python must be installed.
+# Arguments of a program:  make train ARGS="--seed 1"
+# Arguments of pytest:     make test TESTS="tests/games/test_games.py -x"
 
 ARGS =
 WORKERS = -n logical --maxprocesses 4 --dist worksteal
@@ -8,22 +8,22 @@ TESTS = $(WORKERS) -m "not slow"
 VENV = .venv
 RUN = $(VENV)/bin/python
 
-# The first Python that runs, fits and can make environments. To choose another one:
+# The first Python of a supported version that can create environments. To choose another one:
 #   make clean train PYTHON=/path/to/python
 USABLE = 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c $(USABLE) 2>/dev/null && echo $$python && break; done)
 
-help: ## Show this list
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 train: $(VENV)/runtime ## Train tic-tac-toe until the player is proved perfect
 	$(RUN) -m experiments.train $(ARGS)
 
-test: check ## Check the code, then run the tests
+test: check ## Check the code and run the tests
 	$(RUN) -m pytest $(TESTS)
 
-test-all: test ## Do the same, then run the slower tests, too
+test-all: test ## Check the code and run all tests, including the slow ones
 	$(RUN) -m pytest $(WORKERS) -m slow
 
 check: $(VENV)/dev ## Check lint, formatting and types
@@ -31,39 +31,39 @@ check: $(VENV)/dev ## Check lint, formatting and types
 	$(RUN) -m ruff format --check
 	$(RUN) -m pyright
 
-play: $(VENV)/runtime ## Play against the newest trained player, or else a perfect one
+play: $(VENV)/runtime ## Play against the newest trained player, or a perfect one if there is none
 	$(RUN) -m experiments.play $(ARGS)
 
 explain: $(VENV)/runtime ## Write a page that explains the newest trained player
 	$(RUN) -m experiments.explain $(ARGS)
 
-lecture: $(VENV)/runtime ## Make a lecture's experiments again, as a page in lecture/
+lecture: $(VENV)/runtime ## Repeat the experiments of a lecture, as a page in lecture/
 	$(RUN) -m experiments.lecture $(or $(ARGS),--out lecture)
 
-pictures: $(VENV)/dev ## Draw the pictures of the README and the guide anew, of the newest run
+pictures: $(VENV)/dev ## Draw the pictures of the README and the guide from the newest run
 	$(RUN) -m experiments.pictures $(ARGS)
 
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
 
-docs: $(VENV)/docs ## Build the guide into site/, links checked
+docs: $(VENV)/docs ## Build the guide in site/ and check its links
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 	@echo "The guide: site/index.html"
 
-bench: $(VENV)/benchmark ## Measure speed against a textbook implementation, and the time to perfect
+bench: $(VENV)/benchmark ## Measure the time to perfect, and the speed against a textbook implementation
 	$(RUN) -m experiments.benchmark $(or $(ARGS),--speed --time-to-perfect --verification)
 
-gpu: $(VENV)/cuda ## Measure everything on a GPU: speed, batches, time to perfect
+gpu: $(VENV)/cuda ## Measure speed, batch sizes and the time to perfect on a GPU
 	$(RUN) -m experiments.benchmark --speed --batch --time-to-perfect --first-iteration \
 	  --games 16384 --batch-sizes 1024 4096 16384 65536 --train-games 1024 4096 16384 65536 \
 	  --seeds 3 --out gpu.json $(ARGS)
 
-clean: ## Remove the environment and caches; trained players in runs/ stay
+clean: ## Remove the environment and the caches, but keep the trained players in runs/
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache
 	find azjax experiments tests -name __pycache__ -prune -exec rm -rf {} +
 
-# These files tell when the environment was last brought up to date: with which extras, and which
-# other files that serves as well.
+# The times of these files are those of the last installation with their extras. ALSO lists the files
+# whose extras are included.
 $(VENV)/runtime: EXTRAS =
 $(VENV)/benchmark: EXTRAS = [benchmark]
 $(VENV)/benchmark: ALSO = runtime
@@ -78,14 +78,14 @@ $(VENV)/dev: ALSO = runtime benchmark docs notebook
 
 ENVIRONMENTS = $(addprefix $(VENV)/,runtime benchmark cuda docs notebook dev)
 $(ENVIRONMENTS): pyproject.toml constraints.txt | $(VENV)/bin/pip
-	@echo "Installing azjax$(EXTRAS) into $(VENV), which takes a minute or two the first time ..."
+	@echo "Installing azjax$(EXTRAS) into $(VENV): a minute or two the first time ..."
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.$(EXTRAS)'
 	@touch $@ $(addprefix $(VENV)/,$(ALSO))
 
 $(VENV)/bin/pip:
 	@"$(PYTHON)" -c $(USABLE) 2>/dev/null || { echo "error: azjax needs Python 3.11, 3.12 or 3.13" \
 	  "with its venv module: install both (Debian: apt-get install python3 python3-venv)," \
-	  "or say where they are with PYTHON=/path/to/python" >&2; exit 1; }
+	  "or set PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
 .PHONY: help train test test-all check play explain lecture pictures lab docs bench gpu clean

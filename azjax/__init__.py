@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
-The names listed here are the public API, together with those of the packages `games`, `networks`,
-`search`, `players`, `training`, `runs`, `proof` and `viz`. Each is imported when it is first used,
-so that `import azjax` takes no time.
+The public API consists of these names and those of the packages `games`, `networks`, `search`,
+`players`, `training`, `runs`, `proof` and `viz`. Names are imported at first use, so `import azjax`
+is fast.
 """
 
 import importlib
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
-    from azjax.programs import repair, train, verify
-    from azjax.proof.seat import prove_seat
+    from azjax.programs import train
+    from azjax.proof.certificate import verify
+    from azjax.proof.seat import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
     from azjax.training import Parts
@@ -63,7 +64,7 @@ __all__ = [
     "verify",
     "viz",
 ]
-_MODULES = {  # Where a name comes from; what is not here is a package or module itself.
+_MODULES = {  # The modules of names; other names are packages or modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
     **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
     **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),
@@ -75,8 +76,9 @@ _MODULES = {  # Where a name comes from; what is not here is a package or module
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
-    **dict.fromkeys(["repair", "train", "verify"], "programs"),
-    "prove_seat": "proof.seat",
+    "train": "programs",
+    "verify": "proof.certificate",
+    **dict.fromkeys(["prove_seat", "repair"], "proof.seat"),
 }
 
 

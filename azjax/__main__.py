@@ -1,4 +1,4 @@
-"""`python -m azjax` is the command `azjax`."""
+"""`python -m azjax` runs the command `azjax`."""
 
 from azjax.cli import main
 

@@ -1,4 +1,4 @@
-"""Commands that messages and pages print, in a form that runs when it is pasted into a shell."""
+"""Messages, and the commands in them in a form that can be pasted into a shell."""
 
 import os
 import shlex
@@ -6,21 +6,26 @@ import sys
 
 
 def command(module: str, *arguments: object) -> str:
-    """Returns the shell command that runs a module with the interpreter of this process.
+    """Returns a shell command that runs a module with the interpreter of this process.
 
-    It runs from the current folder, whether or not an environment is active there.
+    It can be pasted into a shell in the current folder, without an active environment.
 
     Args:
-      module: what follows `-m`, such as `"azjax"` or `"pip"`.
-      *arguments: of the module; quoted where a shell would read them differently.
+      module: the module after `-m`, such as `"azjax"` or `"pip"`.
+      *arguments: arguments of the module; quoted if necessary.
     """
     return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])
 
 
 def _interpreter() -> str:
-    """The path of this process's interpreter, relative to the current folder if that is shorter."""
+    """Returns the path of the interpreter, relative to the current folder if that is shorter."""
     if not sys.executable:  # Python is embedded in another program.
         return "python"
     relative = os.path.relpath(sys.executable)
     path = relative if len(relative) < len(sys.executable) else sys.executable
     return path if os.sep in path else os.path.join(os.curdir, path)  # Not a name on the PATH.
+
+
+def write_note(sentence: str) -> None:
+    """Prints a sentence to the standard error, so that it does not mix with a program's output."""
+    print(sentence, file=sys.stderr, flush=True)

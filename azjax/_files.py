@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files."""
 
 import contextlib
 import json
@@ -12,10 +12,9 @@ Path = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[pathlib.Path]:
-    """Yields a name beside a file, and renames it to the file's when the `with` block succeeds.
+    """Yields a temporary path, which replaces a file when the `with` block succeeds.
 
-    So a crash leaves either the old file or the new one. After an error in the block the old
-    file stays, and what was written beside it is deleted.
+    After an error in the block, the old file remains and the temporary one is deleted.
     """
     path = pathlib.Path(path)
     beside = path.with_name(f".{path.name}.tmp")
@@ -27,11 +26,11 @@ def replacing(path: Path) -> Iterator[pathlib.Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text, whole or not at all."""
+    """Writes a text file atomically."""
     with replacing(path) as beside:
         beside.write_text(text)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes JSON, whole or not at all."""
+    """Writes a JSON file atomically."""
     write_text(path, json.dumps(content, indent=2) + "\n")

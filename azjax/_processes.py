@@ -1,7 +1,6 @@
-"""Several processes as one: they fail together and decide together.
+"""Coordination of several processes, so that they fail and stop together.
 
-All processes of a run must call these functions alike. In a single process they do what an
-ordinary call does.
+All processes of a run must call these functions in the same order.
 """
 
 import collections
@@ -14,45 +13,43 @@ from jax.experimental import multihost_utils
 
 Result = TypeVar("Result")
 
-_MOST_BYTES = 1024  # Of a text that processes send to each other.
+_MOST_BYTES = 1024  # Maximum length of a text that processes exchange.
 
 
 class OtherProcessError(Exception):
-    """Another process failed; the message is its own."""
+    """Another process failed, with this message."""
 
 
 def in_all(action: Callable[[], Result]) -> Result:
-    """Does something in every process; what fails in one fails in all.
-
-    Each waits until all have finished.
+    """Calls a function in every process and waits for all; an error in one fails in all.
 
     Raises:
-      OtherProcessError: with the message of the process that failed, in those that did not.
+      OtherProcessError: with the message of the process that failed, in the others.
     """
     if jax.process_count() == 1:
         return action()
     try:
         result = action()
     except Exception as error:
-        _tell(str(error) or type(error).__name__)
+        _share(str(error) or type(error).__name__)
         raise
-    if said := _tell(""):
-        raise OtherProcessError(said)
+    if message := _share(""):
+        raise OtherProcessError(message)
     return result
 
 
 def in_first(action: Callable[[], Any]) -> None:
-    """Does something in process 0 alone, while the others wait; see `in_all`."""
+    """Calls a function only in process 0, while the others wait; see `in_all`."""
     in_all(action if jax.process_index() == 0 else lambda: None)
 
 
-def _tell(error: str) -> str:
-    """Tells all processes of an error here; returns the first that any of them told of."""
+def _share(error: str) -> str:
+    """Sends an error message to all processes, and returns the first message that is not empty."""
     return next((text for text in gather(error) if text), "")
 
 
 def gather(text: str) -> list[str]:
-    """Returns the text of every process, the same in all; each is cut to `_MOST_BYTES`."""
+    """Returns the texts of all processes, each truncated to `_MOST_BYTES`."""
     if jax.process_count() == 1:
         return [text]
     sent = np.frombuffer(text.encode()[:_MOST_BYTES].ljust(_MOST_BYTES, b"\0"), np.uint8)
@@ -61,7 +58,7 @@ def gather(text: str) -> list[str]:
 
 
 def any_of(*flags: bool) -> tuple[bool, ...]:
-    """Returns, the same in every process, whether any process raised each flag."""
+    """Returns, for each flag, whether it is set in any process."""
     if jax.process_count() == 1:
         return flags
     raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
@@ -69,15 +66,11 @@ def any_of(*flags: bool) -> tuple[bool, ...]:
 
 
 def check_devices() -> None:
-    """Refuses processes that have unequal numbers of devices.
-
-    Raises:
-      ValueError: naming the numbers.
-    """
+    """Raises a ValueError if the processes have unequal numbers of devices."""
     found = collections.Counter(device.process_index for device in jax.devices())
     if len(set(found.values())) > 1:
         numbers = ", ".join(str(found[index]) for index in sorted(found))
         raise ValueError(
-            f"the processes have {numbers} devices: give each the same number, which on CPUs "
-            f"--cpu-devices {min(found.values())} does"
+            f"the processes have {numbers} devices: give each the same number, on CPUs with "
+            f"`cpu_devices={min(found.values())}`"
         )

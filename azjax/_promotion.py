@@ -1,7 +1,7 @@
-"""Functions of other packages, for users who have JAX check types and shapes strictly.
+"""Calls of other packages under JAX's strict promotion settings.
 
-With `jax_numpy_dtype_promotion` at `strict` or `jax_numpy_rank_promotion` at `raise`, JAX refuses
-to mix types or ranks in one operation. This package mixes neither; mctx, flashbax and optax do.
+With `jax_numpy_dtype_promotion="strict"` or `jax_numpy_rank_promotion="raise"`, JAX does not mix
+types or ranks in one operation. azjax never does; mctx, flashbax and optax do.
 """
 
 import functools
@@ -12,7 +12,7 @@ import jax
 
 
 def mixing(function: Callable) -> Any:
-    """Wraps a function that mixes types and ranks, so that both settings leave it alone."""
+    """Wraps a function that mixes types and ranks so that it works with these settings."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

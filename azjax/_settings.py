@@ -1,8 +1,7 @@
-"""Checks of settings, in the words of the command line, and their way back from JSON.
+"""Validation of dataclasses of settings, and their construction from JSON.
 
-A setting may be one of several kinds, each a dataclass with what it reads and nothing else: its
-type is then their union, its default of the first kind, and the first field of each, the tag, is
-a `Literal` with the kind's name as its only choice and default.
+A setting can be one of several kinds, each a dataclass. Its type is the union of these dataclasses.
+The first field of each, the tag, is a `Literal` with the name of the kind as its default.
 """
 
 import dataclasses
@@ -16,18 +15,12 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-# What no setting exceeds that has no bound of its own: so many still fit 32 bits, and products
-# of two weights fit float32.
-MOST = 1_000_000_000
+MOST = 1_000_000_000  # Default upper bound: fits 32 bits, and products of two fit float32.
 PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
 def resolve_platform(platform: str | None) -> str:
-    """Returns the platform to build for; of None, that of the default backend.
-
-    Raises:
-      ValueError: if JAX has no platform of that name.
-    """
+    """Checks the name of a platform; None is that of the default backend."""
     platform = jax.default_backend() if platform is None else platform
     if platform not in PLATFORMS:
         raise ValueError(f"platform is {platform!r}: use one of {', '.join(PLATFORMS)}, or None")
@@ -35,12 +28,9 @@ def resolve_platform(platform: str | None) -> str:
 
 
 class Range(NamedTuple):
-    """The numbers that a setting allows: `Annotated[int, Range(1, 100)]`.
+    """The allowed range of a number, as in `Annotated[int, Range(1, 100)]`.
 
-    Attributes:
-      low: the smallest.
-      high: the largest.
-      excludes: the bound that is not allowed itself.
+    `excludes` names the bound that is itself not allowed.
     """
 
     low: float
@@ -101,7 +91,7 @@ def _full_name(section: str, name: str) -> str:
 
 
 def did_you_mean(given: Any, known: Iterable[str]) -> str:
-    """Returns `; did you mean NAME?` for the known name most like a wrong one, or nothing.
+    """Returns `; did you mean NAME?` if a known name is similar, or an empty string.
 
     >>> did_you_mean("conect_four", ["connect_four", "hex"])
     '; did you mean connect_four?'
@@ -112,19 +102,14 @@ def did_you_mean(given: Any, known: Iterable[str]) -> str:
 
 
 class Kinds(NamedTuple):
-    """What a setting may be one of.
-
-    Attributes:
-      tag: the name of the field that tells them apart.
-      classes: the dataclasses by the value of that field.
-    """
+    """The kinds of a setting: the name of the field with the kind, and the dataclasses by kind."""
 
     tag: str
     classes: dict[str, type]
 
 
 def find_kinds(hint: Any) -> Kinds | None:
-    """Returns the kinds that a type is the union of; None if it is another type."""
+    """Returns the kinds of a union of dataclasses, or None for another type."""
     classes = typing.get_args(hint)
     if typing.get_origin(hint) not in (types.UnionType, typing.Union):
         return None
@@ -135,31 +120,24 @@ def find_kinds(hint: Any) -> Kinds | None:
 
 
 def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
-    """Refuses an unknown kind, and settings that other kinds have and the chosen one has not.
+    """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds.
 
-    Args:
-      kinds: what there is.
-      chosen: the tag of one of them.
-      names: fields that were set.
-      prefix: stands before their names, such as `network.` or `--network.`.
-
-    Raises:
-      ValueError: naming the setting and the kinds that read it.
+    Messages have the prefix before names, such as `network.` or `--network.`.
     """
 
-    def say(name):
+    def full(name):
         return prefix + (name.replace("_", "-") if prefix.startswith("--") else name)
 
     if not isinstance(chosen, str) or chosen not in kinds.classes:
         known = " or ".join(map(repr, kinds.classes))
         meant = did_you_mean(chosen, kinds.classes)
-        raise ValueError(f"{say(kinds.tag)} is {chosen!r}: use {known}{meant}")
+        raise ValueError(f"{full(kinds.tag)} is {chosen!r}: use {known}{meant}")
     for name in names:
         readers = [k for k, cls in kinds.classes.items() if name in cls.__dataclass_fields__]
         if readers and chosen not in readers:
             raise ValueError(
-                f"{say(name)} is a setting of {' and '.join(readers)}, and {say(kinds.tag)} is "
-                f"{chosen}: leave it out, or choose {say(kinds.tag)} {' or '.join(readers)}"
+                f"{full(name)} is a setting of {' and '.join(readers)}, and {full(kinds.tag)} is "
+                f"{chosen}: leave it out, or choose {full(kinds.tag)} {' or '.join(readers)}"
             )
 
 
@@ -167,14 +145,12 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
     """Builds a (nested) dataclass of settings from a JSON object.
 
     Args:
-      cls: the dataclass, which checks the types of its fields; entries left out have their
-        defaults. Of a union of kinds, the one that the object's tag names, or the first.
-      content: the object.
-      prefix: what error messages put before the entries' names.
+      cls: the dataclass, or a union of kinds; without a tag, the first kind is used.
+      content: the object; missing entries get their defaults.
+      prefix: prefix of the names of entries in messages.
 
     Raises:
-      ValueError: if an entry is unknown, of another kind, of a wrong type or out of range, or
-        one without a default is missing.
+      ValueError: if an entry is unknown or invalid, or one without a default is missing.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'the content'} is {content!r}, not an object")
@@ -231,7 +207,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
 
 
 def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Lists the settings of a (nested) dataclass with their dotted names."""
+    """Lists the dotted names and values of the settings of a (nested) dataclass."""
     found = []
     for field in dataclasses.fields(config):
         value, name = getattr(config, field.name), prefix + field.name
@@ -241,10 +217,10 @@ def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
-    """Lists the settings of one configuration that another does not have, or not so.
+    """Lists the settings of a configuration that differ in another.
 
     Returns:
-      Their dotted names, old values, and new ones or None. A tag comes before its kind's settings.
+      Their dotted names, old values, and new values, None where the setting does not exist.
     """
     found = dict(flatten(new))
     return [

@@ -1,4 +1,4 @@
-"""All callbacks of a training, under one name: `azjax.callbacks.TensorBoard`."""
+"""All training callbacks in one namespace."""
 
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs.callbacks import Checkpoints, Interrupts, Sink

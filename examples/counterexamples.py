@@ -1,10 +1,10 @@
-"""Games of your own choice: they go on where the player still loses, as its proof found out.
+"""Choose where self-play games continue: in games that the player still loses.
 
     python examples/counterexamples.py 20    # seeds 0 to 19 in each way; without a number, seed 0
 
-`exhaustive.explore` plays a network's moves against every reply, by the rules alone. After each
-iteration half of the games in flight are put back to positions of games that it loses, or to random
-openings, or left alone, until no blunder is left. The solver is used only for evaluation.
+`exhaustive.explore` plays the network's moves against every reply. After each iteration, half of
+the games in flight are replaced by positions of games that the network loses, or by random
+openings, or left unchanged, until the network makes no blunder. The solver is only for evaluation.
 """
 
 import functools
@@ -34,13 +34,13 @@ step = jax.jit(functools.partial(iteration, parts))
 
 @jax.jit
 def answer(variables, states):
-    """The network's scores, values and moves."""
+    """Returns scores, values and moves of the network."""
     scores, values = network_policy(parts, parts.network.fold(variables))(states)
     return scores, values, choose(scores, jax.vmap(game.legal_actions)(states))
 
 
 def from_lost_games(act, rng) -> Games | None:
-    """Positions before any move of the games that a player can lose; None if it loses none."""
+    """Returns random positions of games that a player loses, or None if it never loses."""
     lost = []
     with tempfile.TemporaryDirectory() as folder:
         for seat in (0, 1):
@@ -56,13 +56,13 @@ def from_lost_games(act, rng) -> Games | None:
 
 
 def from_random_openings(act, rng) -> Games:
-    """Games that begin as self-play begins them."""
+    """Returns games with the random openings of self-play."""
     key = jax.random.key(rng.integers(2**31))
     return start_games(parts.selfplay, game, jax.random.split(key, half))
 
 
 def iterations_to_perfect(solution, begin, seed: int) -> int:
-    """Trains; `begin(act, rng)` says where half of the games go on, None: where they are."""
+    """Trains; `begin(act, rng)` returns new positions for half of the games, or None."""
     state, rng = init(parts, jax.random.key(seed)), np.random.default_rng(seed)
     while True:
         state, _ = step(state)
@@ -70,7 +70,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
         scores, values, _ = ask(solution.decision_states)
         if not verify_outputs(solution, scores, values).blunders:
             return int(state.iteration)
-        ask_slices = in_slices(ask, size=512)  # A ply of a walk has any number of positions.
+        ask_slices = in_slices(ask, size=512)  # The number of positions varies by ply.
         begun = begin(lambda states, ask=ask_slices: ask(states)[2], rng)
         if begun is not None:
             put = jax.tree.map(lambda old, new: old.at[:half].set(new), state.games, begun)

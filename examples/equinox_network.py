@@ -1,7 +1,8 @@
-"""A network in Equinox, as any library's becomes one: a `Network` is a record of plain functions.
+"""A network in Equinox: a `Network` is a record of functions, so any library can fill it.
 
-`--network examples/equinox_network.py:mlp`; it needs `pip install equinox`. What `init` returns
-holds arrays alone, since these are trained, averaged and saved; activations stay in `static`.
+`init` must return arrays only, since its output is trained, averaged and saved; activations stay in
+`static`. Needs `pip install equinox`. On the command line:
+`--network examples/equinox_network.py:mlp`.
 """
 
 import functools
@@ -21,7 +22,7 @@ from azjax.training.step import init, iteration
 
 
 class MLP(eqx.Module):
-    """Fully connected layers, for one position; `vmap` makes the batch."""
+    """Fully connected layers, for one position."""
 
     trunk: eqx.nn.MLP
     policy: eqx.nn.Linear
@@ -41,7 +42,7 @@ class MLP(eqx.Module):
 
 
 def mlp(game: Game) -> Network:
-    """The network for a game, in the first of its encodings."""
+    """Returns the network for a game's first encoding."""
     one = observed_planes(game, game.encodings[0])
     make = functools.partial(MLP, math.prod(one.shape), game.num_actions)
     static = eqx.partition(make(jax.random.key(0)), eqx.is_inexact_array)[1]

@@ -1,6 +1,6 @@
-"""mctx's policies over a game and a network of azjax: Gumbel MuZero's, MuZero's, and a custom one.
+"""mctx's policies with a game and a network of azjax: Gumbel MuZero, MuZero, and a custom one.
 
-`azjax.search.mctx_fns` makes a game and an evaluator into the functions that mctx takes.
+`azjax.search.mctx_fns` makes the functions that mctx takes from a game and an evaluator.
 """
 
 import functools
@@ -32,7 +32,7 @@ def gumbel(fns: MctxFns, params, key, states) -> ArrayLike:
 
 
 def muzero(fns: MctxFns, params, key, states) -> ArrayLike:
-    """Returns the actions `[B]` of MuZero, drawn by their visits."""
+    """Returns the actions `[B]` of MuZero, drawn by visits."""
     key_root, key = jax.random.split(key)
     output = mctx.muzero_policy(
         params,
@@ -46,7 +46,7 @@ def muzero(fns: MctxFns, params, key, states) -> ArrayLike:
 
 
 def boltzmann(fns: MctxFns, params, key, states, temperature: float = 0.2) -> ArrayLike:
-    """Draws by `exp(logit + Q / temperature)` in every node; returns the most visited actions."""
+    """Selects by `exp(logit + Q / temperature)` in every node; returns the most visited actions."""
 
     def draw(key, tree, node, depth=None):
         visited = tree.children_visits[node] > 0

@@ -1,7 +1,7 @@
-"""Networks of your own: a transformer over the cells, and a residual multilayer perceptron.
+"""Custom networks: a transformer over the cells, and a residual MLP.
 
-Any Flax module does that takes planes `[B, H, W, C]` and returns `(logits [B, A], value [B])`:
-`--network examples/networks.py:transformer`, or from Python `from_module(game, module)`.
+`from_module` makes a network from any Flax module that takes planes `[B, H, W, C]` and returns
+`(logits [B, A], value [B])`. On the command line: `--network examples/networks.py:transformer`.
 """
 
 import functools
@@ -19,7 +19,7 @@ from azjax.training.step import init, iteration
 
 
 class Transformer(nn.Module):
-    """Attention among cells: one token a cell, with a learned embedding of its place."""
+    """Attention between cells: one token per cell, with a learned position embedding."""
 
     num_actions: int
     width: int = 32
@@ -39,7 +39,7 @@ class Transformer(nn.Module):
 
 
 class ResidualMLP(nn.Module):
-    """Fully connected layers that add to what they read."""
+    """Fully connected layers with shortcuts."""
 
     num_actions: int
     width: int = 128
@@ -55,12 +55,12 @@ class ResidualMLP(nn.Module):
 
 
 def transformer(game: Game) -> Network:
-    """The transformer for a game, in the first of its encodings."""
+    """Returns the transformer for a game's first encoding."""
     return from_module(game, Transformer(game.num_actions), game.encodings[0])
 
 
 def residual_mlp(game: Game) -> Network:
-    """The perceptron for a game, in the first of its encodings."""
+    """Returns the residual MLP for a game's first encoding."""
     return from_module(game, ResidualMLP(game.num_actions), game.encodings[0])
 
 

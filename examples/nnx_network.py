@@ -1,7 +1,7 @@
-"""A network in Flax NNX: a residual multilayer perceptron.
+"""A network in Flax NNX: a residual MLP.
 
-`from_nnx` takes a function `rngs -> module`, so that each seed draws new weights:
-`--network examples/nnx_network.py:residual_mlp`, or from Python as below.
+`from_nnx` takes a function `rngs -> module`, so each seed draws new weights. On the command line:
+`--network examples/nnx_network.py:residual_mlp`.
 """
 
 import functools
@@ -21,7 +21,7 @@ from azjax.training.step import init, iteration
 
 
 class ResidualMLP(nnx.Module):
-    """Fully connected layers that add to what they read."""
+    """Fully connected layers with shortcuts."""
 
     def __init__(self, inputs: int, num_actions: int, rngs: nnx.Rngs, width=128, layers=3):
         """Draws the weights."""
@@ -40,7 +40,7 @@ class ResidualMLP(nnx.Module):
 
 
 def residual_mlp(game: Game) -> Network:
-    """The network for a game, in the last of its encodings, such as `relative`."""
+    """Returns the network for a game's last encoding, such as `relative`."""
     encoding = game.encodings[-1]
     inputs = math.prod(observed_planes(game, encoding).shape)
     return from_nnx(game, lambda rngs: ResidualMLP(inputs, game.num_actions, rngs), encoding)

@@ -1,8 +1,8 @@
-"""A head and a loss of your own: the network predicts the opponent's reply, too.
+"""A custom head and loss: the network also predicts the opponent's reply.
 
-KataGo (Wu 2019, "Accelerating self-play learning in Go") learns faster for it. The targets put
-the reply's policy into `Sample.extra`, the network returns a third output, and the loss adds
-its cross-entropy.
+This auxiliary target speeds up learning in KataGo (Wu 2019, "Accelerating self-play learning in
+Go"). The targets store the policy of the reply in `Sample.extra`, the network returns a third
+output, and the loss adds its cross-entropy.
 """
 
 import flax.linen as nn
@@ -23,7 +23,7 @@ from azjax.training.targets import Sample, TargetConfig, Targets, make_targets, 
 
 
 class ThreeHeads(nn.Module):
-    """Policy, value, and the opponent's policy after that."""
+    """A network with heads for the policy, the value and the policy of the reply."""
 
     num_actions: int
 
@@ -37,7 +37,7 @@ class ThreeHeads(nn.Module):
 
 
 def make(game: Game) -> Targets:
-    """AlphaZero's targets, with the search's policy one ply later; zeros where there is none."""
+    """Returns AlphaZero's targets, with the policy one ply later as `extra`, or zeros."""
     usual, symmetries = make_targets(TargetConfig(), game), game.symmetries
     assert symmetries is not None
 
@@ -56,7 +56,7 @@ def make(game: Game) -> Targets:
 
 
 def loss(outputs, params, samples: Sample, axis_name):
-    """AlphaZero's loss, and 0.15 times the cross-entropy of the reply."""
+    """Returns AlphaZero's loss plus 0.15 times the cross-entropy of the reply."""
     total, terms = alphazero_loss(outputs, params, samples, axis_name)
     log_p = jax.nn.log_softmax(outputs[2])
     reply = -jnp.mean(jnp.sum(samples.extra * log_p, axis=-1))
@@ -64,7 +64,7 @@ def loss(outputs, params, samples: Sample, axis_name):
 
 
 def make_parts() -> Parts:
-    """The parts of a training; also for `azjax train --parts` with the name of this function."""
+    """Returns the parts; also usable as `azjax train --parts FILE.py:make_parts`."""
     game = azjax.make("tic_tac_toe")
     network = from_module(game, ThreeHeads(game.num_actions))
     return Parts(game, network, Gumbel(num_simulations=8), SelfPlayConfig(games=128), make(game),

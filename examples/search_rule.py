@@ -1,8 +1,8 @@
-"""A search rule of your own: PUCT whose exploration grows with the visits.
+"""A custom search rule: PUCT with an exploration weight that grows with the visits.
 
-AlphaZero's pseudocode (Silver et al. 2018, supplement) explores with
-`c(N) = log((1 + N + c_base) / c_base) + c_init` where the paper's text has a constant. An
-algorithm is any record with the members of `azjax.search.Algorithm`.
+AlphaZero's pseudocode (Silver et al. 2018, supplement) uses the weight
+`c(N) = log((1 + N + c_base) / c_base) + c_init`; the paper's text has a constant. An algorithm is
+any object with the members of `azjax.search.Algorithm`.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class GrowingPUCT:
         return True
 
     def select(self, roots: Roots) -> Selection:
-        """Says how to search: by the same rule at every node; plays the most visited action."""
+        """Uses one rule at every node, and plays the most visited action."""
 
         def act(tree: Tree, node: jax.Array) -> jax.Array:
             total = tree.node_visits[node].astype(jnp.float32)
@@ -63,4 +63,4 @@ if __name__ == "__main__":
     search = jax.jit(make_search(GrowingPUCT(num_simulations=200), game, uniform_evaluator(game)))
     result = search(None, jax.random.key(0), init_batch(game, 1))
     print("visits of the first move:", result.visit_counts[0].tolist())
-    print("With Parts(search=GrowingPUCT(), ...) self-play uses it, too.")
+    print("For self-play: Parts(search=GrowingPUCT(), ...)")

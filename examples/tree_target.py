@@ -1,8 +1,8 @@
-"""A value target of your own, computed from the search's tree: the greedy backup.
+"""A custom value target, computed from the search tree: the greedy backup.
 
 A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup") learns
-the value at the end of the most visited line, in which no exploration has a share.
-`Targets.note` says what self-play keeps of each search, `Targets.make` what is learned of it.
+the value at the end of the most visited line, which exploration does not affect. `Targets.note`
+computes what self-play records of each search, `Targets.make` the training target from it.
 """
 
 import functools
@@ -23,39 +23,39 @@ from azjax.training.targets import Sample, TargetConfig, Targets, make_targets
 
 
 def greedy_value(result: SearchResult) -> jax.Array:
-    """`float32 [B]`, the value of each root by its most visited line, for the player to move."""
+    """Returns `float32 [B]`, the roots' values by the most visited line, for the player to move."""
 
-    def follow(tree):
-        def goes_on(walk):
-            node, _, _ = walk
+    def greedy(tree):
+        def has_visits(carry):
+            node, _, _ = carry
             return jnp.any(tree.children_visits[node] > 0)
 
-        def step(walk):
-            node, total, weight = walk
+        def step(carry):
+            node, total, weight = carry
             action = jnp.argmax(tree.children_visits[node])
             total += weight * tree.children_rewards[node, action]
             weight *= tree.children_discounts[node, action]
             return tree.children_index[node, action], total, weight
 
         start = (jnp.int32(ROOT), jnp.float32(0), jnp.float32(1))
-        node, total, weight = jax.lax.while_loop(goes_on, step, start)
+        node, total, weight = jax.lax.while_loop(has_visits, step, start)
         return total + weight * tree.raw_values[node]
 
-    return jax.vmap(follow)(result.tree)
+    return jax.vmap(greedy)(result.tree)
 
 
 def make(game) -> Targets:
-    """AlphaZero's targets, but for the value."""
-    usual = make_targets(TargetConfig(), game)
+    """Returns AlphaZero's targets with another value target."""
+    standard = make_targets(TargetConfig(), game)
 
     def samples(transitions: Transition) -> Sample:
-        return usual.make(transitions)._replace(value=transitions.extra)
+        return standard.make(transitions)._replace(value=transitions.extra)
 
-    return usual._replace(make=samples, note=greedy_value)
+    return standard._replace(make=samples, note=greedy_value)
 
 
 def make_parts(game) -> Parts:
-    """A small training with these targets."""
+    """Returns the parts of a small training run with these targets."""
     network = make_network(MLPConfig(hidden=(64, 64)), game)
     return Parts(
         game=game,

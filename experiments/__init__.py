@@ -1,1 +1,1 @@
-"""The programs: `python -m experiments.train`, `experiments.verify`, `experiments.benchmark`."""
+"""The programs, such as `python -m experiments.train`."""

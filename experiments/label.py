@@ -1,7 +1,7 @@
-"""Draws positions of Connect Four, each with its exact scores: `python -m experiments.label`.
+"""Draws labelled positions of Connect Four: `python -m experiments.label`.
 
-So the package's `connect_four_positions.npz` is made. The solver is BitBully by Markus Thill,
-which is under the AGPL: a tool of this program alone, and nothing that azjax installs.
+The program writes the package's `connect_four_positions.npz`. The solver is BitBully by Markus
+Thill, which is under the AGPL. Only this program uses it, and azjax does not install it.
 
     python -m pip install bitbully bitbully-databases
     python -m experiments.label
@@ -37,25 +37,25 @@ from azjax.games.positions import ILLEGAL
 
 _GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.
-_LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Plies to the end under perfect play, at most.
+_LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Most plies to the end under perfect play.
 CLASSES = ("begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy")
 DECISIVE = "decisive"  # Exactly one column keeps the outcome.
 _RANDOM = (1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.2, 0.05)  # Shares of random moves, game by game.
-_DRAWN = 3  # Positions of a game for each phase, and for the decisive ones.
-_BATCH = 96  # Games between two looks at what is still wanted, however many processes there are.
+_DRAWN = 3  # Positions of a game for each phase, and for the decisive class.
+_BATCH = 96  # Games between two updates of the classes that still need positions.
 _CHECKED = 5_000  # Games in which the rules are compared.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Draws positions from games of mixed strength and labels them by a perfect solver."""
+    """Draws positions from games of mixed strength and labels them with a perfect solver."""
 
     out: pathlib.Path = connect_four.POSITIONS
     """The file to write."""
     positions: Positive = 1000
-    """How many of each class."""
+    """Number of positions in each class."""
     seed: Count = 0
-    """Seed of the games and of what is drawn from them."""
+    """Seed of the games and of the drawn positions."""
 
     def __post_init__(self):
         check("--", self)
@@ -65,11 +65,11 @@ class Drawn(NamedTuple):
     """A position with its label.
 
     Attributes:
-      name: the class that it was drawn for.
-      identity: the same for its mirror image, and for no other position.
-      moves: the columns that led to it.
-      outcomes: after each column, for the mover: 1, 0, -1, or `ILLEGAL` where it is full.
-      plies: from here to the end of the game, by each column; 0 where it is full.
+      name: its class.
+      identity: shared with the mirror image, and with no other position.
+      moves: the columns from the start to the position.
+      outcomes: after each column, for the player to move: 1, 0, -1, or `ILLEGAL` if it is full.
+      plies: from here to the end of the game, after each column; 0 if it is full.
     """
 
     name: str
@@ -80,68 +80,64 @@ class Drawn(NamedTuple):
 
 
 def label(options: Options) -> int:
-    """Compares the rules, draws, labels, and writes the file."""
+    """Compares the rules, draws and labels positions, and writes the file."""
+    packages = ("bitbully", "bitbully-databases")
     if importlib.util.find_spec("bitbully") is None:
-        install = command("pip", "install", "bitbully", "bitbully-databases")
         raise ValueError(
-            f"the solver is missing: {install}, which are "
-            "under the AGPL, and which nothing else of azjax needs"
+            f"the solver is missing: {command('pip', 'install', *packages)}, which are under the "
+            "AGPL, and which nothing else in azjax needs"
         )
     check_folder(options.out)
     print(f"the rules agree over {check_rules(options.seed):,} moves of random games")
-    found = _draw(options)
-    drawn = [position for name in (*CLASSES, DECISIVE) for position in found[name]]
-    with replacing(options.out) as beside, beside.open("wb") as file:
+    by_class = _draw(options)
+    drawn = [position for name in (*CLASSES, DECISIVE) for position in by_class[name]]
+    seed, versions = options.seed, [f"{n} {importlib.metadata.version(n)}" for n in packages]
+    source = f"python -m experiments.label --seed {seed}, with {' and '.join(versions)}"
+    with replacing(options.out) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
             boards=_replay([position.moves for position in drawn]),
             outcomes=np.array([position.outcomes for position in drawn], np.int8),
             plies=np.array([position.plies for position in drawn], np.int8),
             classes=np.array([*CLASSES, DECISIVE]),
-            class_of=np.repeat(np.arange(len(found), dtype=np.int8), options.positions),
-            source=np.array(_source(options.seed)),
+            class_of=np.repeat(np.arange(len(by_class), dtype=np.int8), options.positions),
+            source=np.array(source),
         )
     print(f"{len(drawn):,} positions: {options.out}")
     return 0
 
 
-def _source(seed: int) -> str:
-    packages = ("bitbully", "bitbully-databases")
-    solver = " and ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    return f"python -m experiments.label --seed {seed}, with {solver}"
-
-
 def _draw(options: Options) -> dict[str, list[Drawn]]:
-    """Plays games until there are enough positions of every class, no two of them the same."""
-    found: dict[str, list[Drawn]] = {name: [] for name in (*CLASSES, DECISIVE)}
+    """Plays games until every class has enough positions, all of them different."""
+    by_class: dict[str, list[Drawn]] = {name: [] for name in (*CLASSES, DECISIVE)}
     seen: set[int] = set()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool, console.progress() as bar:
-        task = bar.add_task("positions", total=len(found) * options.positions)
+        task = bar.add_task("positions", total=len(by_class) * options.positions)
         for first in itertools.count(step=_BATCH):
-            wanted = frozenset(n for n, some in found.items() if len(some) < options.positions)
+            wanted = frozenset(n for n, some in by_class.items() if len(some) < options.positions)
             if not wanted:
-                return found
+                return by_class
             games = range(first, first + _BATCH)
             draw = functools.partial(_draw_from_game, options.seed, wanted)
             for drawn in itertools.chain.from_iterable(pool.map(draw, games, chunksize=6)):
-                room = options.positions - len(found[drawn.name])
+                room = options.positions - len(by_class[drawn.name])
                 if room and drawn.identity not in seen:
                     seen.add(drawn.identity)
-                    found[drawn.name].append(drawn)
-            bar.update(task, completed=sum(map(len, found.values())))
-    raise AssertionError("there is always another game")
+                    by_class[drawn.name].append(drawn)
+            bar.update(task, completed=sum(map(len, by_class.values())))
+    raise AssertionError("unreachable")
 
 
 def _draw_from_game(seed: int, wanted: frozenset[str], number: int) -> list[Drawn]:
-    """Plays a game, draws positions from it, and labels those that are of a wanted class."""
+    """Plays a game, and draws and labels positions of the wanted classes."""
     rng = np.random.default_rng((seed, number))
     only_begin = all(name.startswith("begin") for name in wanted)
     boards = _play(rng, _RANDOM[number % len(_RANDOM)], 15 if only_begin else 42)
     drawn = []
     for name, plies in {**_PHASES, DECISIVE: range(42)}.items():
-        able = [ply for ply in plies if ply < len(boards) and len(boards[ply][0].legal_moves()) > 1]
-        for ply in rng.permutation(able)[:_DRAWN]:
+        open_plies = [p for p in plies if p < len(boards) and len(boards[p][0].legal_moves()) > 1]
+        for ply in rng.permutation(open_plies)[:_DRAWN]:
             if any(other.startswith(name) for other in wanted):
                 board, moves = boards[ply]
                 drawn.append(_label(board, moves, name))
@@ -149,15 +145,15 @@ def _draw_from_game(seed: int, wanted: frozenset[str], number: int) -> list[Draw
 
 
 def _play(rng: np.random.Generator, share: float, most: int) -> list[tuple[Any, tuple[int, ...]]]:
-    """Plays a game of perfect and of random moves; returns its boards with the moves until then."""
+    """Plays a game of perfect and random moves; returns each board with the moves to it."""
     board, moves, boards = _empty_board(), (), []
     while not board.is_game_over() and len(boards) < most:
         boards.append((board.copy(), moves))
-        able = board.legal_moves()
+        columns = board.legal_moves()
         if rng.random() >= share:
             scores = _engine().score_all_moves(board)
-            able = [column for column in able if scores[column] == max(scores.values())]
-        column = int(rng.choice(able))
+            columns = [column for column in columns if scores[column] == max(scores.values())]
+        column = int(rng.choice(columns))
         board.play(column)
         moves = (*moves, column)
     return boards
@@ -179,7 +175,7 @@ def _label(board: Any, moves: tuple[int, ...], phase: str) -> Drawn:
 
 @functools.cache
 def _engine() -> Any:
-    """The solver with its opening book, once for each process."""
+    """Returns the solver with its opening book, once per process."""
     return importlib.import_module("bitbully").BitBully()
 
 
@@ -188,7 +184,7 @@ def _empty_board() -> Any:
 
 
 def _replay(moves: list[tuple[int, ...]]) -> np.ndarray:
-    """Plays moves by this package's rules; returns `int8 [S, 42]`."""
+    """Plays moves by the rules of azjax; returns the boards, `int8 [S, 42]`."""
     padded = np.full((len(moves), 42), -1)  # An illegal action changes nothing.
     for row, columns in enumerate(moves):
         padded[row, : len(columns)] = columns
@@ -203,36 +199,32 @@ def _replay(moves: list[tuple[int, ...]]) -> np.ndarray:
 
 
 def check_rules(seed: int) -> int:
-    """Plays random games by the rules of both, move by move; returns the number of moves.
+    """Plays random games by both rules, move by move; returns the number of moves.
 
     Raises:
-      AssertionError: if they differ anywhere.
+      AssertionError: if the rules differ.
     """
-    rng, made = np.random.default_rng(seed), 0
-    look = jax.jit(jax.vmap(_GAME.legal_actions))
+    rng, count = np.random.default_rng(seed), 0
+    legal_actions = jax.jit(jax.vmap(_GAME.legal_actions))
     step = jax.jit(jax.vmap(_GAME.step))
     states = jax.vmap(lambda _: _GAME.init())(np.arange(_CHECKED))
     boards = [_empty_board() for _ in range(_CHECKED)]
-    while (goes_on := np.asarray(look(states)).any(axis=1)).any():
-        legal = np.asarray(look(states))
+    while (legal := np.asarray(legal_actions(states))).any():
+        running = legal.any(axis=1)
         actions = np.argmax(rng.random(legal.shape) * legal, axis=1)
         states, rewards = step(states, actions)
         rewards, after = jax.device_get((rewards, states))
-        for game in np.flatnonzero(goes_on):
+        for game in np.flatnonzero(running):
             board, action = boards[game], int(actions[game])
             _require([board.is_legal_move(column) for column in range(7)] == legal[game].tolist())
             board.play(action)
             _require(board.has_win() == (rewards[game] == 1))
             _require(board.is_game_over() == after.over[game])
-            _require(_cells(board) == after.board[game].tolist())
-        made += int(goes_on.sum())
-    return made
-
-
-def _cells(board: Any) -> list[int]:
-    """A board of the solver's in this package's order."""
-    columns = np.array(board.to_array())[:, ::-1]  # From the top.
-    return np.array([0, 1, -1])[columns].T.ravel().tolist()
+            columns = np.array(board.to_array())[:, ::-1]  # Each from the top.
+            cells = np.array([0, 1, -1])[columns].T.ravel().tolist()
+            _require(cells == after.board[game].tolist())
+        count += int(running.sum())
+    return count
 
 
 def _require(same: Any) -> None:

@@ -1,8 +1,8 @@
-"""Trains networks of several widths on solved games, small to large: how cost grows with size.
+"""Measures how the cost of training grows with the size of a game, for networks of several widths.
 
     python -m experiments.ladder --out ladder
 
-Every training is a run directory of its own, so an interrupted ladder goes on where it was.
+Each training has its own run directory. After an interruption, the same command continues.
 """
 
 from azjax.cli import run_program
@@ -26,26 +26,26 @@ from azjax.cli import console
 from azjax.training.metrics import read_records
 from azjax.viz.chart import line_chart, standalone
 
-_EXAMINE = "5"  # Iterations between two points of a curve at most.
+_EXAMINE = "5"  # Most iterations between two points of a curve.
 _LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Trains networks of several widths on games whose truth is known, and draws what it costs."""
+    """Trains networks of several widths on solved games, and draws blunders against moves."""
 
     out: pathlib.Path = pathlib.Path("ladder")
-    """Folder for the trainings, the pictures and ladder.json; it is made."""
+    """Folder for the trainings, the plots and ladder.json. It is created."""
     games: tuple[str, ...] = _LADDER
-    """Which games; each must have few enough positions to be solved."""
+    """The games, each with few enough positions to solve."""
     widths: tuple[int, ...] = (64, 128, 256)
     """Units in each of the four layers of the networks."""
     moves: Positive = 3_000_000
-    """Moves of self-play in each training, unless its network is perfect before."""
+    """Moves of self-play in each training; it ends earlier if the network is perfect."""
     goal: NonNegative = 1.0
-    """Percent of the positions with a blunder, at which trainings are compared."""
+    """Trainings are compared by the moves until this percentage of positions has a blunder."""
     smoke: bool = False
-    """Shrink everything, to see the whole program work in a minute."""
+    """Use tiny settings, to see the whole program work in a minute."""
 
     def __post_init__(self):
         check("--", self)
@@ -62,9 +62,9 @@ class Rung(NamedTuple):
     Attributes:
       game: its name.
       width: of the network's layers.
-      decisions: positions in which somebody is to move.
-      moves: of self-play, at which the network was examined.
-      errors: percent of the decisions that were blunders then.
+      decisions: positions with a move to choose.
+      moves: of self-play, at each verification of the network.
+      errors: percentage of the decisions that were blunders then.
       seconds: of the whole training.
     """
 
@@ -76,12 +76,12 @@ class Rung(NamedTuple):
     seconds: float
 
     def cost(self, goal: float) -> float | None:
-        """Returns the moves after which so few percent were blunders; None: never."""
+        """Returns the moves until at most `goal` percent are blunders; None: never."""
         return next((m for m, e in zip(self.moves, self.errors, strict=True) if e <= goal), None)
 
 
 def run(options: Options) -> int:
-    """Trains every rung, prints a table and draws the curves; always returns 0."""
+    """Trains every rung, prints a table and draws the curves; returns 0."""
     options.out.mkdir(parents=True, exist_ok=True)
     rungs = []
     for game in options.games:
@@ -99,7 +99,7 @@ def run(options: Options) -> int:
 
 
 def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> None:
-    """Lets `experiments.train` make a rung, or the rest of it."""
+    """Runs `experiments.train` for a rung, or continues it."""
     if (run_dir / "certificate.json").exists():
         return
     print(f"\n{game}, residual blocks of {width}")
@@ -109,19 +109,16 @@ def _train(options: Options, game: str, width: int, run_dir: pathlib.Path) -> No
     else:
         command += ["--game", game, "--preset", "enumerable", "--until", "perfect", "--no-report"]
         command += ["--network.width", str(width)]
-        command += ["--max-iterations", str(_iterations(options)), "--examine-every", _EXAMINE]
+        iterations = 2 if options.smoke else -(-options.moves // (1024 * 16))
+        command += ["--max-iterations", str(iterations), "--examine-every", _EXAMINE]
         command += ["--smoke"] if options.smoke else []
     status = subprocess.run(command).returncode
     if not (run_dir / "certificate.json").exists():
         raise RuntimeError(f"the training in {run_dir} ended with status {status}: see above")
 
 
-def _iterations(options: Options) -> int:
-    return 2 if options.smoke else -(-options.moves // (1024 * 16))
-
-
 def _read(game: str, width: int, run_dir: pathlib.Path) -> Rung:
-    """Reads how a training went."""
+    """Reads the results of a training."""
     certificate = json.loads((run_dir / "certificate.json").read_text())
     selfplay = runs.read_config(run_dir).selfplay
     examined = [r for r in read_records(run_dir / "metrics.jsonl") if r["blunders"] is not None]
@@ -153,13 +150,9 @@ def _show(options: Options, rungs: Sequence[Rung]) -> None:
     rows = []
     for rung in rungs:
         cost = rung.cost(options.goal)
-        reached = "never" if cost is None else f"{cost:,}"
-        end = f"{rung.errors[-1]:.3g}"
-        size = f"{rung.decisions:,}"
-        rows.append(
-            (rung.game, str(rung.width), size, f"{rung.moves[-1]:,}", end, reached)
-            + (f"{rung.seconds:.0f}",)
-        )
+        size, moves = f"{rung.decisions:,}", f"{rung.moves[-1]:,}"
+        reached, end = "never" if cost is None else f"{cost:,}", f"{rung.errors[-1]:.3g}"
+        rows.append((rung.game, f"{rung.width}", size, moves, end, reached, f"{rung.seconds:.0f}"))
     goal = f"moves to {options.goal:g}%"
     titles = ("game", "width", "decisions", "moves", "blunders, %", goal, "seconds")
     print()
@@ -171,18 +164,18 @@ def _show(options: Options, rungs: Sequence[Rung]) -> None:
 
 
 def _draw(out: pathlib.Path, game: str, rungs: Sequence[Rung]) -> None:
-    """Draws blunders against moves, a line for each width."""
+    """Draws blunders against moves, with a line for each width."""
     xs = sorted({moves for rung in rungs for moves in rung.moves})
     series = {}
     for rung in rungs:
         blunders = [round(error * rung.decisions / 100) for error in rung.errors]
-        found = dict(zip(rung.moves, blunders, strict=True))
-        series[str(rung.width)] = [found.get(x) for x in xs]
+        by_moves = dict(zip(rung.moves, blunders, strict=True))
+        series[str(rung.width)] = [by_moves.get(x) for x in xs]
     title = f"{game}: blunders in {rungs[0].decisions:,} positions, by width"
     chart = line_chart(title, xs, series, log=True, log_x=True, x_label="moves")
     path = out / f"{game.replace(':', '-')}.svg"
     standalone(chart).save(path)
-    print(f"picture: {path}")
+    print(f"plot: {path}")
 
 
-main = console.make_main(run, Options, "experiments.ladder", "call it again to go on")
+main = console.make_main(run, Options, "experiments.ladder", "call it again to continue")

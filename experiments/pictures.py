@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the guide, all of one run: `make pictures`."""
+"""Draws the pictures of the README and the guide, all from one run: `make pictures`."""
 
 from azjax.cli import run_program
 
@@ -11,12 +11,12 @@ import tempfile
 from typing import Any
 
 from azjax.cli import console, custom, explain
-from azjax.cli.browser import open_browser
 from azjax.drawing import check_folder
 from azjax.viz import animation, atlas
 from azjax.viz.live import solve
+from experiments.browser import open_browser
 
-# What a part of the page shows, by its address; what is clicked there; and the screen's width.
+# For each part of the page: its address, the elements to click, and the width of the screen.
 _SHOTS = {
     "explorer": ("board=X...O....&t=48", (), 1240),
     "encoding": ("board=X...O....", (), 1000),
@@ -29,18 +29,17 @@ class Options:
     """Draws the animation of a run and the parts of its page, for the README and the guide."""
 
     out: pathlib.Path = pathlib.Path("docs")
-    """The folder of the pictures; those that are there are replaced."""
+    """The folder of the pictures. Existing pictures are replaced."""
     typed: custom.Option = custom.NOTHING
 
 
 def draw(options: Options) -> int:
-    """Draws them; returns the exit status."""
+    """Draws the pictures; returns the exit status."""
     check_folder(options.out / "animation.svg")
     run_dir, player = custom.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
-    animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(
-        options.out / "animation.svg"
-    )
+    drawing = animation.draw_animation(places, *atlas.load_portraits(run_dir))
+    drawing.save(options.out / "animation.svg")
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))
@@ -74,4 +73,4 @@ def _shoot(
     tab.close()
 
 
-main = console.make_main(draw, Options, "experiments.pictures", "the pictures are not all new")
+main = console.make_main(draw, Options, "experiments.pictures", "some pictures were not drawn")

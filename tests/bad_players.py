@@ -1,4 +1,4 @@
-"""Bad players of small games, for exhaustive play: as policies of the reference, and of states."""
+"""Bad players of small games, as policies for the reference rules and for states."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from reference import tic_tac_toe as tic_tac_toe_rules
 
 
 class Pair(NamedTuple):
-    """A game twice: as a record and as the rules of the reference."""
+    """A game as a record, and as reference rules."""
 
     game: Game
     rules: Any
@@ -35,7 +35,7 @@ def _of_piles(states):
 
 @functools.cache
 def pair(name: str) -> Pair:
-    """Of one name, one record: what it is compiled to is kept."""
+    """One record per name, so that its compiled functions are cached."""
     return {
         "tic_tac_toe": lambda: Pair(games.make(name), tic_tac_toe_rules, _of_boards),
         "misere_pile": lambda: Pair(misere_pile.make(), misere_pile_rules, _of_boards),
@@ -55,17 +55,17 @@ def highest(rules, position):
 
 @functools.cache
 def orbit(position):
-    """The board of tic-tac-toe that stands for all symmetric copies of a position."""
+    """Returns the representative board of the symmetric copies of a tic-tac-toe position."""
     cells = pair("tic_tac_toe").game.symmetries.cells
     return min(tuple(position.board[cell] for cell in row) for row in cells.tolist())
 
 
 @functools.cache
 def equivariant(rules, position):
-    """In symmetric copies of a position of tic-tac-toe, copies of one move."""
+    """An equivariant player: plays symmetric copies of a move in symmetric copies of a position."""
     return max(rules.legal(position), key=lambda action: orbit(rules.play(position, action)[0]))
 
 
 def make_act(one: Pair, policy: Callable) -> Callable:
-    """Builds `states [N, ...] -> actions [N]` of `policy(rules, position) -> action`."""
+    """Builds `states [N, ...] -> actions [N]` from `policy(rules, position) -> action`."""
     return lambda states: np.array([policy(one.rules, p) for p in one.positions(states)])

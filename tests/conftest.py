@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.cli.browser import open_browser
 from azjax.games import solver
+from experiments.browser import open_browser
 from firefox import open_firefox
 from javascript import import_sources
 from tables import BATCH

@@ -1,4 +1,4 @@
-"""A record of what every random key was used for, while compiled programs run."""
+"""A ledger of the use of every random key while compiled programs run."""
 
 import collections
 import functools
@@ -7,17 +7,17 @@ import inspect
 import jax
 import numpy as np
 
-_FREE = {"key", "key_data", "wrap_key_data", "key_impl", "PRNGKey"}  # They draw nothing.
+_FREE = {"key", "key_data", "wrap_key_data", "key_impl", "PRNGKey"}  # They do not draw.
 
 
 class Ledger:
-    """Every use of a key, by the key's value.
+    """Every use of a key, by its value.
 
-    A key may be drawn from once, or be split once, or be folded with different numbers.
+    A key may be used for one draw, or one split, or folds with different numbers.
     """
 
     def __init__(self, monkeypatch):
-        """Wraps the functions of `jax.random`; programs traced from now on tell what they do."""
+        """Wraps the functions of `jax.random`, so that programs traced later record their use."""
         self._uses = collections.defaultdict(collections.Counter)
         for name, function in inspect.getmembers(jax.random, inspect.isfunction):
             parameters = list(inspect.signature(function).parameters)
@@ -39,12 +39,12 @@ class Ledger:
         self._uses[tuple(np.asarray(data).tolist())][use] += 1
 
     def counts(self):
-        """How many keys each function was called with."""
+        """Returns the number of keys for each function."""
         jax.effects_barrier()
         return collections.Counter(use.split()[0] for uses in self._uses.values() for use in uses)
 
     def misused(self):
-        """The keys that were used for two things, and for which."""
+        """Returns the keys that were used twice, with their uses."""
         jax.effects_barrier()
         return {key: dict(uses) for key, uses in self._uses.items() if not _is_sound(uses)}
 

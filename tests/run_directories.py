@@ -1,4 +1,4 @@
-"""Run directories of networks that have learned nothing."""
+"""Run directories of untrained networks."""
 
 import jax
 
@@ -8,7 +8,7 @@ from azjax.runs.config import make_parts
 
 
 def make_run(run_dir, config, iterations=(0,), game=None):
-    """Makes a run with a checkpoint of each iteration; returns its folder."""
+    """Creates a run with a checkpoint for each iteration; returns its folder."""
     mesh, parts = training.make_mesh(), make_parts(config, game)
     state = training.make_state(parts, jax.random.key(config.seed), mesh)
     runs.create_run(run_dir, config, records=behavior.make_records(config, parts))

@@ -1,6 +1,6 @@
-"""Searches whose evaluator looks its answers up in a table, so that any can be played through.
+"""Searches with a table as the evaluator, so that tests can set every output.
 
-The table is an argument of the compiled search, which therefore compiles once for all of them.
+The table is an argument of the compiled search, which compiles once for all tables.
 """
 
 import functools
@@ -15,21 +15,21 @@ from azjax.games.base import Game
 from azjax.games.tic_tac_toe import from_board
 from azjax.search import make_search
 
-BATCH = 256  # One size, so that each search compiles once.
+BATCH = 256  # One size, so each search compiles once.
 
-# For programs compared bit for bit: at level 0 XLA rounds the same formula in several ways.
+# For programs compared bit for bit: at level 0, XLA may round one formula in several ways.
 AS_IN_TRAINING = {"xla_backend_optimization_level": 1}
 
 
 class Table(NamedTuple):
-    """What a table evaluator answers: one row for each number of a position."""
+    """The outputs of a table evaluator; rows are indexed by position numbers."""
 
     logits: np.ndarray  # float32 [R, A]
     values: np.ndarray  # float32 [R]
 
 
 class Bench(NamedTuple):
-    """A game whose positions are numbered, so that tables can stand for evaluators."""
+    """A game with numbered positions, for evaluators that are tables."""
 
     game: Game
     weights: np.ndarray  # int32 [H * W], of the cells.
@@ -57,7 +57,7 @@ class Bench(NamedTuple):
 
 @functools.cache
 def bench(name):
-    if name == "connect_four":  # Too many positions: several share a row.
+    if name == "connect_four":  # Several positions share a row.
         weights = np.random.default_rng(0).integers(1, 2**20, 42)
         return Bench(games.make(name), weights.astype(np.int32), 4096)
     game = misere_pile.make() if name == "misere_pile" else games.make(name)

@@ -1,4 +1,4 @@
-"""A process at a real terminal, for tests of what it shows there and how it is left."""
+"""A process in a real terminal, for tests of what the terminal shows."""
 
 import os
 import pty
@@ -9,17 +9,17 @@ import sys
 import termios
 import time
 
-_PATIENCE = 200  # Seconds, after which a test takes its process for stuck.
+_PATIENCE = 200  # Seconds after which a test fails because its process hangs.
 
-# The process that a terminal starts makes it its own, so that Ctrl-C there reaches it, even if
-# the tests ignore it, as they do in the background of a script.
+# Makes the terminal the controlling terminal of the process, so that Ctrl-C reaches it even if the
+# tests ignore Ctrl-C, as they do in the background of a script.
 _OWN = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 _OWN += "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "
 _OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 
 
 class Terminal:
-    """Python with a terminal of its own; use it as a context manager, which ends it."""
+    """Python in a new terminal; a context manager that ends the process."""
 
     def __init__(self, command, environment):
         self.master, self.terminal = pty.openpty()
@@ -54,12 +54,12 @@ class Terminal:
         self._read = found + len(text)
 
     def _take(self):
-        """Takes what has arrived, waiting a little for it; returns whether more can come."""
+        """Reads what has arrived within 0.2 s; returns whether there can be more."""
         if not select.select([self.master], [], [], 0.2)[0]:
             return True
         try:
             piece = os.read(self.master, 65536)
-        except OSError:  # Everything was read, and nobody has the terminal any more.
+        except OSError:  # Everything was read, and no process has the terminal open.
             return False
         self.raw += piece
         return bool(piece)
@@ -70,13 +70,13 @@ class Terminal:
         return plain.decode(errors="replace").replace("\r\n", "\n")
 
     def finish(self):
-        """Waits for the end; returns the exit status. The terminal is as it was."""
+        """Waits for the end and returns the exit status; checks that the terminal is restored."""
         deadline = time.monotonic() + _PATIENCE
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.screen
             self._take()
         assert termios.tcgetattr(self.terminal) == self.settings
-        os.close(self.terminal)  # Now the end of what the process wrote can be seen.
+        os.close(self.terminal)  # Reading the output now ends.
         self.terminal = None
         while self._take():
             assert time.monotonic() < deadline, self.screen

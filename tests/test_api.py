@@ -1,4 +1,4 @@
-"""What a user reaches from `import azjax`: a game by name, a trained player by its folder."""
+"""The API of `import azjax`: games by name, trained players by folder."""
 
 import dataclasses
 import functools
@@ -27,7 +27,7 @@ CONFIG = presets.smoke(presets.get("default"))
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    """A run whose parameters differ from their average, which is what plays."""
+    """A run whose parameters differ from their average, which plays."""
     path = tmp_path_factory.mktemp("api") / "run"
     state = training.make_state(
         make_parts(CONFIG), jax.random.key(CONFIG.seed), training.make_mesh()
@@ -55,21 +55,21 @@ def states():
 
 @pytest.fixture
 def compilations(caplog):
-    """Counts the programs that JAX compiles, or takes from its cache."""
+    """Counts the programs that JAX compiles or reads from its cache."""
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         yield lambda: sum(
             "Compiling" in r.message or "Finished" in r.message for r in caplog.records
         )
 
 
-def test_a_player_is_written_in_one_line(player, run_dir):
+def test_the_repr_of_a_player_is_one_line(player, run_dir):
     assert repr(player) == (
         "Player(game='tic_tac_toe', network=Network(encoding='relative', made_for=(3, 3, 2, 9)), "
         f"iteration=7, run_dir='{run_dir}')"
     )
 
 
-def test_what_users_print_is_one_line(player, states, solution):
+def test_reprs_are_one_line(player, states, solution):
     game, parts = player.game, player.parts
     printed = {
         "agent": player.agent,
@@ -133,7 +133,7 @@ def test_evaluates_a_batch_of_positions(player, states):
 def test_searches_a_batch_of_positions(search, player, states):
     found = player.search(jax.random.key(0), states, search, num_simulations=32)
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 32)
-    assert found.action[1] == 2  # It wins at once.
+    assert found.action[1] == 2  # An immediate win.
     legal = jax.vmap(player.game.legal_actions)(states)
     assert not np.any(np.where(legal, 0, found.visit_counts))
 
@@ -163,7 +163,7 @@ def test_a_network_that_returns_nan_is_named(player, states):
         ({"algorithm": "puct"}, "search.algorithm is 'puct': use 'gumbel'"),
     ],
 )
-def test_refuses_settings_that_no_search_has(settings, said, player, states):
+def test_rejects_unknown_settings_of_a_search(settings, said, player, states):
     with pytest.raises(ValueError, match=said):
         player.search(jax.random.key(0), states, **settings)
 
@@ -189,7 +189,7 @@ UNIFORM = uniform_evaluator(GAME)
 PLAIN = make_search(Gumbel(num_simulations=2), GAME, UNIFORM)
 MOVERS = {
     "random": players.random_agent(GAME),
-    "perfect": None,  # Made from the solution, below.
+    "perfect": None,  # Built from the solution, below.
     "network": players.network_agent(GAME, lambda params, key, states: (states.board, None), None),
     "search": players.search_agent(GAME, Gumbel(num_simulations=2), UNIFORM),
     "minimax": players.minimax_agent(GAME, 1),
@@ -200,7 +200,7 @@ LEARNER = make_persistent(GAME, PersistentConfig(num_simulations=1))
 
 
 def entries(player, solution):
-    """Every entry that takes a batch of states, by name."""
+    """Every entry point that takes a batch of states, by name."""
     movers = MOVERS | {"perfect": players.perfect_agent(GAME, solution)}
     acts = {name: functools.partial(a.act, a.params, KEY) for name, a in movers.items()}
     selfplay = functools.partial(unroll, SelfPlayConfig(), GAME, "relative", PLAIN, None, KEY)
@@ -220,7 +220,7 @@ def entries(player, solution):
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_no_batch_of_the_game_is_refused(wrong, player, states, solution):
+def test_states_that_are_not_a_batch_are_rejected(wrong, player, states, solution):
     change, said = WRONG[wrong]
     for name, entry in entries(player, solution).items():
         with pytest.raises(ValueError, match=said) as error:
@@ -246,7 +246,7 @@ def test_one_key_is_split_for_the_batch_and_many_are_used(player, states):
         (0, "the key is of type int.*: use typed keys, such as jax.random.key"),
     ],
 )
-def test_keys_that_do_not_go_with_the_batch_are_refused(keys, said, player, states):
+def test_keys_that_do_not_fit_the_batch_are_rejected(keys, said, player, states):
     games = Games(states, jnp.zeros(4, jnp.int32))
     for entry in (
         lambda: player.search(keys, states),
@@ -265,7 +265,7 @@ def test_games_start_from_one_key_or_more():
         start_games(SelfPlayConfig(), GAME, jax.random.key_data(KEY))
 
 
-def test_a_search_that_does_not_fit_is_refused(player, states):
+def test_a_search_that_does_not_fit_is_rejected(player, states):
     many = jax.tree.map(lambda leaf: jnp.tile(leaf, (2**17, *[1] * (leaf.ndim - 1))), states)
     with pytest.raises(
         ValueError, match="trees of 1000000 simulations, 524288 at a time, .*: use at most"
@@ -274,7 +274,7 @@ def test_a_search_that_does_not_fit_is_refused(player, states):
 
 
 @pytest.mark.slow
-def test_settings_of_numpy_are_as_good(player, states):
+def test_numpy_settings_are_accepted(player, states):
     found = player.search(KEY, states, num_simulations=np.int64(3), value_scale=np.float32(1))
     np.testing.assert_array_equal(found.visit_counts.sum(axis=1), 3)
 
@@ -304,7 +304,7 @@ def test_a_player_of_connect_four(tmp_path):
     assert player.search(jax.random.key(0), states, num_simulations=4).action.shape == (2,)
 
 
-def test_loads_what_this_number_of_devices_could_not_train(tmp_path):
+def test_loads_runs_that_this_number_of_devices_could_not_train(tmp_path):
     replay = dataclasses.replace(CONFIG.replay, shards=1)
     config = dataclasses.replace(CONFIG, replay=replay)
     with pytest.raises(ValueError, match="replay.shards is 1"):
@@ -319,6 +319,6 @@ def test_loads_what_this_number_of_devices_could_not_train(tmp_path):
     assert azjax.load(tmp_path / "run").skipped == ()
 
 
-def test_says_what_is_wrong_with_a_folder(tmp_path):
+def test_names_the_problem_of_a_folder(tmp_path):
     with pytest.raises(checkpoint.CheckpointError, match="is not a run directory"):
         azjax.load(tmp_path)

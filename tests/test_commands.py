@@ -1,4 +1,4 @@
-"""Commands that are printed: the interpreter that runs, and words as a shell reads them."""
+"""Printed commands name the interpreter, and quote arguments for a shell."""
 
 import shlex
 import subprocess
@@ -20,14 +20,14 @@ from azjax._commands import command
         ("", ".", "python"),
     ],
 )
-def test_the_interpreter_is_named_from_here(executable, folder, expected, tmp_path, monkeypatch):
+def test_the_interpreter_path_is_relative(executable, folder, expected, tmp_path, monkeypatch):
     (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(tmp_path / folder)
     monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
     assert command("azjax", "play") == f"{expected} -m azjax play"
 
 
-def test_words_are_quoted_as_a_shell_reads_them():
+def test_arguments_are_quoted_for_a_shell():
     words = ["pip", "install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
     read = ["sh", "-c", f"printf '%s\\n' {command(*words)}"]
     printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Settings: of the right type, within bounds, whatever they are given as."""
+"""Settings have the right types and ranges, for all kinds of numbers."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ from experiments.lecture.persistent import PersistentConfig
 
 
 def sections(cls, name=""):
-    """Every dataclass of settings within another, of all kinds, as `(its name, class)`."""
+    """Yields every nested dataclass of settings, of all kinds, as `(name, class)`."""
     yield name, cls
     for field, hint in typing.get_type_hints(cls).items():
         kinds = find_kinds(hint)
@@ -40,9 +40,8 @@ def sections(cls, name=""):
                 yield from sections(inner, f"{name}.{field}".lstrip("."))
 
 
-SECTIONS = [*sections(Config), ("persistent", PersistentConfig)]
+SECTIONS = [*sections(Config), ("", Plan), ("persistent", PersistentConfig)]
 PROGRAMS = {
-    "train": (Plan, {}),
     "arena": (arena.Options, {"players": ("random", "uct")}),
     "play": (play.Options, {}),
     "verify": (verify.Options, {}),
@@ -56,7 +55,7 @@ def fields(cls, wanted):
 
 
 def of_type(wanted):
-    """Every setting of that type, as `(class, other arguments, what errors call it, field)`."""
+    """Yields every setting of a type, as `(class, other arguments, name in errors, field)`."""
     for section, cls in SECTIONS:
         for name in fields(cls, wanted):
             yield pytest.param(cls, {}, f"{section}.{name}".lstrip("."), name)
@@ -67,14 +66,14 @@ def of_type(wanted):
 
 
 @pytest.mark.parametrize(("cls", "others", "said", "name"), [*of_type(int)])
-def test_every_whole_number_has_an_upper_bound(cls, others, said, name):
+def test_every_integer_has_an_upper_bound(cls, others, said, name):
     with pytest.raises(ValueError, match=f"^{said} is {2**40}[:,] .*use .*[0-9]"):
         cls(**others, **{name: 2**40})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e300])
 @pytest.mark.parametrize(("cls", "others", "said", "name"), [*of_type(float)])
-def test_every_fraction_is_finite(value, cls, others, said, name):
+def test_every_float_is_finite(value, cls, others, said, name):
     with pytest.raises(ValueError, match=f"^{said} is {value}: use .*".replace("+", r"\+")):
         cls(**others, **{name: value})
 
@@ -94,7 +93,7 @@ def test_networks_have_bounds(hidden):
 
 
 @pytest.mark.parametrize("make", [PUCT, lambda **given: from_dict(PUCT, given)])
-def test_numbers_of_numpy_become_pythons(make):
+def test_numpy_numbers_become_python_numbers(make):
     given = {
         "num_simulations": np.int64(8),
         "c_puct": np.float32(1),
@@ -144,11 +143,11 @@ def test_numbers_of_numpy_become_pythons(make):
         ),
         (Config, {"network": "mlp"}, "network is 'mlp', .* not of type ResNetConfig or MLPConfig"),
         (Config, {"network": PUCT()}, "network is PUCT.*, which is not of type Res"),
-        (Plan, {"report": 1}, "--report is 1, which is not of type bool"),
-        (Plan, {"max_iterations": "9"}, "--max-iterations is '9', which is not of type int"),
+        (Plan, {"report": 1}, "report is 1, which is not of type bool"),
+        (Plan, {"max_iterations": "9"}, "max_iterations is '9', which is not of type int"),
     ],
 )
-def test_what_is_of_another_type_is_refused(cls, setting, said):
+def test_other_types_are_rejected(cls, setting, said):
     with pytest.raises(ValueError, match=f"^{said}"):
         cls(**setting)
 
@@ -161,7 +160,7 @@ def test_numbers_of_every_kind_are_checked(make, number):
     assert hash(SelfPlayConfig(temperature=make(0.5))) == hash(SelfPlayConfig(temperature=0.5))
 
 
-def test_traced_settings_go_unchecked():
+def test_traced_settings_are_not_checked():
     def bonus(c_puct):
         return dataclasses.replace(PUCT(), c_puct=c_puct).c_puct * 2
 
@@ -257,7 +256,7 @@ def test_a_union_itself_can_be_read():
         (3, "learning.optimizer is 3, not an object"),
     ],
 )
-def test_what_is_of_no_kind_or_another_is_refused(content, said):
+def test_unknown_kinds_and_settings_of_other_kinds_are_rejected(content, said):
     with pytest.raises(ValueError, match=f"^{said}"):
         from_dict(Nested, {"learning": {"optimizer": content}})
 
@@ -280,7 +279,7 @@ def test_settings_of_kinds_are_listed_and_compared():
     assert list_changes(new, old)[-1] == ("learning.optimizer.epsilon", 1e-8, None)
 
 
-# Names that are nearly right.
+# Misspelled names.
 
 NEARLY = {
     "connect_four": lambda: games.make("conect_four"),
@@ -302,7 +301,7 @@ NEARLY = {
 
 
 @pytest.mark.parametrize("meant", NEARLY)
-def test_errors_name_what_was_meant(meant):
+def test_errors_suggest_similar_names(meant):
     with pytest.raises(ValueError) as error:
         NEARLY[meant]()
     assert f"; did you mean {meant}" in str(error.value) or (
@@ -310,6 +309,6 @@ def test_errors_name_what_was_meant(meant):
     )
 
 
-def test_nothing_is_meant_by_what_is_like_nothing():
+def test_nothing_is_suggested_for_dissimilar_names():
     assert did_you_mean("chess", games.available()) == did_you_mean("", ["x"]) == ""
     assert did_you_mean(3, ["x"]) == did_you_mean("x", []) == ""

@@ -30,7 +30,7 @@ def main() -> NoReturn:
         programs = "\n".join(f"  {program:8} {purpose}" for program, purpose in PROGRAMS.items())
         print(f"usage: azjax PROGRAM [OPTIONS]\n\n{programs}\n\nazjax PROGRAM --help")
         sys.exit(0)
-    print(f"error: there is no program {name!r}: use {', '.join(PROGRAMS)}", file=sys.stderr)
+    print(f"error: unknown program {name!r}: use {', '.join(PROGRAMS)}", file=sys.stderr)
     sys.exit(2)
 
 

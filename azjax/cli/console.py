@@ -15,7 +15,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -28,7 +28,7 @@ from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructType
 
 from azjax import _interrupts as interrupts
 from azjax import _processes as processes
-from azjax._commands import command
+from azjax._commands import command, write_note
 from azjax._settings import did_you_mean
 from azjax.drawing import check_folder
 from azjax.games import solver
@@ -40,6 +40,8 @@ from azjax.training.memory import describe_bytes
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
+# Arguments that errors of the library name in backticks, which programs print as options.
+_ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
 # A whole program.
@@ -126,7 +128,8 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
                 cls,
                 args=arguments,
                 prog=prog,
-                config=(tyro.conf.AvoidSubcommands,),  # `options` chooses the kinds of settings.
+                # The module `options` chooses the kinds of settings.
+                config=(tyro.conf.AvoidSubcommands, tyro.conf.DisallowNone),
                 registry=_REGISTRY,
                 **settings,
             )
@@ -134,7 +137,8 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
         if stop.code:
             raise ValueError(_unbox(errors.getvalue(), prog)) from None
         help_text.seek(0)
-        for line in help_text.read().splitlines():  # Tyro does not wrap all lines.
+        text = re.sub(r"\n{3,}", "\n\n", help_text.read())
+        for line in text.splitlines():  # Tyro does not wrap all lines.
             print(textwrap.fill(line, shutil.get_terminal_size().columns))
         raise
 
@@ -146,7 +150,8 @@ _REGISTRY = tyro.constructors.ConstructorRegistry()
 def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
     """Describes a dataclass to tyro, with each field's docstring as one paragraph.
 
-    By default, tyro's help breaks the lines of a docstring where the code does.
+    By default, tyro's help breaks the lines of a docstring where the code does, and has
+    "(default: None)" after a docstring that describes the default.
     """
     if not dataclasses.is_dataclass(info.type):
         return None
@@ -159,8 +164,11 @@ def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
             default = field.default_factory()
         else:
             default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
+        hint: Any = hints[field.name]
         text = functools.partial(_read_docstring, info.type, field.name)
-        fields.append(StructFieldSpec(field.name, hints[field.name], default, text))
+        if default in (None, (), ""):
+            hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
+        fields.append(StructFieldSpec(field.name, hint, default, text))
     return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
 
 
@@ -194,11 +202,22 @@ def _unbox(box: str, prog: str) -> str:
     text = re.sub(r"[│|╭╮╰╯]", "", Text.from_ansi(box).plain)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n?[ +]*[─-]{3,}.*\n", text)]
     paragraphs = [part for part in paragraphs[1:] if part] or [" ".join(text.split())]
-    sentence = re.sub(r"^Error parsing (?!--)\S+: ", "", paragraphs[0]).rstrip(".")
-    if ": use " in sentence or ": add " in sentence:
-        return sentence
-    if choice := re.search(r"invalid choice '(.*)' for .* one of \((.*)\)", sentence):
-        sentence += did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])).rstrip("?")
+    sentence = paragraphs[0].rstrip(".")
+    if match := re.match(r"Error parsing (?!--)\S+: (.*)", sentence):  # From a dataclass of azjax.
+        return match[1]
+    if match := re.match(r"invalid choice '(.*)' for argument '(.*)'. .* of \((.*)\)", sentence):
+        value, option, choices = match[1], match[2], re.findall(r"'([^']*)'", match[3])
+        choices = sorted({*choices} - {"None"})
+        known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
+        return f"{option} is {value!r}: use {known}"
+    if match := re.match(r"Error parsing (--\S+): .* (int\(\)|float).*: ('.*')$", sentence):
+        return (
+            f"{match[1]} is {match[3]}: use {'a number' if match[2] == 'float' else 'an integer'}"
+        )
+    if match := re.match(r"Missing value for argument '(.*)'\.", sentence):
+        return f"{match[1]} has no value: add one, or leave it out"
+    if match := re.match(r"Error parsing (--\S+): .*?\[('.*?')\]", sentence):
+        sentence = f"{match[1]} cannot be {match[2]}"
     similar = [re.findall(r"--[\w.-]*\w", part) for part in paragraphs if part.startswith("Perha")]
     names = [name for name in dict.fromkeys(similar[0] if similar else ()) if name != "--help"]
     meant = f", perhaps you meant {' or '.join(names)}" if names else ""
@@ -220,8 +239,17 @@ def check_plot(path: pathlib.Path) -> None:
 
 
 def note(sentence: str) -> None:
-    """Prints a sentence on stderr, next to the output of the program."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Prints one sentence to stderr, with the library's arguments spelled as options.
+
+    For example, it prints `resume=True` as --resume, and `until="never"` as --until never.
+    """
+
+    def spell(argument: re.Match[str]) -> str:
+        name, value = argument.groups()
+        option = f"--{name.replace('_', '-')}"
+        return option if value in (None, "True") else f"{option} {value.strip(chr(34))}"
+
+    write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
 def announce_solving(game: Game) -> None:

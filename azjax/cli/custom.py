@@ -1,14 +1,14 @@
-"""The run that a program reads, and games and networks of one's own: `path/to/file.py:make`.
+"""The run that a program opens, and custom games, networks and parts: `path/to/file.py:make`.
 
-Only what is typed is imported. What a run directory says is compared with it, and never run.
+Only code that the command line names is imported. It is compared with what the run directory
+recorded, and code that only the run directory names is never run.
 """
 
 import dataclasses
 import functools
 import pathlib
 import shlex
-from collections.abc import Callable
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import tyro
 
@@ -19,20 +19,20 @@ from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior
 from azjax.runs import config as configs
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.player import Player, load
 from azjax.training.parts import Parts
 
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
-    """What a command line names: a run, its game, and its network if that is one's own."""
+    """What the command line names: a run, its game, and its network or parts if custom."""
 
     run_dir: pathlib.Path | None = None
-    """The folder of a training run. Left out: the newest in runs/."""
+    """The folder of a training run. Default: the newest run in runs/."""
     game: str | None = None
-    """Which game: tic_tac_toe, connect_four:4x5, hex:6, … or your own: FILE.py:FUNCTION. Left out:
-    that of the run, unless it is your own."""
+    """The game: tic_tac_toe, connect_four:4x5, hex:6, … or a custom one: FILE.py:FUNCTION.
+    Default: the game of the run. A custom game must always be named."""
     network: str | None = None
     """The run's network, if it is custom: FILE.py:FUNCTION."""
     parts: str | None = None
@@ -40,74 +40,83 @@ class Typed:
 
 
 NOTHING = Typed()
-Option = Annotated[Typed, tyro.conf.arg(name="")]  # Among the options of a program.
+Option = Annotated[Typed, tyro.conf.arg(name="")]  # Its fields are options of the program.
 
 
 def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
-    """Reads a run's settings, if the game and the network that it was trained with were typed.
+    """Reads a run's settings, and checks that its custom game, network and parts were named.
 
     Raises:
-      ValueError: saying what to add, or what differs.
-      runs.CheckpointError: if there is no run.
+      ValueError: with the option to add, or the difference.
+      runs.CheckpointError: if the folder is not a run directory.
     """
     config = runs.read_config(run_dir)
     if config.parts:
         _check_same(run_dir, "--parts", config.parts, typed.parts)
     elif typed.parts is not None:
         raise ValueError(f"{run_dir} was trained without custom parts: leave --parts out")
-    if is_own(config.game):
+    if is_custom(config.game):
         _check_same(run_dir, "--game", config.game, typed.game)
     elif typed.game not in (None, config.game):
         raise ValueError(
             f"{run_dir} is a run of {config.game}, not of {typed.game}: use a run of {typed.game}"
         )
-    if isinstance(config.network, OwnNetworkConfig):
+    if isinstance(config.network, CustomNetworkConfig):
         _check_same(run_dir, "--network", config.network.source, typed.network)
     return config
 
 
-def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
-    """Compares functions' names and files' digests; a file may have moved.
+def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
+    """As `check_run`; also raises a ValueError for a custom network that the run does not have.
 
-    A file may have been edited, if what it makes can be compared afterwards, by `check_edited`.
+    A match between several runs may need a custom network for only one of them.
+    """
+    config = check_run(run_dir, typed)
+    if typed.network is not None and not isinstance(config.network, CustomNetworkConfig):
+        raise ValueError(f"{run_dir} was trained without a custom network: leave --network out")
+    return config
+
+
+def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
+    """Compares the names of functions and the digests of their files; a file may have moved.
+
+    An edited file passes if `check_edited` can compare its results later.
     """
     place, _, digest = saved.partition("#")
-    if typed is None or not is_own(typed):
-        owned = "parts" if option == "--parts" else f"a {option[2:]}"
+    what = option.removeprefix("--")
+    if typed is None or not is_custom(typed):
+        custom = "custom parts" if what == "parts" else f"a custom {what}"
         raise ValueError(
-            f"{run_dir} has {owned} of its own, and no run directory may name code: add "
+            f"{run_dir} has {custom}, and azjax imports only code that you name: add "
             f"{option} {place}, if you trust that file"
         )
-    (function, given), (name, _) = _read(functions.identify(typed)), _read(saved)
-    if _is_same(saved, typed) or (function == name and _records(option)(run_dir)):
+    (function, given), (name, _) = _split(functions.identify(typed)), _split(saved)
+    record = "network" if what == "network" else "rules"
+    if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
         return
-    unknown = f", and did not record the {option[2:]} to compare" if function == name else ""
+    unknown = f", and did not record the {what} to compare" if function == name else ""
     raise ValueError(
         f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
         f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
     )
 
 
-def _read(identified: str) -> tuple[str, str]:
-    """The name of a function, and the digest of its file."""
+def _split(identified: str) -> tuple[str, str]:
+    """Returns the name of a function and the digest of its file."""
     name, _, digest = identified.partition(":")[2].partition("#")
     return name, digest
 
 
-def _records(option: str) -> Callable[[pathlib.Path], bool]:
-    return behavior.records_network if option == "--network" else behavior.records_rules
-
-
 def _is_same(saved: str, typed: str) -> bool:
-    """Whether a function has the name, and its file the digest, that a run has saved."""
-    return _read(functions.identify(typed)) == _read(saved)
+    """Returns whether the function's name and its file's digest are those that a run has saved."""
+    return _split(functions.identify(typed)) == _split(saved)
 
 
 def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
-    """Compares what is custom with what a run recorded of it, and notes edited files.
+    """Compares custom code with what the run recorded of it, and prints a note on edited files.
 
     Raises:
-      ValueError: as `rules.check_rules` and `rules.check_network` do.
+      ValueError: as `behavior.check_rules` and `behavior.check_network` do.
     """
     if typed.parts is not None and config.parts:
         parts = find_parts(typed.parts)
@@ -117,12 +126,12 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
             same = "its rules and its network are the same; search and loss were not compared"
             _note_edited(run_dir.resolve(), typed.parts, same)
         return
-    if typed.game is not None and is_own(config.game):
+    if typed.game is not None and is_custom(config.game):
         behavior.check_rules(run_dir, find_game(typed.game), resume)
         if not _is_same(config.game, typed.game):
             same = f"its rules are the same in {behavior.NUM_GAMES} random games"
             _note_edited(run_dir.resolve(), typed.game, same)
-    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
+    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return
     if not _is_same(config.network.source, typed.network):
         game, network = _make(config, typed)
@@ -132,63 +141,66 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
 
 @functools.cache
 def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
-    """Notes, once, that a file is accepted though it was edited."""
+    """Prints once that an edited file is accepted."""
     console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
 
 
 def choose_run(typed: Typed) -> Typed:
-    """Returns what was typed, with the newest run in runs/ if none was, as far as there is one.
-
-    It is of the game and the network that were typed.
-    """
+    """Adds the newest matching run in runs/, if there is one and the command line names no run."""
     for path in () if typed.run_dir else runs.find_runs():
         try:
-            check_run(path, typed)
-        except (ValueError, runs.CheckpointError):  # Not a run that could be used.
+            check_only_run(path, typed)
+        except (ValueError, runs.CheckpointError):  # It has another game, network or parts.
             continue
         console.note(f"run: {path}, the newest (--run-dir names another)")
         return dataclasses.replace(typed, run_dir=path)
     return typed
 
 
+def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
+    """Returns the options that name a run and its custom parts, one word each.
+
+    Files that were not typed are those that the run recorded.
+    """
+    words = ["--run-dir", str(run_dir)]
+    if config.parts:
+        return [*words, "--parts", typed.parts or config.parts.partition("#")[0]]
+    if is_custom(config.game):
+        words += ["--game", typed.game or config.game.partition("#")[0]]
+    if isinstance(config.network, CustomNetworkConfig):
+        words += ["--network", typed.network or config.network.source.partition("#")[0]]
+    return words
+
+
 def name_run(run_dir: pathlib.Path, config: Config, typed: Typed) -> str:
-    """Returns the options by which a program takes a run, as one types them in a shell."""
-    return shlex.join(runs.name_run(run_dir, config, typed.game, typed.network, typed.parts))
+    """Returns the options with which a program opens a run, quoted for a shell."""
+    return shlex.join(run_options(run_dir, config, typed))
 
 
 def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
-    """Returns the folder of the run that was typed, or else of the newest, and its player.
+    """Returns the folder and the player of the run that the command line names, or of the newest.
 
     Raises:
-      ValueError: if there is no run, or as `load_player` does.
+      ValueError: if no run matches, or as `load_player` does.
       runs.CheckpointError: as `azjax.load` does.
     """
     run_dir = choose_run(typed).run_dir
     if run_dir is None:
         of_game, game = (f" of {typed.game}", ["--game", typed.game]) if typed.game else ("", [])
         raise ValueError(
-            f"there is no trained player{of_game} in runs/: train one with "
-            f"{command('azjax', 'train', *game)}, or say where one is by --run-dir"
+            f"runs/ has no trained player{of_game}: train one with "
+            f"{command('azjax', 'train', *game)}, or name its folder with --run-dir"
         )
-    return run_dir, load_player(run_dir, typed)
-
-
-def make_parts(config: Config, typed: Typed) -> Parts:
-    """Builds the parts of a run, with what was typed in the place of names.
-
-    Raises:
-      ValueError: if a file cannot be imported, or makes something else.
-    """
-    if typed.parts is not None:
-        return find_parts(typed.parts)
-    return configs.make_parts(config, *_make(config, typed))
+    check_only_run(run_dir, typed)
+    with console.busy(f"loading {run_dir}…"):
+        return run_dir, load_player(run_dir, typed)
 
 
 def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = None) -> Player:
-    """Loads a run's player, as `azjax.load` does, and says so if newer checkpoints are damaged.
+    """Loads a run's player, as `azjax.load` does; prints a note if newer checkpoints are damaged.
 
     Raises:
-      ValueError: if the run has a game or network of its own, and another or none was typed.
+      ValueError: if the command line does not name the run's custom game, network or parts.
       runs.CheckpointError: as `azjax.load` does.
     """
     config = check_run(run_dir, typed)
@@ -202,39 +214,44 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     return player
 
 
+def make_parts(config: Config, typed: Typed) -> Parts:
+    """Builds the parts of a run, with the custom ones that the command line names.
+
+    Raises:
+      ValueError: if a file cannot be imported, or returns something else.
+    """
+    if typed.parts is not None:
+        return find_parts(typed.parts)
+    return configs.make_parts(config, *_make(config, typed))
+
+
 def find_parts(typed: str) -> Parts:
-    """Returns custom parts, every time the same object.
+    """Returns custom parts; the same object for the same file.
 
     Raises:
       ValueError: if the file cannot be imported, or returns something else.
     """
-    functions.check_function(typed)
-    return _find_parts(functions.identify(typed))
-
-
-@functools.cache
-def _find_parts(identified: str) -> Parts:
-    return functions.call(identified.partition("#")[0], Parts)
+    return _call(functions.identify(typed), Parts)
 
 
 def find_game(typed: str) -> Game:
-    """Returns a game by its name, or from somebody's file; every time the same object.
+    """Returns a game by its name, or a custom one; the same object for the same file.
 
     Raises:
-      ValueError: if there is none.
+      ValueError: if the game is unknown.
     """
     functions.check_function(typed)
-    return _find_own_game(functions.identify(typed)) if is_own(typed) else games.make(typed)
+    return _call(functions.identify(typed), Game) if is_custom(typed) else games.make(typed)
 
 
 @functools.cache
-def _find_own_game(identified: str) -> Game:
-    return functions.call(identified.partition("#")[0], Game)
+def _call(identified: str, kind: type) -> Any:
+    return functions.call(identified.partition("#")[0], kind)
 
 
 def _make(config: Config, typed: Typed) -> tuple[Game, Network | None]:
-    """The game of a run, and its network if that is its own."""
+    """Returns the game of a run, and its network if that is custom."""
     game = find_game(typed.game or config.game)
-    if typed.network is None or not isinstance(config.network, OwnNetworkConfig):
+    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return game, None
     return game, functions.call(typed.network, Network, game)

@@ -1,8 +1,33 @@
-"""What a program does before JAX starts: join other processes and set the number of CPU devices."""
+"""Steps before JAX starts: joining other processes and setting the number of CPU devices."""
 
+import contextlib
 import os
 
 import jax
+
+from azjax import _interrupts as interrupts
+from azjax.cli.options import Options
+from azjax.runs.config import count_devices
+
+
+def start(options: Options, alone: bool, context: contextlib.ExitStack) -> None:
+    """Joins the other processes and sets the number of CPU devices, before JAX starts.
+
+    Args:
+      options: from the command line.
+      alone: whether the process runs only this program, so that JAX has not started yet.
+      context: leaves the other processes when it is closed.
+    """
+    if options.distributed:
+        context.callback(leave)
+        join()
+        if not is_first():
+            interrupts.now.outcome = None
+    if alone or options.distributed:
+        config, evenly = options.config, None
+        if "replay.shards" not in options.given:
+            evenly = (config.selfplay.games, config.learner.batch_size)
+        spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
 
 
 def join() -> None:
@@ -65,39 +90,18 @@ def spread(
     devices are not used.
 
     Args:
-      number: CPU devices; 0 means as many as `share` allows.
+      number: CPU devices; 0 means as many as `count_devices` allows.
       shards: of the replay buffer.
       resume: replace a number that does not fit the number of processes, which may differ from
         that of the run's earlier sessions.
-      evenly: for a new run, whose shards may change: see `share`.
+      evenly: for a new run, whose shards may change: see `count_devices`.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):
-        number = share(shards, cores(), processes, None if resume else evenly)
+        number = count_devices(shards, cores(), processes, None if resume else evenly)
     flags = os.environ.get("XLA_FLAGS", "")
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", number)
-
-
-def share(
-    shards: int, cores: int, processes: int = 1, evenly: tuple[int, ...] | None = None
-) -> int:
-    """Returns the largest number of CPU devices of a process, one per core, that divides the work.
-
-    The devices of all processes together divide the shards or, where the shards may change (see
-    `config.fit_devices`), the numbers of games and samples in `evenly`.
-
-    >>> share(shards=16, cores=6), share(shards=16, cores=6, processes=8)
-    (4, 2)
-    >>> share(shards=8, cores=64, evenly=(1024, 512)), share(shards=8, cores=6, evenly=(30, 60))
-    (64, 6)
-    """
-
-    def fits(devices: int) -> bool:
-        divides = evenly is not None and not any(number % devices for number in evenly)
-        return shards % devices == 0 or divides
-
-    return max((n for n in range(1, cores + 1) if fits(n * processes)), default=1)
 
 
 def cores() -> int:

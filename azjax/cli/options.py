@@ -1,4 +1,10 @@
-"""The command line of `azjax train`."""
+"""The command line of `azjax train`.
+
+The defaults of most settings depend on other options: the game, the preset and the kind of network.
+This module reads those options first, chooses the defaults, and leaves the rest to tyro. Tyro's own
+subcommands for unions would change the command line, from `--network.kind mlp` to a positional
+`network:mlp-config` before the settings of the network.
+"""
 
 import argparse
 import dataclasses
@@ -11,31 +17,31 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from azjax import runs
-from azjax._settings import Kinds, check_kind, find_kinds, list_changes
+from azjax._settings import check_kind, find_kinds, list_changes
 from azjax.cli import console, custom, functions
 from azjax.games.base import Game
 from azjax.runs import presets
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.plan import Plan
 from azjax.training.loggers import check_installed
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Trains AlphaZero by self-play, proving at every iteration how good the network is."""
+    """Trains AlphaZero by self-play and proves in every iteration how good the network is."""
 
     config: Annotated[Config, tyro.conf.arg(name="")]
     plan: Annotated[Plan, tyro.conf.arg(name="")]
     run_dir: pathlib.Path | None = None
-    """Folder for checkpoints, metrics, certificate and report. Left out: a new one in runs/."""
+    """Folder for checkpoints, metrics, certificate and report. Default: a new folder in runs/."""
     resume: bool = False
-    """Go on with the run in --run-dir exactly where its newest checkpoint stopped."""
+    """Continue the run in --run-dir exactly where its newest checkpoint stopped."""
     log: tuple[Literal["tensorboard", "wandb"], ...] = ()
-    """Send the metrics to TensorBoard (files in the run directory) or Weights & Biases, too."""
+    """Also send the metrics to TensorBoard (files in the run directory) or Weights & Biases."""
     distributed: bool = False
-    """Be one of several processes that train together, all started with the same options."""
+    """Run as one of several processes that train together, all with the same options."""
     typed: tyro.conf.Suppress[custom.Typed] = custom.NOTHING
-    """The game and the network of one's own that the command line names."""
+    """The custom game, network or parts that the command line names."""
     given: tyro.conf.Suppress[tuple[str, ...]] = ()
     """Names of the settings that the command line has, such as `selfplay.games`."""
 
@@ -47,174 +53,159 @@ class Options:
         for name in self.log:
             check_installed({"tensorboard": "tensorboardX"}.get(name, name), f"--log {name}")
         if self.resume and self.run_dir is None:
-            raise ValueError("--resume needs the run to go on with: add --run-dir runs/NAME")
+            raise ValueError("--resume needs the run to continue: add --run-dir runs/NAME")
 
 
 def parse(arguments: list[str], prepare: Callable[[Options], None] = lambda _: None) -> Options:
-    """Reads the command line; presets, kinds and resumed runs give the defaults of the rest.
+    """Parses the command line; presets, kinds and resumed runs determine the defaults.
 
     Args:
       arguments: the command line.
-      prepare: is called once, before the file of a custom game is run, which may start JAX. What
-        it is given has the final `plan.cpu_devices`, `distributed` and `given`.
+      prepare: called once, before the code of a custom game runs, which may start JAX. Its argument
+        has the final `plan.cpu_devices`, `distributed` and `given`.
 
     Raises:
-      ValueError: with one sentence, if an option is unknown, or its value cannot be used.
+      ValueError: with one sentence, if an option is unknown or has an invalid value.
       runs.CheckpointError: if the run to resume cannot be used.
     """
     arguments = [_dashed(argument) for argument in arguments]
-    names = ("game", "network", "parts")
-    typed = custom.Typed(**{name: _read(arguments, f"--{name}")[0] for name in names})
-    folder = _read(arguments, "--run-dir")[0]
-    if folder is not None and _read(arguments, "--resume", action="store_true")[0]:
-        options = _parse_resumed(arguments, typed, pathlib.Path(folder))
+    given = tuple(
+        argument.partition("=")[0].removeprefix("--").replace("-", "_")
+        for argument in arguments
+        if argument.startswith("--")
+    )
+    resume, _ = _read(arguments, "--resume", action="store_true")
+    run_dir, _ = _read(arguments, "--run-dir")
+    game, arguments = _read(arguments, "--game")
+    network, arguments = _read(arguments, "--network")
+    parts, arguments = _read(arguments, "--parts")
+    typed = custom.Typed(game=game, network=network, parts=parts)
+    if resume and run_dir is not None:
+        options = _parse_resumed(arguments, typed, pathlib.Path(run_dir))
         prepare(options)
-    elif typed.parts is not None:
-        prepare(options := _parse_new(arguments, typed))
-        name = custom.find_parts(typed.parts).game.name
-        options = dataclasses.replace(
-            options, config=dataclasses.replace(options.config, game=name)
-        )
-    elif typed.game is None or not is_own(typed.game):
-        options = _parse_new(arguments, typed)
-        prepare(options)
-    else:
+    elif game is not None and is_custom(game):
         if not {"-h", "--help"} & set(arguments):
-            prepare(_parse_new(arguments, typed))
-        options = _parse_new(arguments, typed, custom.find_game(typed.game))
+            prepare(_parse_new(arguments, typed, given))
+        options = _parse_new(arguments, typed, given, custom.find_game(game))
+    else:
+        options = _parse_new(arguments, typed, given)
+        prepare(options)
+    if parts is not None and not resume:
+        config = dataclasses.replace(options.config, game=custom.find_parts(parts).game.name)
+        options = dataclasses.replace(options, config=config)
     return dataclasses.replace(options, typed=typed)
 
 
-def _list_given(arguments: list[str]) -> tuple[str, ...]:
-    """Lists the names of the settings that a command line has."""
-    options = (argument.partition("=")[0] for argument in arguments if argument.startswith("--"))
-    return tuple(option[2:].replace("-", "_") for option in options)
-
-
 def _parse_resumed(arguments: list[str], typed: custom.Typed, run_dir: pathlib.Path) -> Options:
-    """Reads the command line of a run that goes on, which keeps its settings."""
-    config = custom.check_run(run_dir, typed)
-    arguments = _leave_out_own(config, arguments)
+    """Parses the command line of a resumed run, which keeps its settings."""
+    config = custom.check_only_run(run_dir, typed)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
     options = console.parse(Options, arguments, "azjax train", default=default)
-    if options.resume:
-        _refuse_changes(saved, options)
+    changes = [
+        change
+        for change in list_changes(saved.plan, options.plan)
+        if change[0] in ("preset", "smoke", "cpu_devices")
+    ]
+    for name, old, new in changes + list_changes(saved.config, options.config):
+        raise ValueError(
+            f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
+            f"not {new!r}: leave it out, or start a new run in another --run-dir"
+        )
     return options
 
 
-def _parse_new(arguments: list[str], typed: custom.Typed, game: Game | None = None) -> Options:
-    """Reads the command line of a new run.
+def _parse_new(
+    arguments: list[str], typed: custom.Typed, given: tuple[str, ...], game: Game | None = None
+) -> Options:
+    """Parses the command line of a new run.
 
-    Without its `game`, a custom game has the defaults of the preset `default`.
+    Before its `game` is made, a custom game has the defaults of the preset `default`.
     """
-    if typed.game:
-        functions.check_function(typed.game)
-    if game is None and typed.game and is_own(typed.game):
-        preset: Any = "default"
-    else:
-        preset = presets.name_for(typed.game or Config.game, game)
-    arguments = _identify_own(typed, arguments)
-    preset = _read(arguments, "--preset", default=preset)[0]
-    config, plan = _choose_kinds(presets.get(preset), arguments), Plan(preset=preset)
+    name = _identify(typed, "game")
+    preset: Any = "default"
+    if game is not None or name is None or not is_custom(name):
+        preset = presets.name_for(Config.game if name is None else name, game)
+    preset, _ = _read(arguments, "--preset", default=preset)
+    config, plan = presets.get(preset), Plan(preset=preset)
+    if name is not None:
+        config = dataclasses.replace(config, game=name)
+    if source := _identify(typed, "network"):
+        config = dataclasses.replace(config, network=CustomNetworkConfig(source=source))
+    if parts := _identify(typed, "parts"):
+        config = dataclasses.replace(config, parts=parts)
+    config = _choose_kinds(config, arguments)
+    if source and not isinstance(config.network, CustomNetworkConfig):
+        raise ValueError("--network names a custom network: leave --network.kind out")
     if _read(arguments, "--smoke", action="store_true")[0]:
         config = presets.smoke(config)
         plan = Plan(preset, until="never", max_iterations=3)
     if game is not None:
         config = presets.fit(config, game)
-    default = Options(config, plan, given=_list_given(arguments))
+    default = Options(config, plan, given=given)
     return console.parse(Options, arguments, "azjax train", default=default)
 
 
+def _identify(typed: custom.Typed, option: str) -> str | None:
+    """Returns what the settings store for `--game`, `--network` or `--parts`.
+
+    Files are stored with their digest.
+    """
+    value = getattr(typed, option)
+    if value is None:
+        return None
+    if typed.parts and option != "parts":
+        raise ValueError(
+            f"--parts has its own {option}: leave --{option} out, or leave --parts out"
+        )
+    functions.check_function(value, arguments=1 if option == "network" else 0)
+    return functions.identify(value) if option != "game" or is_custom(value) else value
+
+
 def _dashed(argument: str) -> str:
-    """Spells an option with dashes, as its help does; tyro understands both."""
+    """Spells an option with dashes, as the help does; tyro accepts both."""
     option, equals, value = argument.partition("=")
     return option.replace("_", "-") + equals + value if option.startswith("--") else argument
 
 
 def _read(arguments: list[str], option: str, **how: Any) -> tuple[Any, list[str]]:
-    """Reads one option that the defaults of others depend on; returns the other arguments, too."""
+    """Reads one option; returns its value and the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument(option, dest="found", **how)
+    parser.add_argument(option, dest="value", **how)
     try:
         known, others = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
-        raise ValueError(error) from error
-    return known.found, others
-
-
-def _identify_own(typed: custom.Typed, arguments: list[str]) -> list[str]:
-    """Puts what a run's settings keep in the place of files that are named."""
-    if typed.parts:
-        functions.check_function(typed.parts)
-        given = [name for name in ("game", "network") if getattr(typed, name)]
-        if given:
-            raise ValueError(
-                f"--parts has a game and a network of its own: leave --{given[0]} out, or leave "
-                "--parts out"
-            )
-        arguments = [*_read(arguments, "--parts")[1], "--parts", functions.identify(typed.parts)]
-    if typed.game and is_own(typed.game):
-        arguments = [*_read(arguments, "--game")[1], "--game", functions.identify(typed.game)]
-    if typed.network:
-        functions.check_function(typed.network, arguments=1)
-        source = functions.identify(typed.network)
-        arguments = _read(arguments, "--network")[1]
-        arguments += ["--network.kind", "own", "--network.source", source]
-    return arguments
-
-
-def _leave_out_own(config: Config, arguments: list[str]) -> list[str]:
-    """Leaves out the files that a resumed run's settings have, as `custom.check_run` found."""
-    if config.parts:
-        arguments = _read(arguments, "--parts")[1]
-    if is_own(config.game):
-        arguments = _read(arguments, "--game")[1]
-    if isinstance(config.network, OwnNetworkConfig):
-        arguments = _read(arguments, "--network")[1]
-    return arguments
+        if how.get("action") == "store_true":
+            value = error.message.split()[-1]
+            raise ValueError(f"{option} takes no value: leave {value} out") from error
+        raise ValueError(f"{option} has no value: add one, or leave it out") from error
+    return known.value, others
 
 
 def _choose_kinds(config: Any, arguments: list[str], prefix: str = "--") -> Any:
-    """Puts the defaults of the kinds that options such as `--network.kind` name into place.
+    """Replaces settings by the defaults of the kinds that options such as `--network.kind` name.
 
-    Settings of the kind that is there already are kept.
+    Settings that already have the kind stay as they are.
 
     Args:
       config: a (nested) dataclass of settings.
       arguments: the command line.
-      prefix: what stands before the names of its settings.
+      prefix: of the options of `config`.
 
     Raises:
-      ValueError: if there is no such kind, or a setting of another kind is given.
+      ValueError: if the kind is unknown, or an option is a setting of another kind.
     """
     for name, hint in typing.get_type_hints(type(config)).items():
         value, inner = getattr(config, name), f"{prefix}{name.replace('_', '-')}."
         if not dataclasses.is_dataclass(value):
             continue
         if kinds := find_kinds(hint):
-            value = _choose_kind(kinds, value, arguments, inner)
-        value = _choose_kinds(value, arguments, inner)
-        config = dataclasses.replace(config, **{name: value})
+            current = getattr(value, kinds.tag)
+            option = f"{inner}{kinds.tag}".replace("_", "-")
+            chosen, _ = _read(arguments, option, default=current)
+            given = [a.removeprefix(inner) for a in arguments if a.startswith(inner)]
+            names = [re.split("[.=]", a)[0].removeprefix("no-").replace("-", "_") for a in given]
+            check_kind(kinds, chosen, names, inner)
+            value = value if chosen == current else kinds.classes[chosen]()
+        config = dataclasses.replace(config, **{name: _choose_kinds(value, arguments, inner)})
     return config
-
-
-def _choose_kind(kinds: Kinds, value: Any, arguments: list[str], prefix: str) -> Any:
-    """Returns the settings given if they are of the kind chosen, or else that one's defaults."""
-    current = getattr(value, kinds.tag)
-    chosen, _ = _read(arguments, f"{prefix}{kinds.tag}".replace("_", "-"), default=current)
-    given = [argument.removeprefix(prefix) for argument in arguments if argument.startswith(prefix)]
-    names = [re.split("[.=]", name)[0].removeprefix("no-").replace("-", "_") for name in given]
-    check_kind(kinds, chosen, names, prefix)
-    return value if chosen == current else kinds.classes[chosen]()
-
-
-def _refuse_changes(saved: Options, given: Options) -> None:
-    """Refuses to resume a run with settings that would change its numbers."""
-    fixed = ("preset", "smoke", "cpu_devices")
-    changes = [change for change in list_changes(saved.plan, given.plan) if change[0] in fixed]
-    for name, old, new in changes + list_changes(saved.config, given.config):
-        raise ValueError(
-            f"a resumed run keeps its settings, and --{name.replace('_', '-')} was {old!r}, "
-            f"not {new!r}: leave it out, or start a new run in another --run-dir"
-        )

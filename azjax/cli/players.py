@@ -160,8 +160,8 @@ def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     paths = [overrides.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
     books = [overrides.load_table(path, player.game) for path in paths if path.exists()]
     if not books:
-        options = runs.name_run(run_dir, runs.read_config(run_dir))
-        options += ["--lines", "first", "--simulations", number, "--mend", 12]
+        options = custom.run_options(run_dir, runs.read_config(run_dir))
+        options += ["--lines", "first", "--simulations", number, "--repair", 12]
         raise ValueError(
             f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
             f"one with {command('azjax', 'verify', *options)}"

@@ -1,4 +1,4 @@
-"""Trains many players at once, one a seed: `azjax seeds --seeds 16`."""
+"""Trains many players at the same time, one for each seed: `azjax seeds --seeds 16`."""
 
 import dataclasses
 import functools
@@ -15,32 +15,31 @@ from azjax.cli import console, custom
 from azjax.games import solver
 from azjax.proof import certificate
 from azjax.proof.labelled import in_slices
-from azjax.proof.verify import verify
 from azjax.runs import presets
-from azjax.runs.config import is_own, make_parts
+from azjax.runs.config import is_custom, make_parts
 from azjax.training import Parts, TrainState, compiled, init, iteration
 from azjax.viz.chart import line_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Trains one player a seed, all in one program, and tells how long each takes to be proved."""
+    """Trains one player per seed on one device, and prints how many iterations each proof takes."""
 
     seeds: Annotated[int, Range(1, 65_536)] = 16
-    """How many: 0, 1, 2 and so on."""
+    """Number of players; their seeds are 0, 1, 2 and so on."""
     game: str = "tic_tac_toe"
-    """Which game: tic_tac_toe, hex:3, othello:4, … or your own: FILE.py:FUNCTION; with few enough
-    positions to enumerate."""
+    """The game: tic_tac_toe, hex:3, othello:4, … or a custom one: FILE.py:FUNCTION. It must have
+    few enough positions to enumerate."""
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] | None = None
-    """Settings of every training, as in `azjax train`. Left out: those that suit the game."""
+    """Settings of every training, as in `azjax train`. Default: the preset for the game."""
     smoke: bool = False
-    """Shrink everything, to see the whole program work in seconds."""
+    """Use tiny settings, to see the whole program work in seconds."""
     until: Literal["perfect", "unbeatable"] = "perfect"
-    """What each network alone has to reach."""
+    """Goal of each network, without search: perfect or unbeatable."""
     max_iterations: Positive = 100
-    """Stop after this many iterations at the latest."""
+    """Stop after this many iterations, even if some seeds have not reached the goal."""
     plot: pathlib.Path | None = None
-    """Draw the distribution into this SVG file."""
+    """Draw the share of seeds that reached the goal, by iteration, to this SVG file."""
 
     def __post_init__(self):
         check("--", self)
@@ -49,18 +48,18 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Trains and prints; the exit status says whether every seed got there."""
+    """Trains all seeds; returns 0 if every seed reached the goal, and 1 if not."""
     parts, started = _make_parts(options), time.time()
     console.announce_solving(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
-        judge = _compile_judge(parts, states)
-    reached = np.zeros(options.seeds, int)  # The iteration in which each was proved; 0: not yet.
+    verify_all = _make_verification(parts)
+    reached = np.zeros(options.seeds, int)  # The first iteration with a proof; 0: none yet.
     blunders, number = reached, 0
     while number < options.max_iterations and not reached.all():
         number += 1
         states, _ = advance(states)
-        verdicts = jax.device_get(judge(states.learner.ema_params))
+        verdicts = jax.device_get(verify_all(states.learner.ema_params))
         blunders = verdicts.blunders
         wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
         reached = np.where((reached == 0) & (wrong == 0), number, reached)
@@ -74,10 +73,10 @@ def run(options: Options) -> int:
 
 
 def _make_parts(options: Options) -> Parts:
-    """Builds what is trained.
+    """Builds the parts that every seed trains.
 
     Raises:
-      ValueError: if there is no such game, or it has too many positions to enumerate.
+      ValueError: if the game is unknown, or has too many positions to enumerate.
     """
     game = custom.find_game(options.game)
     if not game.enumerable:
@@ -85,7 +84,7 @@ def _make_parts(options: Options) -> Parts:
             f"{game.name} has too many positions to enumerate, so no seed can be proved "
             f"{options.until}: use a smaller game, such as --game hex:3 or --game othello:4"
         )
-    given = game if is_own(options.game) else None
+    given = game if is_custom(options.game) else None
     config = presets.get(options.preset or presets.name_for(options.game, given))
     if options.smoke:
         config = presets.smoke(config)
@@ -93,15 +92,15 @@ def _make_parts(options: Options) -> Parts:
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
-    """Compiles many trainings as one program, on one device.
+    """Compiles the trainings of seeds 0 to `S - 1` as one program, on one device.
 
     Args:
       parts: what is trained.
-      seeds: `S`, how many: 0 and the following.
+      seeds: `S`.
 
     Returns:
-      All first states, leaves `[S, ...]`, and an iteration of all, `states -> (states, Metrics)`,
-      which are donated.
+      The initial states, with leaves `[S, ...]`, and one iteration of all seeds,
+      `states -> (states, Metrics)`, which donates the states.
     """
     start = jax.jit(jax.vmap(lambda seed: init(parts, jax.random.key(seed))))
     numbers = jnp.arange(seeds, dtype=jnp.uint32)
@@ -110,63 +109,47 @@ def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
     return states, compiled(advance, states)
 
 
-def _compile_judge(parts: Parts, states: TrainState) -> Any:
-    """Returns a verdict on all, `variables [S, ...] -> Verdict`, compiled."""
+def _make_verification(parts: Parts) -> Any:
+    """Returns a function that verifies all seeds in turn: `variables [S, ...] -> Verdict [S]`."""
     solution = solver.solve(parts.game)
-    if not parts.game.is_small:
-        return _judge_in_turn(parts, solution)
-
-    def judge(variables):
-        policy = certificate.network_policy(parts, parts.network.fold(variables))
-        return verify(solution, policy)
-
-    return compiled(jax.jit(jax.vmap(judge)), states.learner.ema_params)
-
-
-def _judge_in_turn(parts: Parts, solution: solver.Solution) -> Any:
-    """`_compile_judge` where positions are too many for the networks of all seeds at once."""
-    verdict_on = certificate.make_verifier(solution)
+    verifier = certificate.make_verifier(solution)
 
     @jax.jit
-    def answer(variables, states):
+    def evaluate(variables, states):
         return certificate.network_policy(parts, parts.network.fold(variables))(states)
 
-    def judge(variables):
-        verdicts = []
-        for seed in range(len(jax.tree.leaves(variables)[0])):
-            one = jax.tree.map(lambda leaf, seed=seed: leaf[seed], variables)
-            ask = in_slices(functools.partial(answer, one))
-            verdicts.append(verdict_on(*ask(solution.decision_states)))
+    def verify_one(variables):
+        policy = in_slices(functools.partial(evaluate, variables))
+        return verifier(*policy(solution.decision_states))
+
+    def verify_all(variables):
+        seeds = range(len(jax.tree.leaves(variables)[0]))
+        verdicts = [verify_one(jax.tree.map(lambda x: x[seed], variables)) for seed in seeds]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *verdicts)
 
-    return judge
+    return verify_all
 
 
 def _show(options: Options, reached: np.ndarray, blunders: np.ndarray) -> None:
-    """Prints a row a seed, and the distribution; draws it if asked for."""
+    """Prints a row for each seed and the distribution; draws it for `--plot`."""
     rows = [
         (f"{seed}", f"{number or 'never'}", f"{wrong}")
         for seed, (number, wrong) in enumerate(zip(reached, blunders, strict=True))
     ]
     console.print_table(("seed", f"iterations to {options.until}", "blunders at the end"), rows)
-    found = np.sort(reached[reached > 0])
-    said = f"{options.until}: {len(found)} of {options.seeds} seeds"
-    if len(found):
-        low, middle, high = np.percentile(found, [25, 50, 75])
-        said += f"; iterations: quartiles {low:.0f}, {middle:.0f}, {high:.0f}, most {found[-1]}"
-    print(said)
+    numbers = np.sort(reached[reached > 0])
+    summary = f"{options.until}: {len(numbers)} of {options.seeds} seeds"
+    if len(numbers):
+        quartiles = ", ".join(f"{q:.0f}" for q in np.percentile(numbers, [25, 50, 75]))
+        summary += f"; iterations: quartiles {quartiles}, most {numbers[-1]}"
+    print(summary)
     if options.plot:
-        _draw(options, options.plot, found)
-
-
-def _draw(options: Options, path: pathlib.Path, found: np.ndarray) -> None:
-    """Draws the share of the seeds that were proved after each number of iterations."""
-    iterations = range(max(found, default=0) + 1)
-    shares = np.searchsorted(found, iterations, side="right") / options.seeds
-    title = f"Share of {options.seeds} seeds: {options.until}"
-    chart = line_chart(title, iterations, {options.until: shares.tolist()}, x_label="iterations")
-    standalone(chart).save(path)
-    print(f"picture: {path}")
+        iterations = range(max(numbers, default=0) + 1)
+        shares = np.searchsorted(numbers, iterations, side="right") / options.seeds
+        title, series = f"Share of {options.seeds} seeds: {options.until}", shares.tolist()
+        chart = line_chart(title, iterations, {options.until: series}, x_label="iterations")
+        standalone(chart).save(options.plot)
+        print(f"plot: {options.plot}")
 
 
 main = console.make_main(run, Options, "azjax seeds", "the seeds were not finished")

@@ -16,7 +16,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - uct:100: classic Monte Carlo search, with 100 random games a move
 - network: the network of a training run, without search
 - alphazero: the network, with the search that it was trained with
-- book:32: the same with 32 simulations, and the moves that azjax verify found with --mend
+- book:32: the same with 32 simulations, and the moves that azjax verify found with --repair
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 

@@ -5,7 +5,6 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
-import jax
 from rich.console import Console
 
 from azjax import _interrupts as interrupts
@@ -21,118 +20,74 @@ from azjax.training.loop import Callback, Loop
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; returns its exit status.
-
-    Args:
-      arguments: the command line of a call from Python, which leaves JAX's CPU devices as they
-        are; the process's own, by default.
-    """
-    return console.run(lambda: _train(arguments), "not started")
+    """Runs the program; a call from Python passes `arguments` and keeps its CPU devices."""
+    return console.run(lambda: _main(arguments), "not started")
 
 
-def _train(arguments: list[str] | None) -> int:
-    """Prepares and trains; returns the exit status."""
+def _main(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    with contextlib.ExitStack() as joined:
-        options = parse(given, lambda known: _start(known, arguments is None, joined))
+    with contextlib.ExitStack() as context:
+        options = parse(given, lambda known: launch.start(known, arguments is None, context))
         if options.resume and options.run_dir is not None:
             custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
-        with _open(options) as run:
-            if jax.process_index() == 0:
-                print(memory.describe(run.needs, run.num_devices))
-            with console.no_mistakes():
-                named = custom.name_run(run.run_dir, run.config, options.typed)
-                return train(run, named, _make_loggers(options.log, run))
-
-
-def _start(options: Options, alone: bool, joined: contextlib.ExitStack) -> None:
-    """Joins the other processes and spreads the games over CPU devices, before JAX starts.
-
-    Args:
-      options: from the command line.
-      alone: whether the process is the program's own, so that JAX has not started yet.
-      joined: leaves the other processes when it is closed.
-    """
-    if options.distributed:
-        joined.callback(launch.leave)
-        launch.join()
-        if not launch.is_first():
-            interrupts.now.outcome = None
-    if alone or options.distributed:
-        config, evenly = options.config, None
-        if "replay.shards" not in options.given:
-            evenly = (config.selfplay.games, config.learner.batch_size)
-        launch.spread(options.plan.cpu_devices, config.replay.shards, options.resume, evenly)
-
-
-@contextlib.contextmanager
-def _open(options: Options):
-    """Opens the run of a command line, and shows on a terminal that this takes a while."""
-    with contextlib.ExitStack() as held, contextlib.ExitStack() as shown:
-
-        def tell_outcome(run_dir):
-            if launch.is_first():
-                named = custom.name_run(run_dir, options.config, options.typed)
-                interrupts.now.outcome = f"go on with --resume {named}"
-
-        def make_parts(config):
-            parts = custom.make_parts(config, options.typed)
-            if parts.game.enumerable and launch.is_first():
-                console.announce_solving(parts.game)
-            return parts
-
+        with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
+            run = context.enter_context(_open(options))
         if launch.is_first():
-            shown.enter_context(console.busy("compiling…"))
-        run = held.enter_context(
-            open_run(
-                options.config,
-                options.plan,
-                options.run_dir,
-                make_parts=make_parts,
-                resume=options.resume,
-                keep=options.given,
-                started=interrupts.now.started,
-                note=console.note,
-                on_lock=tell_outcome,
-            )
-        )
-        shown.close()
-        yield run
+            print(memory.describe(run.needs, run.num_devices))
+        named = custom.name_run(run.run_dir, run.config, options.typed)
+        try:
+            return train(run, named, [_make_logger(name, run) for name in options.log])
+        except ValueError as error:  # All settings were checked before.
+            raise RuntimeError("this is a defect of azjax, not of its settings") from error
 
 
-def _make_loggers(names: Sequence[str], run: Run) -> list[Callback]:
-    """Makes the callbacks of `--log`."""
-    settings = {"name": run.run_dir.name, "config": dataclasses.asdict(run.config)}
-    makers = {
-        "tensorboard": lambda: TensorBoard(run.run_dir / "tensorboard"),
-        "wandb": lambda: WeightsAndBiases(dir=str(run.run_dir), **settings),
-    }
-    return [makers[name]() for name in names]
+def _open(options: Options) -> contextlib.AbstractContextManager[Run]:
+    """Prepares the run of a command line."""
+
+    def make_parts(config):
+        parts = custom.make_parts(config, options.typed)
+        if parts.game.enumerable and launch.is_first():
+            console.announce_solving(parts.game)
+        return parts
+
+    def on_lock(run_dir):
+        if launch.is_first():
+            run = custom.name_run(run_dir, options.config, options.typed)
+            interrupts.now.outcome = f"continue with --resume {run}"
+
+    return open_run(
+        options.config,
+        options.plan,
+        options.run_dir,
+        make_parts=make_parts,
+        resume=options.resume,
+        keep=options.given,
+        started=interrupts.now.started,
+        note=console.note,
+        on_lock=on_lock,
+    )
+
+
+def _make_logger(name: str, run: Run) -> Callback:
+    """Makes a callback of `--log`."""
+    if name == "tensorboard":
+        return TensorBoard(run.run_dir / "tensorboard")
+    config = dataclasses.asdict(run.config)
+    return WeightsAndBiases(dir=str(run.run_dir), name=run.run_dir.name, config=config)
 
 
 def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
-    """Trains until the goal is reached, and returns the exit status.
+    """Trains until the goal is reached; `named` has the options with which others open the run."""
+    start, terminal = run.loop.iteration, Console()
 
-    Args:
-      run: made ready.
-      named: the options by which other programs take it.
-      loggers: further callbacks.
-
-    Raises:
-      FloatingPointError: if a metric is NaN or infinite.
-      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
-    """
-    start = run.loop.iteration
-
-    def open_screen(loop: Loop):
-        terminal = Console()
+    def open_display(loop: Loop) -> metrics.Display | metrics.Plain:
         if terminal.is_terminal:
             return metrics.Display(terminal, loop.max_iterations, run.goal)
         return metrics.Plain(sys.stdout)
 
     run.train(
         loggers,
-        displays=[Sink(open_screen), Interrupts()],
+        displays=[Sink(open_display), Interrupts()],
         show=console.show_certificate,
         progress=console.report_progress,
     )
@@ -141,7 +96,7 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
 
 
 def _conclude(run: Run, named: str, trained: bool) -> None:
-    """Prints where everything is, and how to go on."""
+    """Prints where the results are and what to do next."""
     if run.report is not None and run.report.failed:
         console.note(run.report.failed)
     elif run.report is not None and run.report.path:
@@ -154,11 +109,11 @@ def _conclude(run: Run, named: str, trained: bool) -> None:
     iterations = run.loop.iteration
     if not run.reached:
         console.note(
-            f"not {run.goal} after {iterations} iterations: go on with --resume "
+            f"not {run.goal} after {iterations} iterations: continue with --resume "
             f"{named} --max-iterations {2 * iterations}"
         )
     elif not trained:
         console.note(
-            f"{run.run_dir} was finished already, after {iterations} iterations: to train "
-            f"on, add --until never --max-iterations {2 * iterations}"
+            f"{run.run_dir} was finished already, after {iterations} iterations: to continue "
+            f"training, add --until never --max-iterations {2 * iterations}"
         )

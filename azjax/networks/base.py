@@ -1,7 +1,7 @@
 """`Network`, a policy-value network as a record of pure functions.
 
-Training works on a network's variables; before each search `Network.fold` turns them, once, into
-the arrays that inference needs.
+Training updates a network's variables. Once per iteration, `Network.fold` converts them to the
+arrays that inference needs.
 """
 
 import pathlib
@@ -18,18 +18,18 @@ Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
-WIDEST, DEEPEST = 65_536, 100  # Every layer is traced one by one.
-_AMPERE = 8  # NVIDIA's compute capability from which on cards have products in bfloat16.
+WIDEST, DEEPEST = 65_536, 100  # Layers are traced one by one.
+_AMPERE = 8  # The first compute capability of NVIDIA with products in bfloat16.
 
 
 class Plain(NamedTuple):
-    """A network as the weights of its layers, for programs that compute it without JAX.
+    """A network as the weights of plain layers, for programs that compute it without JAX.
 
     Attributes:
-      kind: `mlp`, or `resnet`, of dense layers or of convolutions.
-      blocks: residual blocks; of an MLP, shared layers.
-      norm: whether what blocks and heads read has mean 0 and variance 1, plus 1e-5.
-      layers: by name, a `kernel`, `[I, O]` or `[k, k, I, O]`, and a `bias [O]`.
+      kind: `mlp` or `resnet`, the latter with dense layers or convolutions.
+      blocks: number of residual blocks; for an MLP, of shared layers.
+      norm: whether LayerNorm without scale and bias (epsilon 1e-5) precedes blocks and heads.
+      layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`.
     """
 
     kind: str
@@ -41,22 +41,30 @@ class Plain(NamedTuple):
 class Network(NamedTuple):
     """A policy-value network as pure functions.
 
-    Its outputs start with `logits [B, A]` and `value [B]`, in [-1, 1] and for the player to move;
-    a network of one's own may return more after these.
+    `make_network`, `from_module` (Flax Linen) and `from_nnx` (Flax NNX) make one. With any other
+    library, fill the record yourself; `examples/equinox_network.py` does so in 20 lines. Then
+
+    - `variables` is a dictionary of pytrees of arrays. The optimizer updates `params`. All other
+      entries, such as `batch_stats`, are replaced by what `train` returns.
+    - `planes` are `game.observe(state, encoding)` with a batch axis, often of type bool.
+    - outputs are a tuple that starts with `logits float32 [B, A]`, which callers mask, and `value
+      float32 [B]`, in [-1, 1] and for the player to move. More may follow, for a custom loss.
+    - functions are traced under `jit` and `shard_map`, and draw no random numbers except in `init`.
 
     Attributes:
-      encoding: which of the game's encodings it reads.
+      encoding: the game's encoding that it reads, one of `game.encodings`.
       init: `key -> variables`.
       apply: `(variables, planes [B, H, W, C]) -> outputs`, in evaluation mode.
-      train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode:
-        normalization uses the batch, and `updated` has the variables' collections other than
-        `params` as they are after it, averaged over the mesh axis of that name if there is one.
-      fold: `variables -> folded`, the inference form.
-      infer: `(folded, planes) -> outputs`, equal to `apply`.
-      symmetric: whether the outputs for an image of a position are the images of its outputs.
-      plain: `folded -> Plain`, where there is such a form; None elsewhere.
-      made_for: the shape of the planes and the number of actions of the game that it was made for,
-        `(H, W, C, A)`; None: unknown.
+      train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. BatchNorm
+        uses the batch's statistics. `updated` has the new values of all entries of `variables`
+        except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
+        over which to average them (`jax.lax.pmean`), and on one device None.
+      fold: `variables -> folded`, the arrays that `infer` needs; the identity will do.
+      infer: `(folded, planes) -> outputs`, equal to `apply`; the search uses this form.
+      symmetric: whether symmetric copies of a position get symmetric outputs.
+      plain: `folded -> Plain`, for web pages; None if unavailable.
+      made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
+        game; None: unknown.
     """
 
     encoding: str
@@ -80,7 +88,7 @@ def unfolded(
     apply: Callable[[Variables, jax.Array], Outputs],
     train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]],
 ) -> Network:
-    """Makes a network for a game, whose variables are their own inference form."""
+    """Makes a network for a game whose inference form is the variables themselves."""
     return Network(
         encoding,
         init,
@@ -93,7 +101,11 @@ def unfolded(
 
 
 def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
-    """The shape and type of a position's planes, if the game has them."""
+    """Returns the shape `[H, W, C]` and type of a position's planes.
+
+    Raises:
+      ValueError: if the game does not have the encoding.
+    """
     if encoding not in game.encodings:
         known = " or ".join(map(repr, game.encodings))
         meant = did_you_mean(encoding, game.encodings)
@@ -104,15 +116,11 @@ def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
 
 
 def check_network(game: Game, network: Network) -> None:
-    """Refuses a network that was made for another game, or that lacks the game's encodings.
-
-    Raises:
-      ValueError: if it does.
-    """
+    """Raises ValueError if a network was made for another game or reads another encoding."""
     if not isinstance(network, Network):
         raise ValueError(
             f"the network is of type {type(network).__name__}: use a Network, such as "
-            "networks.from_module makes of a Flax module"
+            "networks.from_module makes from a Flax module"
         )
     *shape, actions = wanted = (*observed_planes(game, network.encoding).shape, game.num_actions)
     if network.made_for not in (None, wanted):
@@ -124,16 +132,13 @@ def check_network(game: Game, network: Network) -> None:
 
 
 def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
-    """Refuses outputs that do not start with logits `[B, A]` and value `[B]`, while tracing.
+    """Raises ValueError unless outputs start with logits `[B, A]` and value `[B]`.
 
     Args:
-      heads: what was returned.
+      heads: the outputs.
       size: `B`.
       game: the rules.
-      subject: what returned it, for the error.
-
-    Raises:
-      ValueError: if they do not.
+      subject: the function that returned them, for the error.
     """
     first = heads[:2] if isinstance(heads, tuple) else ()
     if [getattr(head, "shape", None) for head in first] != [(size, game.num_actions), (size,)]:
@@ -144,9 +149,9 @@ def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
 
 
 def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dtype:
-    """For `auto`, the fastest type: bfloat16 where the hardware has products for it.
+    """Resolves `auto` to bfloat16 where the hardware has matrix products for it.
 
-    On CPUs that is AMX, and for convolutions none: XLA computes them in a plain loop.
+    On CPUs that is AMX, for dense layers only: XLA convolves in bfloat16 in a plain loop.
     """
     if name != "auto":
         return jnp.dtype(name)
@@ -159,9 +164,9 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
 
 
 def has_bfloat16(device: Any) -> bool:
-    """Whether a GPU has products in bfloat16: all but NVIDIA's older than Ampere.
+    """Whether a GPU has products in bfloat16: all except NVIDIA's older than Ampere.
 
-    So do devices without a compute capability: what they lower for a GPU runs on another machine.
+    Devices without a compute capability count as new: they lower programs for another machine.
     """
     capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
     generation = str(capability).partition(".")[0]

@@ -1,12 +1,13 @@
-"""Convolutions with 3x3 kernels on small boards: `choose_form` returns the fastest one.
+"""Convolutions with 3x3 kernels on small boards: `choose_form` returns the fastest form.
 
-Library convolutions are made for large pictures. All forms compute the same. On a board of 3 by 3 a
-3x3 kernel costs 81 products of channels by channels as one dense matrix, and 28 as a product of
-spectra (`fourier.py`). On one of 8 by 8 it costs 576 cell by cell, and 144 in Winograd's form
-(`winograd.py`).
+Library convolutions are made for large pictures. On a board of 3 by 3, a 3x3 kernel takes 49
+products of channels by channels, and 25 in the form of Winograd (1980; for networks Lavin and Gray
+2016). Along a line of n cells, the outputs of a kernel of 3 taps are coefficients of a product of
+polynomials, in reverse order. Their values at n + 2 points, the last of which is infinity,
+determine them. A board has the products of the points of its rows and of its columns.
 """
 
-import math
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,113 +15,117 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.networks import fourier, winograd
+_LONGEST_LINE = 5  # On larger boards, Winograd's form is not always faster than XLA's.
+_POINTS = (0, 1, -1, 2, -2, 0.5)
 
-Kernel = Any  # What `arrange` returns.
 
-_DENSE_CELLS = 16  # Up to this many cells, one dense product beats XLA's own form.
+def _keep(kernel: jax.Array, board_shape: tuple[int, int]) -> jax.Array:
+    del board_shape
+    return kernel
 
 
 class Form(NamedTuple):
-    """A way to convolve boards, in a layout of its own, as pure functions.
+    """A way to compute layers, as pure functions; `k` is 1 or 3.
+
+    The layout of inputs and outputs is `[B, H, W, C]`, or `[H, W, C, B]` with `batch_last`, or
+    `[B, C]` for dense layers.
 
     Attributes:
-      arrange: `(kernel [k, k, I, O], board_shape) -> Kernel`, what `apply` multiplies by; k is
-        1 or 3.
-      apply: `(x, Kernel) -> y`, with zero padding; `x` is in the layout and has I channels, `y`
-        the same with O.
-      to_layout: brings `[B, H, W, C]` into the layout, which is the same by default.
-      from_layout: brings what is in the layout back to `[B, H, W, C]`.
-      position_axes: the axes of one position in the layout: its rows, columns and channels.
-      per_channel: shapes one number a channel, `[C]`, to be added to what is in the layout.
-      restore: `(Kernel, board_shape) -> kernel [k, k, I, O]`, back from what `arrange` made; None
-        where that is not needed.
+      apply: `(x, arranged) -> y`, a convolution with zero padding.
+      arrange: `(kernel [k, k, I, O], board_shape) -> arranged`.
+      restore: `(arranged, board_shape) -> kernel`, the inverse of `arrange`.
+      batch_last: the layout.
+      convolves: False for dense layers, whose kernels are `[I, O]`.
     """
 
-    arrange: Callable[[jax.Array, tuple[int, int]], Kernel]
-    apply: Callable[[jax.Array, Kernel], jax.Array]
-    to_layout: Callable[[jax.Array], jax.Array] = lambda x: x
-    from_layout: Callable[[jax.Array], jax.Array] = lambda x: x
-    position_axes: tuple[int, ...] = (-3, -2, -1)
-    per_channel: Callable[[jax.Array], jax.Array] = lambda x: x[None, None, None]
-    restore: Callable[[Kernel, tuple[int, int]], jax.Array] | None = None
+    apply: Callable[[jax.Array, jax.Array], jax.Array]
+    arrange: Callable[[jax.Array, tuple[int, int]], jax.Array] = _keep
+    restore: Callable[[jax.Array, tuple[int, int]], jax.Array] = _keep
+    batch_last: bool = False
+    convolves: bool = True
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the channels in the layout."""
+        return -2 if self.batch_last else -1
+
+    def add(self, x: jax.Array, bias: jax.Array) -> jax.Array:
+        """Adds one number per channel, `[C]`, to `x` in the layout."""
+        channel = x.ndim + self.channel_axis
+        return x + jnp.expand_dims(bias, [axis for axis in range(x.ndim) if axis != channel])
 
 
 def choose_form(board_shape: tuple[int, int], dtype: Any, platform: str) -> Form:
-    """Returns the fastest form measured for a board on CPUs; elsewhere dense or XLA's own.
+    """Returns the fastest form measured on CPUs, and XLA's on other platforms.
 
-    Some add numbers up before they are multiplied, so they are for float32 alone.
+    Winograd's form adds numbers before it multiplies them, so it is only for float32.
     """
-    is_small = math.prod(board_shape) <= _DENSE_CELLS
-    if dtype == jnp.float32 and platform == "cpu":
-        if board_shape == (3, 3):
-            return FORMS["fourier"]
-        if not is_small:
-            return FORMS["winograd"]
-    return FORMS["dense" if is_small else "xla"]
+    is_small = max(board_shape) <= _LONGEST_LINE
+    return FORMS["winograd" if is_small and dtype == jnp.float32 and platform == "cpu" else "xla"]
 
 
-def _arrange_plain(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
-    """A kernel of 3x3 as it is, and one of 1x1 as a matrix `[I, O]`."""
-    return kernel.reshape(kernel.shape[2:]) if kernel.shape[0] == 1 else kernel
-
-
-def _apply_plain(x: jax.Array, kernel: Kernel) -> jax.Array:
-    """XLA's own convolution; of 1x1, a product."""
-    if kernel.ndim == 2:
-        return x @ kernel
+def _convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """XLA's convolution; for 1x1, a matrix product."""
+    if kernel.shape[0] == 1:
+        return x @ kernel[0, 0]
     dimensions = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
 
 
-def _arrange_dense(kernel: jax.Array, board_shape: tuple[int, int]) -> Kernel:
-    """A kernel of 3x3 as one matrix from board to board, and one of 1x1 as `[I, O]`."""
-    size, _, inputs, outputs = kernel.shape
-    if size == 1:
-        return kernel.reshape(inputs, outputs)
-    padded = jnp.pad(kernel.reshape(9, inputs, outputs), ((0, 1), (0, 0), (0, 0)))
-    matrix = padded[_taps(board_shape)]  # [cell in, cell out, I, O]
-    return matrix.transpose(0, 2, 1, 3).reshape(len(matrix) * inputs, -1)
+def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the matrices of `_transforms` for one line."""
+
+    def evaluate(terms):
+        finite = np.vander(_POINTS[: length + 1], terms, increasing=True)
+        return np.vstack([finite, np.arange(terms) == terms - 1])
+
+    cells = np.linalg.inv(evaluate(length + 2)).T  # By transposition of the polynomials' product.
+    largest = abs(cells).max(axis=1, keepdims=True)
+    # The first and the last of the cells lie outside the board.
+    return (cells / largest)[:, 1:-1], evaluate(3) * largest, evaluate(length).T
 
 
-def _apply_dense(x: jax.Array, kernel: Kernel) -> jax.Array:
-    """One product over the whole board, or, of 1x1, over the channels."""
-    if kernel.shape[0] == x.shape[-1]:
-        return x @ kernel
-    batch, height, width, _ = x.shape
-    return (x.reshape(batch, -1) @ kernel).reshape(batch, height, width, -1)
+@functools.cache
+def _transforms(board_shape: tuple[int, int]) -> list[np.ndarray]:
+    """Returns float32 matrices for `n` cells and `p` points: `cells [p, n]`, `taps [p, 9]`, `back`.
+
+    Outputs are `back [n, p]` times the product of transformed cells and taps.
+    """
+    rows, columns = map(_line, board_shape)
+    return [np.kron(*pair).astype(np.float32) for pair in zip(rows, columns, strict=True)]
 
 
-def _taps(board_shape: tuple[int, int]) -> np.ndarray:
-    """Which of the 9 taps links an input cell to an output cell, `[HW, HW]`; 9 where none does."""
-    rows, columns = (axis.ravel() for axis in np.indices(board_shape))
-    down = rows[:, None] - rows[None, :] + 1
-    right = columns[:, None] - columns[None, :] + 1
-    near = (down >= 0) & (down < 3) & (right >= 0) & (right < 3)
-    return np.where(near, 3 * down + right, 9)
+def _arrange(kernel: jax.Array, board_shape: tuple[int, int]) -> jax.Array:
+    """Transforms a kernel of 3x3 to `[p, O, I]`; one of 1x1 becomes `[1, O, I]`."""
+    taps = _transforms(board_shape)[1] if kernel.shape[0] == 3 else np.ones((1, 1), np.float32)
+    return jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
+
+
+def _multiply(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """Convolves `[H, W, I, B]` by matrix products only; returns `[H, W, O, B]`.
+
+    With the batch last, each product reads its input in memory as the previous one wrote it.
+    """
+    height, width, inputs, batch = x.shape
+    flat = x.reshape(height * width, inputs, batch)
+    if len(kernel) == 1:
+        y = jnp.broadcast_to(kernel, (len(flat), *kernel.shape[1:])) @ flat
+    else:
+        cells, _, back = map(jnp.asarray, _transforms((height, width)))
+        points = (cells @ flat.reshape(len(flat), -1)).reshape(-1, inputs, batch)
+        y = back @ (kernel @ points).reshape(len(kernel), -1)
+    return y.reshape(height, width, -1, batch)
+
+
+def _restore(kernel: jax.Array, board_shape: tuple[int, int]) -> jax.Array:
+    """Inverts `_arrange`, up to rounding."""
+    if len(kernel) == 1:
+        return kernel.transpose(0, 2, 1)[None]
+    taps = np.linalg.pinv(_transforms(board_shape)[1])
+    return jnp.einsum("tp,poi->tio", taps, kernel).reshape(3, 3, *kernel.shape[:0:-1])
 
 
 FORMS = {
-    "fourier": Form(
-        fourier.arrange,
-        fourier.apply,
-        to_layout=lambda x: jnp.moveaxis(x, 0, -1),  # [H, W, C, B]
-        from_layout=lambda x: jnp.moveaxis(x, -1, 0),
-        position_axes=(-4, -3, -2),
-        per_channel=lambda x: x[None, None, :, None],
-    ),
-    "dense": Form(_arrange_dense, _apply_dense),
-    "winograd": Form(
-        winograd.arrange,
-        winograd.apply,
-        to_layout=lambda x: jnp.moveaxis(x, 0, 2),  # [H, W, B, C]
-        from_layout=lambda x: jnp.moveaxis(x, 2, 0),
-        position_axes=(-4, -3, -1),
-        restore=winograd.restore,
-    ),
-    "xla": Form(
-        _arrange_plain,
-        _apply_plain,
-        restore=lambda kernel, _: kernel if kernel.ndim == 4 else kernel[None, None],
-    ),
+    "winograd": Form(_multiply, _arrange, _restore, batch_last=True),
+    "xla": Form(_convolve),
 }

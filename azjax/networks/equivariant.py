@@ -1,13 +1,13 @@
-"""Networks of dense layers that respect a game's symmetries, by sharing weights.
+"""Equivariant networks of dense layers, which share weights among a game's symmetries.
 
-The units of a layer come in `G` copies, one for each symmetry: copy `g` makes of a position what
-copy 0 makes of its image under `g`. So the weights of copy 0 are all that is learned, and the
-outputs for an image of a position are the images of its outputs, exactly and before anything is
-learned: a group-equivariant network (Cohen and Welling 2016, section 6) of dense layers.
+The units of a layer come in `G` copies, one for each symmetry. Copy `g` computes for a position
+what copy 0 computes for its symmetric copy under `g`, so only the weights of copy 0 are learned.
+Symmetric copies of a position then get symmetric outputs, exactly and for any weights: a
+group-equivariant network (Cohen and Welling 2016, section 6).
 
-That saves arithmetic, too. Where `K` of the symmetries commute and undo themselves, such as
-mirrorings along two axes, sums and differences of the copies do not mix. There is one such
-combination for each of their `K` characters, and a product of `n x n` becomes `K` of `n/K x n/K`.
+Sharing also saves arithmetic. If `K` of the symmetries are commuting involutions, such as the
+reflections along two axes, then sums and differences of the copies do not mix. There is one such
+combination for each of the `K` characters, and a product of `n x n` becomes `K` of `n/K x n/K`.
 """
 
 import functools
@@ -20,30 +20,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.networks.base import Plain, Variables
-from azjax.networks.group import Group
-from azjax.networks.modules import Forms
+from azjax.games.base import Game
+from azjax.networks.base import Network, Plain, Variables, choose_dtype
+from azjax.networks.group import Group, group_for
+from azjax.networks.modules import with_inference, wrap
 from azjax.networks.products import Product, product_for
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
 Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
-FIRST = ("Dense_0", "stem")  # Names of the layers that read the planes.
+FIRST = ("Dense_0", "stem")  # The layers that read the planes.
 
 
 class Equivariant(nn.Module):
     """A trunk and two heads of dense layers, with weights shared among symmetries.
 
     Attributes:
-      layers: names and widths of the trunk's layers, the first of which reads the planes. Widths
-        are multiples of `G`.
-      trunk: `(layer, x) -> x`, what the trunk computes of the planes, where `layer(name, x)` is
-        what one of its layers computes, without a ReLU.
+      layers: names and widths of the trunk's layers; the first reads the planes. Widths are
+        multiples of `G`.
+      trunk: `(layer, x) -> x`, computes the trunk; `layer(name, x)` computes one of its layers
+        without a ReLU.
       head_hidden: width of the hidden layer in each head, a multiple of `G`.
       num_actions: `A`.
-      group: of the game.
+      group: the game's symmetries.
       zeros: names of the layers whose kernels start at zero.
       dtype: of the arithmetic.
-      product: of matrices.
+      product: the matrix product.
     """
 
     layers: tuple[tuple[str, int], ...]
@@ -64,9 +65,7 @@ class Equivariant(nn.Module):
         layers = dict(zip(dict(self.layers), itertools.pairwise(widths), strict=True))
         layers |= dict.fromkeys(("policy_hidden", "value_hidden"), (widths[-1], self.head_hidden))
         params = {
-            name: self.param(
-                name, _init_zero if name in self.zeros else _init, size, width // copies
-            )
+            name: self.param(name, _init, size, width // copies, 1, name in self.zeros)
             for name, (size, width) in layers.items()
         }
         for name, outputs in (("policy", self.num_actions), ("value", 1)):
@@ -76,43 +75,58 @@ class Equivariant(nn.Module):
         return infer(self.group, self.trunk, self.product, weights, planes)
 
 
-def make_forms(
-    module: Equivariant,
-    evaluated: Any,
-    learned: Any,
+def make(
+    config: Any,
+    game: Game,
     platform: str,
     plain: Callable[[dict[str, Layer]], Plain],
-) -> Forms:
-    """Builds a network in all its forms, with arithmetic of two types, to evaluate and to learn."""
-    infer_with = functools.partial(
-        infer, module.group, module.trunk, product_for(evaluated, platform)
-    )
-    return Forms(
-        module=module,
-        learned=module.clone(dtype=learned, product=product_for(learned, platform)),
-        arrange=functools.partial(arrange, module.group),
-        infer=infer_with,
+    *,
+    widths: dict[str, Any],
+    layers: tuple[tuple[str, int], ...],
+    trunk: Trunk,
+    zeros: tuple[str, ...] = (),
+) -> Network:
+    """Builds an equivariant network.
+
+    Args:
+      config: an `MLPConfig` or a `ResNetConfig`.
+      game: with symmetries.
+      platform: of the arithmetic.
+      plain: `layers -> Plain`, from those of `as_dense`.
+      widths: the widths of the layers by the name of their setting, for errors.
+      layers: see `Equivariant`.
+      trunk: see `Equivariant`.
+      zeros: see `Equivariant`.
+
+    Raises:
+      ValueError: if the game's symmetries do not divide the widths.
+    """
+    group = group_for(game, widths | {"network.head_hidden": config.head_hidden})
+    module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
+    evaluated = choose_dtype(config.evaluation_dtype, platform)
+    learned = choose_dtype(config.learning_dtype, platform)
+    trained = module.clone(dtype=learned, product=product_for(learned, platform))
+    return with_inference(
+        wrap(game, module, config.encoding, trained),
+        arrange=functools.partial(arrange, group),
+        infer=functools.partial(infer, group, trunk, product_for(evaluated, platform)),
         dtype=evaluated,
-        plain=lambda folded: plain(as_dense(module.group, folded)),
+        plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
     )
 
 
-def _init(key: jax.Array, inputs: int, outputs: int, copies: int = 1) -> Layer:
-    """Draws the weights of copy 0, as small as if it had all of the inputs."""
+def _init(
+    key: jax.Array, inputs: int, outputs: int, copies: int = 1, is_zero: bool = False
+) -> Layer:
+    """Draws the weights of copy 0, scaled as those of a layer with all inputs, or zeros."""
     kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
+    kernel = jnp.zeros_like(kernel) if is_zero else kernel
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
 
 
-def _init_zero(key: jax.Array, inputs: int, outputs: int) -> Layer:
-    """Zeros for the weights of copy 0."""
-    del key
-    shape = inputs, outputs
-    return {"kernel": jnp.zeros(shape, jnp.float32), "bias": jnp.zeros(outputs, jnp.float32)}
-
-
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
-    """Makes the inference form: layers between copies as products for each character."""
+    """Makes the inference form, in which layers between copies have one kernel per character."""
     return {name: _arrange(group, name, layer) for name, layer in variables["params"].items()}
 
 
@@ -126,19 +140,19 @@ def _arrange(group: Group, name: str, layer: Layer) -> Layer:
         return {"kernel": kernel, "bias": jnp.mean(bias[group.actions], axis=0)}
     bias = jnp.tile(bias, copies)
     if name in FIRST:
-        return {"kernel": _see(kernel, group.cells), "bias": bias}
-    # What leads to the copies of the first block; the others' weights are the same, exchanged.
-    columns = _see(kernel, group.copies[: copies // blocks])
+        return {"kernel": _permute(kernel, group.cells), "bias": bias}
+    # The weights into the first block of copies; those into other blocks are permutations.
+    columns = _permute(kernel, group.copies[: copies // blocks])
     columns = columns.reshape(blocks, len(kernel) // blocks, -1)
     shares = (group.characters / blocks).astype(columns.dtype)
     return {"kernel": jnp.einsum("kh,hio->kio", shares, columns), "bias": bias}
 
 
-def _see(kernel: jax.Array, images: np.ndarray) -> jax.Array:
-    """Makes of weights `[I, O]` for an input those for its images, `[I, len(images) * O]`."""
-    parts = kernel.reshape(images.shape[1], -1, kernel.shape[1])
+def _permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
+    """Permutes weights `[I, O]` by each of several symmetries: `[I, len(permutations) * O]`."""
+    parts = kernel.reshape(permutations.shape[1], -1, kernel.shape[1])
     return jnp.concatenate(
-        [parts[np.argsort(image)].reshape(kernel.shape) for image in images], axis=1
+        [parts[np.argsort(order)].reshape(kernel.shape) for order in permutations], axis=1
     )
 
 
@@ -151,7 +165,7 @@ def infer(
         return product(x, weights[name]["kernel"]) + weights[name]["bias"][None]
 
     def layer(name, x):
-        """What a layer computes of the planes, or of the blocks before it, as blocks."""
+        """Computes a layer from the planes, or from blocks; returns blocks."""
         if name in FIRST:
             return jnp.split(dense(name, x), len(group.characters), axis=1)
         kernel, bias = weights[name]["kernel"], weights[name]["bias"]
@@ -169,7 +183,7 @@ def infer(
 
 
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
-    """Adds and subtracts blocks by the characters: the fast Walsh-Hadamard transform."""
+    """Sums of blocks with the signs of each character: the fast Walsh-Hadamard transform."""
     for bit in itertools.takewhile(lambda bit: bit < len(blocks), (1, 2, 4)):
         pairs = [(block, blocks[i ^ bit], i & bit) for i, block in enumerate(blocks)]
         blocks = [other - block if odd else block + other for block, other, odd in pairs]
@@ -177,7 +191,7 @@ def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
 
 
 def as_dense(group: Group, weights: dict[str, Layer]) -> dict[str, Layer]:
-    """Makes of arranged weights those of the plain layers that compute the same."""
+    """Returns the weights of plain dense layers that compute the same as arranged weights."""
 
     def dense(name, layer):
         if name in (*FIRST, "policy", "value"):

@@ -1,4 +1,4 @@
-"""A game's symmetries as a group: how they act on the layers of a network."""
+"""A game's symmetries as a group that acts on the layers of a network."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -10,16 +10,16 @@ from azjax.games.base import Game, Symmetries
 
 
 class Group(NamedTuple):
-    """A game's symmetries as they act on what a network computes.
+    """A game's `G` symmetries as permutations of cells, of a layer's copies, and of actions.
 
-    They are in such an order that the `K` that commute and undo themselves exchange `K` blocks of
-    a layer's copies.
+    `K` of them are commuting involutions. In the order used here, these exchange `K` contiguous
+    blocks of copies.
 
     Attributes:
       cells: `int [G, H * W]`, as in `Symmetries`.
-      copies: `int [G, G]`, the same for the copies of a layer.
+      copies: `int [G, G]`, how each symmetry permutes the copies of a layer.
       actions: `int [G, A]`, the inverses of those in `Symmetries`.
-      characters: `int [K, K]`, +1 or -1; symmetric.
+      characters: `int [K, K]`, +1 or -1, the symmetric matrix of the involutions' characters.
     """
 
     cells: np.ndarray
@@ -29,7 +29,7 @@ class Group(NamedTuple):
 
 
 def make_group(symmetries: Symmetries) -> Group:
-    """Finds how symmetries compose, and the most that commute and undo themselves."""
+    """Computes how symmetries compose, and orders them by the largest group of involutions."""
     cells = symmetries.cells
     composed = cells[np.arange(len(cells))[:, None, None], cells]  # [G, G, H * W]
     table = np.argmax((composed[:, :, None] == cells).all(axis=-1), axis=-1)
@@ -47,10 +47,14 @@ def make_group(symmetries: Symmetries) -> Group:
 
 
 def group_for(game: Game, widths: dict[str, Any]) -> Group:
-    """Returns the symmetries of a game that has some, if they divide widths, by their settings.
+    """Returns the group of a game with symmetries.
+
+    Args:
+      game: the rules.
+      widths: layer widths by the name of their setting; multiples of `G`.
 
     Raises:
-      ValueError: if they do not.
+      ValueError: if a width is not a multiple.
     """
     assert game.symmetries is not None
     given = jax.tree.leaves(list(widths.values()))
@@ -64,7 +68,10 @@ def group_for(game: Game, widths: dict[str, Any]) -> Group:
 
 
 def _commuting(table: np.ndarray) -> list[int]:
-    """Returns the largest group of such symmetries; that at `i` has the factors in `i`'s bits."""
+    """Returns the largest commuting group of involutions, as rows of the composition table.
+
+    Element `i` is the product of the generators in the bits of `i`.
+    """
     found = [0]
     involutions = [g for g in range(1, len(table)) if table[g, g] == 0]
     for size in range(1, 4):

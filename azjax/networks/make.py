@@ -1,13 +1,10 @@
-"""Networks, built from their settings for a game."""
-
-import jax
+"""Networks from their settings."""
 
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
 from azjax.networks import mlp, resnet_inference
 from azjax.networks.base import Network
 from azjax.networks.mlp import MLPConfig
-from azjax.networks.modules import wrap
 from azjax.networks.resnet import ResNetConfig
 
 
@@ -19,24 +16,14 @@ def make_network(
     Args:
       config: its settings.
       game: gives the planes' shape, the number of actions and the symmetries.
-      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`, for which types and the form of the layers
-        are chosen; None: that of the default backend.
+      platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; determines arithmetic types and the form of
+        convolutions. None: that of the default backend.
 
     Raises:
-      ValueError: if the game has no such encoding, its symmetries do not divide the widths, or
-        there is no such platform.
+      ValueError: if the game does not have the encoding, its symmetries do not divide the widths,
+        or the platform is unknown.
     """
     platform = resolve_platform(platform)
     if isinstance(config, MLPConfig):
-        forms = mlp.make_forms(config, game, platform)
-    else:
-        forms = resnet_inference.make_forms(config, game, platform)
-
-    @jax.jit
-    def fold(variables):
-        return jax.tree.map(lambda weights: weights.astype(forms.dtype), forms.arrange(variables))
-
-    network = wrap(game, forms.module, config.encoding, forms.learned)
-    return network._replace(
-        fold=fold, infer=forms.infer, symmetric=forms.symmetric, plain=forms.plain
-    )
+        return mlp.make(config, game, platform)
+    return resnet_inference.make(config, game, platform)

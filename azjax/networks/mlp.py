@@ -1,4 +1,4 @@
-"""A multilayer perceptron in Flax."""
+"""An MLP in Flax."""
 
 import dataclasses
 import functools
@@ -11,19 +11,18 @@ import jax.numpy as jnp
 from azjax._settings import Range, check
 from azjax.games.base import Game
 from azjax.networks import equivariant
-from azjax.networks.base import DEEPEST, WIDEST, DType, Plain, choose_dtype
-from azjax.networks.group import group_for
-from azjax.networks.modules import Forms
+from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, choose_dtype
+from azjax.networks.modules import with_inference, wrap
 from azjax.networks.products import Product, product_for
 
 
 @dataclasses.dataclass(frozen=True)
 class MLPConfig:
-    """A multilayer perceptron: fully connected layers."""
+    """An MLP: fully connected layers."""
 
     kind: Literal["mlp"] = "mlp"
-    """Which network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers.
-    Settings of the other one: --network.kind resnet --help."""
+    """Network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers. For the
+    settings of the other kind: --network.kind resnet --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
@@ -32,13 +31,13 @@ class MLPConfig:
     head_hidden: Annotated[int, Range(1, WIDEST)] = 64
     """Width of the hidden layer in each head."""
     evaluation_dtype: DType = "float32"
-    """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
-    hardware has it; `auto`: there."""
+    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
+    supports it; `auto`: bfloat16 on such hardware."""
     learning_dtype: DType = "float32"
-    """Arithmetic of the layers in learning; parameters and losses are in float32."""
+    """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
-    """Share weights among the symmetries that the game has, so that symmetric copies of a position
-    get symmetric outputs. Learns from fewer games, with a half or a quarter of the products."""
+    """Share weights among the game's symmetries, so that symmetric copies of a position get
+    symmetric outputs. Learns from fewer games, with 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)
@@ -75,35 +74,34 @@ class MLP(nn.Module):
 
 
 def _dot_general(product, x, kernel, dimensions, precision=None, preferred_element_type=None):
-    """What a dense layer asks for: the last axis of `x [B, I]` with the first of `[I, O]`."""
+    """`dot_general` of `nn.Dense`, which contracts the last axis of `x` with the first."""
     del dimensions, precision, preferred_element_type
     return product(x, kernel)
 
 
-def make_forms(config: MLPConfig, game: Game, platform: str) -> Forms:
-    """Builds the MLP for a game, in all its forms.
+def make(config: MLPConfig, game: Game, platform: str) -> Network:
+    """Builds the MLP for a game.
 
     Raises:
       ValueError: if the game's symmetries do not divide the widths.
     """
     plain = functools.partial(Plain, "mlp", len(config.hidden), False)
-    evaluated = choose_dtype(config.evaluation_dtype, platform)
-    learned = choose_dtype(config.learning_dtype, platform)
     if config.symmetric and game.num_symmetries > 1:
-        widths = {"network.hidden": config.hidden, "network.head_hidden": config.head_hidden}
-        shared = equivariant.Equivariant(
+        return equivariant.make(
+            config,
+            game,
+            platform,
+            plain,
+            widths={"network.hidden": config.hidden},
             layers=tuple((f"Dense_{i}", width) for i, width in enumerate(config.hidden)),
             trunk=functools.partial(_trunk, len(config.hidden)),
-            head_hidden=config.head_hidden,
-            num_actions=game.num_actions,
-            group=group_for(game, widths),
         )
-        return equivariant.make_forms(shared, evaluated, learned, platform, plain)
-
+    evaluated = choose_dtype(config.evaluation_dtype, platform)
+    learned = choose_dtype(config.learning_dtype, platform)
     module = MLP(config.hidden, config.head_hidden, game.num_actions)
-    return Forms(
-        module=module,
-        learned=module.clone(dtype=learned, product=product_for(learned, platform)),
+    trained = module.clone(dtype=learned, product=product_for(learned, platform))
+    return with_inference(
+        wrap(game, module, config.encoding, trained),
         arrange=dict,
         infer=module.clone(dtype=evaluated).apply,
         dtype=evaluated,
@@ -112,7 +110,7 @@ def make_forms(config: MLPConfig, game: Game, platform: str) -> Forms:
 
 
 def _trunk(depth: int, layer: Any, x: Any) -> Any:
-    """The shared layers, where `layer` is a function of a name and an input."""
+    """Computes the shared layers; `layer` is a function of a name and an input."""
     for i in range(depth):
         x = jax.tree.map(nn.relu, layer(f"Dense_{i}", x))
     return x

@@ -1,9 +1,9 @@
-"""Networks made of Flax modules."""
+"""Networks from Flax Linen modules."""
 
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -23,44 +23,22 @@ from azjax.networks.base import (
 )
 
 
-class Forms(NamedTuple):
-    """One network in the forms that `make.make_network` makes a `Network` of.
-
-    Attributes:
-      module: makes the variables, and applies them in float32.
-      learned: applies them in training.
-      arrange: `variables -> folded`, the inference form, in float32.
-      infer: `(folded, planes) -> outputs`.
-      dtype: of the inference form.
-      plain: as in `Network`.
-      symmetric: as in `Network`.
-    """
-
-    module: nn.Module
-    learned: nn.Module
-    arrange: Callable[[Variables], Folded]
-    infer: Callable[[Folded, jax.Array], Outputs]
-    dtype: Any
-    plain: Callable[[Folded], Plain] | None
-    symmetric: bool = False
-
-
 def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Network:
-    """Makes a network of any Flax module. Its variables are their own inference form.
+    """Makes a network from any Flax Linen module.
 
-    The statistics that it updates in training are averaged over the devices afterwards. To
-    normalize by the batches of all devices, give it a field `axis_name` and hand that to its
-    `nn.BatchNorm`: in training it is the name of the mesh's axis.
+    Statistics that the module updates in training are averaged over the devices afterwards. To
+    normalize by the batches of all devices, give the module a field `axis_name` and pass it to its
+    `nn.BatchNorm`; in training it is set to the name of the mesh axis.
 
     Args:
       game: gives the planes' shape and the number of actions.
       module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
-        `planes [B, H, W, C]`, with values in [-1, 1], and draws nothing at random.
-      encoding: which of the game's encodings it reads.
+        `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
+      encoding: the game's encoding that it reads.
 
     Raises:
-      ValueError: if the game has no such encoding, the module cannot be called so, or the outputs
-        have other shapes.
+      ValueError: if the game does not have the encoding, the module does not have this signature,
+        or the outputs have the wrong shapes.
     """
     _check_module(module)
     network = wrap(game, module, encoding)
@@ -74,9 +52,9 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
 
 
 def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None = None) -> Network:
-    """A module as a network, unchecked; what it does not average itself is not averaged.
+    """Makes a network from a module without checks and without averaging over devices.
 
-    The variables are their own inference form. Where `learned` is given, training applies it.
+    Training applies `learned`, by default the module itself.
     """
     learned = module if learned is None else learned
     one = observed_planes(game, encoding)
@@ -96,8 +74,34 @@ def wrap(game: Game, module: nn.Module, encoding: str, learned: nn.Module | None
     return unfolded(game, encoding, init, apply, train)
 
 
+def with_inference(
+    network: Network,
+    arrange: Callable[[Variables], Folded],
+    infer: Callable[[Folded, jax.Array], Outputs],
+    dtype: Any,
+    plain: Callable[[Folded], Plain],
+    symmetric: bool = False,
+) -> Network:
+    """Adds an inference form to a network.
+
+    Args:
+      network: from `wrap`.
+      arrange: `variables -> folded`, in float32.
+      infer: see `Network`.
+      dtype: of the inference form.
+      plain: see `Network`.
+      symmetric: see `Network`.
+    """
+
+    @jax.jit
+    def fold(variables):
+        return jax.tree.map(lambda weights: weights.astype(dtype), arrange(variables))
+
+    return network._replace(fold=fold, infer=infer, plain=plain, symmetric=symmetric)
+
+
 def _check_module(module: Any) -> None:
-    """Refuses what is no Flax module, or is one that cannot be called with `train`."""
+    """Raises ValueError unless `module` is a Linen module that can be called with `train`."""
     kind = module if isinstance(module, type) else type(module)
     if any(base.__module__.startswith("flax.nnx.") for base in kind.__mro__):
         name = kind.__name__
@@ -108,7 +112,7 @@ def _check_module(module: Any) -> None:
     if not isinstance(module, nn.Module):
         is_class = isinstance(module, type)
         name = module.__name__ if is_class else type(module).__name__
-        advice = f"make one, such as {name}()" if is_class else "use one of flax.linen"
+        advice = f"pass an instance, such as {name}()" if is_class else "use one of flax.linen"
         what = f"the class {name}" if is_class else f"of type {name}"
         raise ValueError(f"the module is {what}, not a Flax module: {advice}")
     name, parameters = type(module).__name__, inspect.signature(type(module).__call__).parameters
@@ -124,16 +128,16 @@ def _check_module(module: Any) -> None:
 def check_outputs(
     game: Game, network: Network, errors: tuple[type[Exception], ...] = (FlaxError,)
 ) -> None:
-    """Refuses outputs of other shapes, for a batch of 3, in evaluation and in training.
+    """Checks a module's outputs for a batch of 3, in evaluation and in training.
 
     Args:
       game: gives the planes and the number of actions.
-      network: of a module.
-      errors: what the module raises where it cannot be applied to the planes.
+      network: made from a module.
+      errors: the exceptions of a module that cannot be applied to the planes.
 
     Raises:
-      ValueError: if the module cannot be applied, its outputs have other shapes, or
-        it changes the shapes of its variables in training.
+      ValueError: if the module cannot be applied, its outputs have the wrong shapes, or training
+        changes the shapes of its variables.
     """
     one = observed_planes(game, network.encoding)
 
@@ -147,22 +151,22 @@ def check_outputs(
     try:
         returned, (before, after) = jax.eval_shape(compute, planes)
     except errors as error:
-        said = str(error).split(" (http")[0].split("\n")[0]
+        reason = str(error).split(" (http")[0].split("\n")[0]
         raise ValueError(
             f"the module cannot be applied to planes {describe(planes)} of {game.name}, or draws "
-            f"something at random ({said})"
+            f"random numbers ({reason})"
         ) from error
     for heads in returned:
         check_heads(heads, 3, game, "the module")
     if changed := _describe_leaves(before) ^ _describe_leaves(after):
         raise ValueError(
-            f"training adds or changes {min(changed)[0]}, a variable of the module: make it with "
-            "the module, and let it keep its shape and type"
+            f"training adds or changes {min(changed)[0]}, a variable of the module: create it in "
+            "init, and keep its shape and type"
         )
 
 
 def _describe_leaves(tree: Any) -> set[tuple[str, str]]:
-    """Lists names and shapes of arrays."""
+    """Returns the names and shapes of a tree's arrays."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {
         (jax.tree_util.keystr(path, simple=True, separator="."), describe(x)) for path, x in leaves

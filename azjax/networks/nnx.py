@@ -1,4 +1,4 @@
-"""Networks made of Flax NNX modules."""
+"""Networks from Flax NNX modules."""
 
 import inspect
 from collections.abc import Callable
@@ -19,26 +19,26 @@ from azjax.networks.modules import check_outputs
 def from_nnx(
     game: Game, make: Callable[[nnx.Rngs], nnx.Module], encoding: str = "relative"
 ) -> Network:
-    """Makes a network of any Flax NNX module. Its variables are their own inference form.
+    """Makes a network from any Flax NNX module.
 
     The variables are `{"params": ..., "state": ...}`, dictionaries of arrays: the module's
-    `nnx.Param`, and everything else, such as the statistics of `nnx.BatchNorm`. These are
-    averaged over the devices in training, where `nnx.BatchNorm` normalizes by the batches of all
-    devices. `module.train()` and `module.eval()` choose the mode.
+    `nnx.Param`, and all other variables, such as the statistics of `nnx.BatchNorm`. Training
+    averages the latter over the devices, and `nnx.BatchNorm` then normalizes by the batches of all
+    devices. The mode is set by `module.train()` and `module.eval()`.
 
     Args:
       game: gives the planes' shape and the number of actions.
       make: `rngs -> module`, such as `lambda rngs: Model(9, rngs=rngs)`. Each call makes a new
         module, whose `__call__(planes)` returns `(logits [B, A], value [B], ...)` for
-        `planes [B, H, W, C]`, with values in [-1, 1], and draws nothing at random.
-      encoding: which of the game's encodings the module reads.
+        `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
+      encoding: the game's encoding that the module reads.
 
     Raises:
-      ValueError: if the game has no such encoding, `make` is not such a function, the module
-        cannot be called so or keeps a random state, or the outputs have other shapes.
+      ValueError: if the game does not have the encoding, `make` or the module does not have this
+        signature, the module keeps a random state, or the outputs have the wrong shapes.
     """
     _check_make(make)
-    observed_planes(game, encoding)  # Refuses an encoding before anything is made.
+    observed_planes(game, encoding)  # Checks the encoding before `make` runs.
     graph, *_ = nnx.split(nnx.eval_shape(lambda: _check_module(make(nnx.Rngs(0)))))
 
     def init(key):
@@ -64,27 +64,27 @@ def from_nnx(
 
 
 def _variables(module: nnx.Module) -> dict[str, Any]:
-    """Returns the arrays of a module as dictionaries, apart from its static structure."""
+    """Returns the arrays of a module as dictionaries, without its static structure."""
     _, params, state = nnx.split(module, nnx.Param, ...)
     return {"params": nnx.to_pure_dict(params), "state": nnx.to_pure_dict(state)}
 
 
 def _average(leaf: jax.Array, axis_name: str) -> jax.Array:
-    """Averages statistics over the devices; whole numbers are the same on all of them."""
+    """Averages statistics over the devices; integers are the same on all devices."""
     is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
     return jax.lax.pmean(leaf, axis_name) if is_float else leaf
 
 
 def _check_make(make: Any) -> None:
-    """Refuses what is not a function of `rngs`."""
+    """Raises ValueError unless `make` is a function of `rngs`."""
     kind = make if isinstance(make, type) else type(make)
     name = kind.__name__
     if issubclass(kind, nn.Module):
         raise ValueError(f"{name} is a module of flax.linen: use from_module(game, module)")
     if isinstance(make, nnx.Module):
         raise ValueError(
-            f"make is a module, {name}, whose weights are drawn already: give a function that "
-            f"makes a new one for each seed, such as lambda rngs: {name}(..., rngs=rngs)"
+            f"make is a module, {name}, with weights already drawn: give a function that makes a "
+            f"new module for each seed, such as lambda rngs: {name}(..., rngs=rngs)"
         )
     advice = "give a function of rngs alone, such as lambda rngs: Model(9, rngs=rngs)"
     if not callable(make):
@@ -96,7 +96,7 @@ def _check_make(make: Any) -> None:
 
 
 def _check_module(module: Any) -> nnx.Module:
-    """Refuses, while tracing, what `make` may not return."""
+    """Returns the result of `make`, or raises ValueError if it cannot be a network; traced."""
     name = type(module).__name__
     if isinstance(module, nn.Module):
         raise ValueError(
@@ -109,12 +109,12 @@ def _check_module(module: Any) -> nnx.Module:
     _, params, random, _ = nnx.split(module, nnx.Param, nnx.RngState, ...)
     if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
         raise ValueError(
-            f"make returns a module, {name}, without parameters or whose weights are drawn "
-            "already: make a new one in each call"
+            f"make returns a module, {name}, without parameters or with weights already drawn: "
+            "make a new module in each call"
         )
     for path, part in nnx.iter_modules(module):
         for attribute, value in vars(part).items():
-            if isinstance(value, Tracer):  # It would be a part of the static structure.
+            if isinstance(value, Tracer):  # Splitting would make it part of the static structure.
                 place = ".".join(map(str, (*path, attribute)))
                 raise ValueError(
                     f"{name} keeps an array, {place}, that is not a variable: make it an "
@@ -122,7 +122,7 @@ def _check_module(module: Any) -> nnx.Module:
                 )
     if kept := [".".join(map(str, path)) for path, _ in nnx.to_flat_state(random)]:
         raise ValueError(
-            f"{name} keeps a random state, {kept[0]}, and networks draw nothing at random: leave "
-            "out nnx.Dropout and the like, and do not keep rngs"
+            f"{name} keeps a random state, {kept[0]}, but networks draw no random numbers: remove "
+            "nnx.Dropout and similar layers, and do not store rngs"
         )
     return module

@@ -1,4 +1,4 @@
-"""The product of matrices that is fastest to learn with."""
+"""The fastest matrix product for training."""
 
 from collections.abc import Callable
 
@@ -16,10 +16,10 @@ def product_for(dtype, platform: str) -> Product:
 
 @jax.custom_vjp
 def _product_in_half(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """`x @ kernel`, whose gradients CPUs compute in bfloat16 as well.
+    """`x @ kernel` with gradients that CPUs compute in bfloat16.
 
-    XLA's library for CPUs has no product in bfloat16 whose left factor is transposed, so XLA
-    computes it in float32. It does not recognize a transpose with rows of zeros at its end.
+    XLA's CPU library has no bfloat16 product with a transposed left factor, so XLA falls back to
+    float32. Rows of zeros after the transpose keep XLA from recognizing it.
     """
     return x @ kernel
 
@@ -30,8 +30,8 @@ def _product_forward(x, kernel):
 
 def _product_backward(factors, gradient):
     x, kernel = factors
-    turned = jnp.pad(x.T, ((0, 8), (0, 0)))
-    return gradient @ kernel.T, (turned @ gradient)[: x.shape[1]]
+    transposed = jnp.pad(x.T, ((0, 8), (0, 0)))
+    return gradient @ kernel.T, (transposed @ gradient)[: x.shape[1]]
 
 
 _product_in_half.defvjp(_product_forward, _product_backward)

@@ -1,8 +1,7 @@
-"""A residual network in Flax, of dense layers or of convolutions.
+"""A residual network in Flax, with dense layers or convolutions.
 
-A stem, blocks of two layers with a shortcut around them, and one head each for policy and value
-(Silver et al. 2017, Methods, "Neural network architecture"). `resnet_inference.py` has its
-inference form.
+A stem, blocks of two layers with a shortcut, and a policy and a value head (Silver et al. 2017,
+Methods, "Neural network architecture"). `resnet_inference.py` has its inference form.
 """
 
 import dataclasses
@@ -28,8 +27,8 @@ class ResNetConfig:
     """A residual network."""
 
     kind: Literal["resnet"] = "resnet"
-    """Which network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers.
-    Settings of the other one: --network.kind mlp --help."""
+    """Network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers. For the
+    settings of the other kind: --network.kind mlp --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
@@ -41,26 +40,26 @@ class ResNetConfig:
     blocks: Annotated[int, Range(0, DEEPEST)] = 1
     """Residual blocks, of two layers each. AlphaZero: 19."""
     norm: Norm = "layer"
-    """Normalization. `layer`: LayerNorm of what blocks and heads read; `batch`: BatchNorm after
-    every layer (the papers). Without BatchNorm, the last layer of each block starts at zero."""
+    """Normalization. `layer`: LayerNorm before blocks and heads; `batch`: BatchNorm after every
+    layer (the papers). Without BatchNorm, the last layer of each block starts at zero."""
     head_hidden: Annotated[int, Range(1, WIDEST)] = 64
-    """Width of the hidden layer in each head; with convolutions, in the value head alone.
+    """Width of the hidden layer in each head; with convolutions, only in the value head.
     AlphaZero: 256."""
     evaluation_dtype: DType = "float32"
-    """Arithmetic of the search's evaluations. `bfloat16`: less exact, and faster where the
-    hardware has it; `auto`: there."""
+    """Arithmetic of evaluations in the search. `bfloat16`: less exact, faster on hardware that
+    supports it; `auto`: bfloat16 on such hardware."""
     learning_dtype: DType = "float32"
-    """Arithmetic of the layers in learning; parameters and losses are in float32."""
+    """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
-    """Share the weights of dense layers among the symmetries that the game has, so that symmetric
-    copies of a position get symmetric outputs. Learns from fewer games."""
+    """Share the weights of dense layers among the game's symmetries, so that symmetric copies of a
+    position get symmetric outputs. Learns from fewer games."""
 
     def __post_init__(self):
         check("network", self)
         if self.symmetric and (self.layers == "conv" or self.norm == "batch"):
             raise ValueError(
-                "network.symmetric shares dense layers without BatchNorm, and network.layers is "
-                f"{self.layers!r} and network.norm {self.norm!r}: use 'dense', with 'layer' or "
+                "network.symmetric needs dense layers without BatchNorm, but network.layers is "
+                f"{self.layers!r} and network.norm is {self.norm!r}: use 'dense', with 'layer' or "
                 "'none'"
             )
 
@@ -69,13 +68,12 @@ class ResNet(nn.Module):
     """Stem, residual blocks and two heads.
 
     Attributes:
-      width: units of a dense layer, or channels of a convolution.
-      blocks: residual blocks.
-      head_hidden: width of the heads' hidden layers; with convolutions, of the value head's.
+      width: see `ResNetConfig`.
+      blocks: see `ResNetConfig`.
+      head_hidden: see `ResNetConfig`.
       num_actions: `A`.
-      norm: LayerNorm before blocks and heads, or BatchNorm after every layer before the heads'
-        dense ones.
-      form: how these layers are computed: convolutions in one of their forms, or `units`.
+      norm: see `ResNetConfig`; the dense layers of convolutional heads have no BatchNorm.
+      form: how the layers are computed.
       dtype: of the arithmetic.
       axis_name: mesh axis over which BatchNorm reduces in training.
     """
@@ -100,7 +98,6 @@ class ResNet(nn.Module):
             "value_hidden": hidden,
         }
         outputs = {"policy": self.num_actions, "value_hidden": hidden, "value": 1}
-        axis = self.form.position_axes[-1]
 
         def layer(name, x):
             x = Linear(
@@ -116,7 +113,7 @@ class ResNet(nn.Module):
                 return x
             return nn.BatchNorm(
                 not train,
-                axis,
+                self.form.channel_axis,
                 momentum=0.9,
                 epsilon=EPSILON,
                 dtype=self.dtype,
@@ -132,7 +129,7 @@ class ResNet(nn.Module):
 
 
 class Linear(nn.Module):
-    """A dense layer, or a 1x1 or 3x3 convolution with zero padding, in a form's layout."""
+    """A dense layer, or a 1x1 or 3x3 convolution with zero padding."""
 
     features: int
     size: int
@@ -143,8 +140,8 @@ class Linear(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        """Returns `features` channels for `x` in the layout, with I channels."""
-        *board, inputs = (x.shape[axis] for axis in self.form.position_axes)
+        """Returns `features` channels; `x` is in the form's layout."""
+        *board, inputs = x.shape[:-1] if self.form.batch_last else x.shape[1:]
         shape = (*(self.size for _ in board), inputs, self.features)
         initial = nn.initializers.he_normal() if board else nn.initializers.lecun_normal()
         if self.is_zero:
@@ -154,21 +151,17 @@ class Linear(nn.Module):
         if not self.has_bias:
             return x
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
-        return x + self.form.per_channel(bias.astype(self.dtype))
-
-
-def _convolves(form: Form) -> bool:
-    return len(form.position_axes) > 1
+        return self.form.add(x, bias.astype(self.dtype))
 
 
 def trunk(blocks: int, has_norm: bool, layer: Layer, x: Any, axis: int = -1) -> Any:
-    """Stem and residual blocks.
+    """Computes stem and residual blocks.
 
     Args:
-      blocks: how many.
+      blocks: number of residual blocks.
       has_norm: whether LayerNorm comes before every block and after the last one.
-      layer: `(name, x) -> x`, one of the layers without its ReLU.
-      x: an array, or blocks of one.
+      layer: `(name, x) -> x`, computes one layer without its ReLU.
+      x: an array, or a list of arrays that are parts of one.
       axis: of the channels.
     """
 
@@ -184,14 +177,14 @@ def trunk(blocks: int, has_norm: bool, layer: Layer, x: Any, axis: int = -1) -> 
 
 
 def standardize(x: Any, axis: int) -> Any:
-    """LayerNorm (Ba et al. 2016) without a scale or a bias, which the next layer has.
+    """LayerNorm (Ba et al. 2016) without scale and bias, which the next layer provides.
 
     Args:
       x: an array, or a list of arrays that are parts of one.
       axis: of the channels.
 
     Returns:
-      The same with mean 0 and variance 1 along the axis, computed in float32.
+      `x` with mean 0 and variance 1 along the axis, computed in float32.
     """
     parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
     count = sum(part.shape[axis] for part in parts)
@@ -208,26 +201,29 @@ def standardize(x: Any, axis: int) -> Any:
 def forward(
     form: Form, blocks: int, has_norm: bool, planes: jax.Array, layer: Layer, dense: Layer
 ) -> tuple[jax.Array, jax.Array]:
-    """The whole network.
+    """Computes the network.
 
     Args:
       form: of the layers.
-      blocks: how many.
+      blocks: number of residual blocks.
       has_norm: whether there is LayerNorm.
       planes: `[B, H, W, C]`.
-      layer: `(name, x) -> x`, one of the layers without its ReLU.
+      layer: `(name, x) -> x`, computes one layer without its ReLU.
       dense: the same for the last layers of the heads.
 
     Returns:
       `(logits [B, A], value [B])`.
     """
-    x = trunk(blocks, has_norm, layer, form.to_layout(planes), form.position_axes[-1])
+    x = planes if form.convolves else planes.reshape(len(planes), -1)
+    x = jnp.moveaxis(x, 0, -1) if form.batch_last else x
+    x = trunk(blocks, has_norm, layer, x, form.channel_axis)
 
     def head(name):
-        hidden = form.from_layout(nn.relu(layer(name, x)))
+        hidden = nn.relu(layer(name, x))
+        hidden = jnp.moveaxis(hidden, -1, 0) if form.batch_last else hidden
         return hidden.reshape(len(hidden), -1)
 
-    if _convolves(form):
+    if form.convolves:
         policy = head("policy_conv")
         value = nn.relu(dense("value_hidden", head("value_conv")))
     else:

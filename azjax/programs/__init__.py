@@ -1,8 +1,10 @@
-"""Whole programs as functions: training in a run directory, with everything that belongs to it."""
+"""Training in a run directory as one function, with verification, checkpoints and a report.
+
+The package is above `viz`, because a run draws pictures, and below `cli`, which adds options.
+"""
 
 from azjax.programs.prepare import open_run
 from azjax.programs.run import Run
 from azjax.programs.training import train
-from azjax.programs.verifying import repair, verify
 
-__all__ = ["Run", "open_run", "repair", "train", "verify"]
+__all__ = ["Run", "open_run", "train"]

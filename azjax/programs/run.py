@@ -1,4 +1,4 @@
-"""A training in a run directory: the callbacks that belong to it, and what came of it."""
+"""A training in a run directory, its callbacks and its results."""
 
 import contextlib
 import dataclasses
@@ -21,18 +21,21 @@ _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
 @dataclasses.dataclass
 class Run:
-    """A training in a run directory: made ready by `open_run`, and afterwards its results.
+    """A training in a run directory, from `open_run`, and its results.
 
     Attributes:
       config: the settings.
       plan: when to stop and to save.
-      goal: what the plan's `until` means for this game.
+      goal: the goal that `plan.until` selects for this game.
       run_dir: the run directory.
       loop: the training loop, with the state to start from.
-      needs: the memory that the training takes on each device.
-      num_devices: how many devices train.
-      verification: None where the game cannot be enumerated.
-      evaluation: None where it has no labelled positions.
+      needs: the memory that the training needs on each device.
+      num_devices: the number of devices that train.
+      verification: verifies every position; None if the game cannot be enumerated.
+      evaluation: evaluates on labelled positions; None if the game has none.
+      note: called with sentences that the user should see.
+      certification: writes the certificate; set by `train`.
+      report: writes the report; set by `train`.
     """
 
     config: Config
@@ -40,7 +43,7 @@ class Run:
     goal: certificates.Goal
     run_dir: pathlib.Path
     loop: Loop
-    needs: memory.Footprint
+    needs: memory.Estimate
     num_devices: int
     verification: Verification | None
     evaluation: LabelledEvaluation | None
@@ -55,12 +58,12 @@ class Run:
 
     @property
     def certificate(self) -> certificates.Certificate | None:
-        """That of the last network that was examined; None if there is none yet."""
+        """The certificate of the last verified network; None if there is none yet."""
         return self.certification and self.certification.certificate
 
     @property
     def reached(self) -> bool:
-        """Whether the goal is reached; training without one has reached it."""
+        """Whether the goal is reached; true for a training without a goal."""
         proved = self.certification is not None and self.certification.reached
         return self.goal == "never" or proved
 
@@ -76,40 +79,39 @@ class Run:
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
         progress: Callable[[], Any] = contextlib.nullcontext,
     ) -> None:
-        """Trains to the end, with all callbacks of a run.
+        """Trains until the goal or the last iteration, with all callbacks of a run.
 
         Args:
-          callbacks: custom ones. What they add to the records is shown and written.
-          displays: those that show the records when they are complete.
-          show: is given the certificate once it is written.
-          progress: makes a context that shows the progress of the report; see `Report`.
+          callbacks: custom callbacks. The metrics that they add are written and displayed.
+          displays: callbacks that display the complete records.
+          show: called with the certificate after it is written.
+          progress: makes a context manager that shows the progress of the report; see `Report`.
 
         Raises:
           FloatingPointError: if a metric is NaN or infinite.
-          KeyboardInterrupt: if a callback set `interrupted`, once everything is saved.
+          KeyboardInterrupt: if a callback set `interrupted`, after everything is saved.
         """
-        found = self.verification
-        always = found is None or found.every == 1
-        listed: list[Callback | None] = [found, self.evaluation]
-        if found is not None:
-            listed += [Snapshots(found, self.loop.parts, self.run_dir, self.note)]
+        verification, path = self.verification, self.run_dir / "metrics.jsonl"
+        verifies_all = verification is None or verification.every == 1
+        start, plan = self.loop.iteration, self.plan
+        listed: list[Callback | None] = [verification, self.evaluation]
+        if verification is not None:
+            listed.append(Snapshots(verification, self.loop.parts, self.run_dir, self.note))
+            certificate = self.run_dir / "certificate.json"
             self.certification = Certification(
-                found, self.goal, self.config.seed, self.run_dir / "certificate.json", show
+                verification, self.goal, self.config.seed, certificate, show
             )
-        start, path = self.loop.iteration, self.run_dir / "metrics.jsonl"
         listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
-        listed += [
-            self.certification,
-            Checkpoints(
-                self.run_dir,
-                self.plan.checkpoint_every,
-                self.plan.keep_checkpoints,
-                lambda record: metrics.rank(record, always),
-            ),
-        ]
-        if self.plan.report:
-            settings: dict[str, Any] = _SMOKE if self.plan.smoke else {}
-            solution = found and found.solution
+        checkpoints = Checkpoints(
+            self.run_dir,
+            plan.checkpoint_every,
+            plan.keep_checkpoints,
+            lambda record: metrics.rank(record, verifies_all),
+        )
+        listed += [self.certification, checkpoints]
+        if plan.report:
+            settings: dict[str, Any] = _SMOKE if plan.smoke else {}
+            solution = verification and verification.solution
             self.report = Report(self.run_dir, solution, progress, **settings)
             listed.append(self.report)
         self.loop.callbacks = [callback for callback in listed if callback is not None]

@@ -1,4 +1,4 @@
-"""`azjax.train`: a whole training from Python."""
+"""`azjax.train`: the program `azjax train` as a function."""
 
 import dataclasses
 import functools
@@ -16,13 +16,13 @@ from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
 from azjax.runs import behavior, presets
 from azjax.runs.callbacks import Interrupts, Sink
-from azjax.runs.config import Config, is_own
+from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
 from azjax.training import metrics
 from azjax.training.loop import Callback
 
-_IN_PYTHON = "python"  # Where custom games and parts come from that no file is named for.
+_IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
 
 
 def train(
@@ -35,28 +35,28 @@ def train(
     display: bool = True,
     **plan: Any,
 ) -> Run:
-    """Trains in a run directory, with everything that the program `azjax train` does.
+    """Trains in a run directory, exactly as the program `azjax train` does.
 
     Args:
-      what: the name of a game, which is trained with the preset that suits it; a custom game,
-        likewise; settings; or custom parts.
-      run_dir: the run directory; None: the first free one in `runs/`.
-      seed: of every random draw, unless settings are given, which have theirs.
-      resume: whether to go on with the run in that directory. It keeps its settings; of the plan,
-        what is given changes.
-      callbacks: custom ones. What they add to the records is shown and written.
+      what: what to train: the name of a game or a custom game, with the preset that suits it;
+        settings; or custom parts.
+      run_dir: the run directory; by default the first free one in `runs/`.
+      seed: the seed of every random draw; `Config` has its own seed.
+      resume: whether to resume the run in this directory. It keeps its settings, and its plan
+        except for the given fields.
+      callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration.
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
 
     Returns:
-      The run after its training: `player`, `certificate`, `metrics`, `run_dir`.
+      The run, with its `player`, `certificate`, `metrics` and `run_dir`.
 
     Raises:
-      ValueError: if settings contradict each other or the machine, or the custom game or parts
-        are not those of the run to resume.
+      ValueError: if settings contradict each other or the machine, or a resumed run has another
+        game or other parts.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
-      KeyboardInterrupt: after Ctrl-C, once the iteration is finished and saved.
+      KeyboardInterrupt: after Ctrl-C, when the iteration is finished and saved.
 
     Example:
       >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
@@ -74,7 +74,7 @@ def train(
             raise ValueError("run_dir is None: name the run to resume")
         config, plan = _resumed(path, config, make_parts, plan)
     shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
-    if threading.current_thread() is threading.main_thread():  # Others hear of no signal.
+    if threading.current_thread() is threading.main_thread():  # Only it gets signals.
         shown.append(Interrupts())
     with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
         run.train(callbacks, shown)
@@ -82,7 +82,7 @@ def train(
 
 
 def _settle(what: Any, seed: int) -> tuple[Config, MakeParts]:
-    """Returns the settings of what is to be trained, and the function that makes its parts."""
+    """Returns the settings, and the function that makes the parts."""
     if isinstance(what, Config):
         return what, make_named_parts
     if isinstance(what, training.Parts):
@@ -103,11 +103,11 @@ def _settle(what: Any, seed: int) -> tuple[Config, MakeParts]:
 def _resumed(
     run_dir: pathlib.Path, given: Config, make_parts: MakeParts, changes: dict[str, Any]
 ) -> tuple[Config, dict[str, Any]]:
-    """Returns the settings and the plan of a run to resume, whose custom parts are compared."""
+    """Returns the settings and the plan of a run to resume; checks that it is of the same game."""
     config = runs.read_config(run_dir)
     saved = dataclasses.asdict(runs.read_settings(run_dir / "plan.json", Plan))
-    custom = make_parts(given) if given.parts or is_own(given.game) else None
-    if (custom is None) != (not config.parts and not is_own(config.game)):
+    custom = make_parts(given) if given.parts or is_custom(given.game) else None
+    if (custom is None) != (not config.parts and not is_custom(config.game)):
         known = "a custom game or custom parts" if custom is None else f"{config.game}"
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
     if custom is None and given.game != config.game:

@@ -1,4 +1,4 @@
-"""Callbacks that examine the network in training: by the solver, and in labelled positions."""
+"""Callbacks that evaluate the network in training: by the solver and on labelled positions."""
 
 import functools
 import math
@@ -13,32 +13,30 @@ from azjax import _files as files
 from azjax import _processes as processes
 from azjax import training
 from azjax.games import solver
-from azjax.games.positions import Positions
 from azjax.proof import certificate as certificates
-from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, rates
+from azjax.proof.labelled import MEAN, count_errors, in_slices, rates
 from azjax.proof.verify import Verdict, verify
+from azjax.runs.player import Player
 from azjax.training.loop import Callback, Loop
 
-_SLICE = 8192  # Positions that a network evaluates at a time, in games that are not small.
-_SOLVER_SHARE = 0.1  # Of the evaluations of self-play, for verdicts on games that are not small.
-_LABELS_SHARE = 0.02  # Of the evaluations of self-play, for labelled positions.
+_SOLVER_SHARE = 0.1  # Share of evaluations spent on verdicts, in games that are not small.
+_LABELS_SHARE = 0.02  # Share of evaluations spent on labelled positions.
 
 
 def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
-    """Returns the iterations after which evaluations are a given share of those of self-play."""
-    selfplay = parts.selfplay
-    made = selfplay.games * selfplay.unroll_length * (parts.search.num_simulations + 1)
-    return math.ceil(evaluations / (share * made))
+    """Returns how often to evaluate, so that self-play makes `1 / share` times the evaluations."""
+    moves = parts.selfplay.games * parts.selfplay.unroll_length
+    return math.ceil(evaluations / (share * moves * (parts.search.num_simulations + 1)))
 
 
 class Verification(Callback):
     """Verifies the averaged network in every position of a game that can be enumerated.
 
     Attributes:
-      solution: of the game.
-      every: iterations between two verdicts; 1 in small games.
-      verdict: on the network of this iteration; None if it was not examined.
-      answers: its logits `[D, A]` and values `[D]` in the positions with a decision; None likewise.
+      solution: the solution of the game.
+      every: iterations from one verdict to the next; 1 in small games.
+      verdict: the verdict on the network of this iteration; None if it was not verified.
+      answers: the network's logits `[D, A]` and values `[D]` in the decision states, or None.
     """
 
     everywhere = True
@@ -47,10 +45,10 @@ class Verification(Callback):
         """Solves the game and compiles the verification, for the first device of this process.
 
         Args:
-          parts: what is trained.
+          parts: the parts of the training.
           mesh: the devices of the run.
-          most_between: the most iterations between two verdicts; 0: a tenth of the evaluations of
-            self-play decides.
+          most_between: the most iterations from one verdict to the next. With 0, verdicts cost a
+            tenth of the evaluations of self-play.
         """
         self.solution = solution = solver.solve(parts.game)
         self.verdict: Verdict | None = None
@@ -65,29 +63,37 @@ class Verification(Callback):
         self.every = min(every, most_between or every)
 
     def on_start(self, loop: Loop) -> None:
-        """Examines the network that the training starts from, where that takes little time."""
-        self._examine(loop, is_due=self.every == 1 or loop.iteration > 0)
+        """Verifies the first network, if that takes little time or the run is resumed."""
+        self._update(loop, is_due=self.every == 1 or loop.iteration > 0)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Examines the network, if it is time, and adds what was found to the record."""
+        """Verifies the network if it is due, and adds the verdict to the record."""
         is_last = loop.iteration >= loop.max_iterations
-        self._examine(loop, is_due=is_last or loop.iteration % self.every == 0)
+        self._update(loop, is_due=is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
-            loop.add(**_as_metrics(jax.device_get(self.verdict)))
+            verdict = jax.device_get(self.verdict)
+            loop.add(
+                blunders=int(verdict.blunders),
+                losing_lines_first=int(verdict.losing_lines[0]),
+                losing_lines_second=int(verdict.losing_lines[1]),
+                value_sign_errors=int(verdict.value_sign_errors),
+                value_error=float(verdict.value_error),
+            )
 
-    def _examine(self, loop: Loop, is_due: bool) -> None:
+    def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self.answers = None
         if is_due:
             self.verdict, self.answers = self._verify(loop.average)
 
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate | None:
-        """Returns the certificate of the network; None if this iteration was not examined.
+        """Returns the certificate of the network; None if this iteration was not verified.
 
-        In small games the network is examined again, with searches.
+        In small games the network is verified again, with searches. In larger ones searches would
+        take too long; `azjax verify` verifies them.
         """
         if self.verdict is None:
             return None
-        if not self._parts.game.is_small:  # Its searches are left to `azjax verify`.
+        if not self._parts.game.is_small:
             return certificates.issue(
                 self._parts, self.verdict, (), loop.iteration, loop.started, seed
             )
@@ -96,51 +102,37 @@ class Verification(Callback):
 
 
 def _compile(parts: training.Parts, mesh: Mesh, solution: solver.Solution) -> Callable:
-    """Compiles `variables -> (Verdict, answers)` for all positions at once."""
+    """Compiles `variables -> (Verdict, answers)` for all positions in one call."""
 
-    def examine(variables):
+    def verify_network(variables):
         policy = certificates.network_policy(parts, parts.network.fold(variables))
         answers = policy(solution.decision_states)
         return verify(solution, lambda _: answers), answers
 
-    average = jax.tree.map(  # Of any device: without a place, it is this process's first.
+    average = jax.tree.map(  # Without a sharding, the program runs on this process's first device.
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
         training.abstract_state(parts, mesh).learner.ema_params,
     )
-    return training.compiled(jax.jit(examine), average)
+    return training.compiled(jax.jit(verify_network), average)
 
 
 def _in_slices(parts: training.Parts, solution: solver.Solution) -> Callable:
-    """Builds the same function for games with many positions, which it evaluates in slices."""
+    """Builds the same function for games with many positions, which are evaluated in slices."""
     verdict_on = certificates.make_verifier(solution)
 
-    @jax.jit
-    def answer(params, states):
-        return certificates.network_policy(parts, params)(states)
-
-    def examine(variables):
-        evaluate = in_slices(functools.partial(answer, parts.network.fold(variables)), size=_SLICE)
-        answers = evaluate(solution.decision_states)
+    def verify_network(variables):
+        network = Player(parts, parts.network.fold(variables))
+        answers = in_slices(network.evaluate, size=certificates.SLICE)(solution.decision_states)
         return verdict_on(*answers), answers
 
-    return examine
-
-
-def _as_metrics(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "blunders": int(verdict.blunders),
-        "losing_lines_first": int(verdict.losing_lines[0]),
-        "losing_lines_second": int(verdict.losing_lines[1]),
-        "value_sign_errors": int(verdict.value_sign_errors),
-        "value_error": float(verdict.value_error),
-    }
+    return verify_network
 
 
 class Certification(Callback):
-    """Ends the training when its goal is proved, and writes `certificate.json`.
+    """Stops the training when its goal is proved, and writes `certificate.json`.
 
     Attributes:
-      certificate: that the goal is reached; in the end that of the last network examined.
+      certificate: the proof of the goal; without one, after the training, that of the last network.
       reached: whether the goal is reached.
     """
 
@@ -154,43 +146,42 @@ class Certification(Callback):
         path: Any,
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
     ):
-        """Certifies what a verification, which is called before, has found.
+        """Certifies the verdicts of `verification`, which must come before it in the callbacks.
 
         Args:
-          verification: of the same training.
-          goal: what ends the training.
-          seed: of the run.
-          path: of the file.
-          show: is given the certificate once it is written.
+          verification: the verification of the same training.
+          goal: stops the training when it is proved.
+          seed: the seed of the run.
+          path: the path of the file.
+          show: called with the certificate after it is written.
         """
-        self._show = show
-        self._verification, self._seed = verification, seed
+        self._verification, self._seed, self._show = verification, seed, show
         self._goal: certificates.Goal = goal
         self._path, self._trained = pathlib.Path(path), False
         self.certificate: certificates.Certificate | None = None
         self.reached = False
 
     def on_start(self, loop: Loop) -> None:
-        """Stops a run that goes on, if it has reached its goal already."""
+        """Stops a resumed run that has reached its goal already."""
         if loop.iteration > 0:
             self._check_goal(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Stops the training, in all processes, once all of them have the certificate."""
+        """Stops the training in all processes when each of them has proved the goal."""
         self._trained = True
         self._check_goal(loop)
 
     def _check_goal(self, loop: Loop) -> None:
-        verdict, found = self._verification.verdict, None
+        verdict, certificate = self._verification.verdict, None
         if verdict is not None and certificates.reached(self._goal, verdict):
-            found = self._verification.certify(loop, self._seed)
-        holds = found is not None and (self._goal == "unbeatable" or found.perfect)
+            certificate = self._verification.certify(loop, self._seed)
+        holds = certificate is not None and (self._goal == "unbeatable" or certificate.perfect)
         (unproved,) = processes.any_of(not holds)
         if not unproved:
-            self.certificate, self.reached, loop.stop = found, True, True
+            self.certificate, self.reached, loop.stop = certificate, True, True
 
     def on_end(self, loop: Loop) -> None:
-        """Lets process 0 write the certificate of the last network."""
+        """Writes the certificate of the last network, in process 0."""
         if self._trained or not self._path.exists():
             processes.in_first(lambda: self._write(loop))
 
@@ -202,7 +193,7 @@ class Certification(Callback):
 
 
 class LabelledEvaluation(Callback):
-    """Counts the errors of the averaged network, without search, in labelled positions."""
+    """Counts the errors of the averaged network, without search, on labelled positions."""
 
     def __init__(self, parts: training.Parts, num_devices: int):
         """Evaluates on one device while the others of `num_devices` wait.
@@ -224,22 +215,17 @@ class LabelledEvaluation(Callback):
         self._answer = answer
 
     def on_iteration(self, loop: Loop) -> None:
-        """Evaluates the first network, the last one, and now and then one between."""
+        """Evaluates the networks of the first and the last iteration, and some in between."""
         if loop.iteration % self.every == 0 or loop.iteration in (1, loop.max_iterations):
             loop.add(errors=self.find_errors(loop.average))
 
     def find_errors(self, variables: Any) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
         evaluate = in_slices(functools.partial(self._answer, variables))
-        return name_errors(self._positions, self._count(*evaluate(self._positions.states)))
-
-
-def name_errors(positions: Positions, counts: ErrorCounts) -> dict[str, float]:
-    """Returns the shares of errors, by their names in the records; see `metrics.Record`."""
-    found = rates(positions, counts)
-    errors = {f"error/{name}": share.estimate for name, share in found.errors.items()}
-    if MEAN in found.errors:
-        errors = {"error": errors.pop(f"error/{MEAN}")} | errors
-    if MEAN in found.sign_errors:
-        errors["sign_error"] = found.sign_errors[MEAN].estimate
-    return errors
+        shares = rates(self._positions, self._count(*evaluate(self._positions.states)))
+        errors = {f"error/{name}": share.estimate for name, share in shares.errors.items()}
+        if MEAN in shares.errors:
+            errors = {"error": errors.pop(f"error/{MEAN}")} | errors
+        if MEAN in shares.sign_errors:
+            errors["sign_error"] = shares.sign_errors[MEAN].estimate
+        return errors

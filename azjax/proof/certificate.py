@@ -1,4 +1,10 @@
-"""The certificate: what was proved about a trained network, and the run that trained it."""
+"""The certificate: what is proved about a trained network, and which run trained it.
+
+A network is *perfect* if it chooses a move that keeps the outcome in every reachable position,
+alone and with each verified search. This is a property of its moves: wrong signs of its values are
+reported, but a perfect network may have some. A network is *unbeatable* if it has, without search,
+no losing line.
+"""
 
 import dataclasses
 import functools
@@ -13,17 +19,20 @@ import jax.numpy as jnp
 import numpy as np
 
 import azjax
+from azjax import runs
+from azjax.games import solver
 from azjax.games.base import Policy
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, verify_outputs
+from azjax.runs.player import Player
 from azjax.search import PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
 Goal = Literal["perfect", "unbeatable", "never"]
 
-_SLICE = 8192  # Positions in one call of a network or a search.
+SLICE = 8192  # Positions in one call of a network or a search.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +40,9 @@ class VerifiedSearch:
     """A search that was verified with the network.
 
     Attributes:
-      algorithm: its name.
-      num_simulations: of each of its searches.
-      blunders: positions where its move throws away value.
+      algorithm: the name of the algorithm.
+      num_simulations: simulations of each search.
+      blunders: positions where the move of the search worsens the outcome.
     """
 
     algorithm: str
@@ -43,23 +52,23 @@ class VerifiedSearch:
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """The result of a proof over every reachable position; `dataclasses.asdict` is JSON.
+    """The result of a proof over every reachable position.
 
     Attributes:
-      game: its name.
+      game: the name of the game.
       decision_states: positions verified.
-      blunders: positions where the raw network's move throws away value.
+      blunders: positions where the move of the raw network worsens the outcome.
       searches: the same for the network with each search.
-      losing_lines_first: games lost by the raw network moving first, over all replies, from
+      losing_lines_first: games that the raw network loses as first player, over all replies, from
         positions that perfect play would not lose.
-      losing_lines_second: the same moving second.
+      losing_lines_second: the same as second player.
       value_sign_errors: won or lost positions whose value has the wrong sign.
-      iterations: training iterations made.
-      moves: self-play moves made.
-      seconds: from the start of the process to the end of the proof, over all its resumes.
-      seed: the run's seed.
-      versions: of Python and the packages that matter.
-      device: what it ran on.
+      iterations: training iterations.
+      moves: self-play moves.
+      seconds: run time until the proof, including all sessions of a training.
+      seed: the seed of the run.
+      versions: versions of azjax, Python and the packages that the result depends on.
+      device: the number and kind of devices.
     """
 
     game: str
@@ -78,48 +87,48 @@ class Certificate:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether the raw network has no losing line, from either seat."""
+        """Whether the raw network has no losing line, moving first or second."""
         return self.losing_lines_first + self.losing_lines_second == 0
 
     @property
     def perfect(self) -> bool:
-        """Whether the network, alone and with every search, is optimal everywhere."""
+        """Whether the network, alone and with each search, keeps the outcome in every position."""
         blunders = self.blunders + sum(search.blunders for search in self.searches)
         return self.unbeatable and not blunders
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as a JSON object, with its verdict."""
+        """Returns a JSON object: the two verdicts and the fields."""
         return {"perfect": self.perfect, "unbeatable": self.unbeatable} | dataclasses.asdict(self)
 
 
-_ROWS = {  # Of `Certificate`, in words; those of the searches come after the raw network's.
+_ROWS = {  # Names of the fields; rows for the searches follow the raw network's blunders.
     "game": "game",
     "decision_states": "decision states checked",
-    "blunders": "blunders, raw network",
-    "losing_lines_first": "losing lines, raw network as first player",
-    "losing_lines_second": "losing lines, raw network as second player",
-    "value_sign_errors": "wrong value signs",
-    "iterations": "iterations",
+    "blunders": "blunders, network alone",
+    "losing_lines_first": "losing lines as first player, network alone",
+    "losing_lines_second": "losing lines as second player, network alone",
+    "value_sign_errors": "wrong value signs (not required)",
+    "iterations": "training iterations",
     "moves": "self-play moves",
-    "seconds": "seconds, whole process",
+    "seconds": "seconds until the proof",
     "seed": "seed",
     "device": "device",
 }
 
 
 def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-    """Returns a certificate, given as JSON, in words: a title that says what it proves, and rows.
+    """Returns the title and the rows that show a certificate, which is given as JSON.
 
     Raises:
-      KeyError, TypeError: if it is not a certificate.
+      KeyError, TypeError: if the content is not a certificate.
     """
     title = "Not proved: this player can be beaten"
     if content["unbeatable"]:
-        title = "Unbeatable: no losing line from either seat"
+        title = "Unbeatable: no losing line as first or second player"
     if content["perfect"]:
-        title = "Perfect: optimal in every reachable position"
-    values = ((words, content[name]) for name, words in _ROWS.items())
-    rows = [(words, f"{x:,}" if isinstance(x, int) else str(x)) for words, x in values]
+        title = "Perfect: every move keeps the outcome, in every reachable position"
+    values = ((label, content[name]) for name, label in _ROWS.items())
+    rows = [(label, f"{x:,}" if isinstance(x, int) else str(x)) for label, x in values]
     rows[3:3] = [
         (f"blunders, network + {s['algorithm']}({s['num_simulations']})", f"{s['blunders']:,}")
         for s in content["searches"]
@@ -129,19 +138,19 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
-    """Whether the raw network's verdict reaches a goal."""
+    """Whether the verdict on the raw network reaches a goal."""
     if goal == "perfect":
         return int(verdict.blunders) == 0
     return goal == "unbeatable" and not np.any(verdict.losing_lines)
 
 
 def network_policy(parts: Parts, params: Any) -> Policy:
-    """The raw network as a policy for `verify`; `params` is its inference form."""
+    """Returns the raw network as a policy; `params` is its inference form."""
     return lambda states: parts.evaluate(params, None, states)
 
 
 def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
-    """The network with search as a policy: the move that the search, without noise, plays."""
+    """Returns the network with a search, without noise, as a policy."""
     find = make_search(search, parts.game, parts.evaluate)
 
     def policy(states):
@@ -152,22 +161,22 @@ def search_policy(parts: Parts, search: Algorithm, params: Any) -> Policy:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that the result depends on."""
+    """Returns the versions of azjax, Python and the packages that results depend on."""
     packages = ("jax", "jaxlib", "flax", "optax", "mctx")
     installed = {name: importlib.metadata.version(name) for name in packages}
     return {"azjax": azjax.__version__, "python": platform.python_version(), **installed}
 
 
 def device_name() -> str:
-    """What the computation runs on, such as `1 x NVIDIA H200`."""
+    """Returns the number and kind of the devices, such as `1 x NVIDIA H200`."""
     devices = jax.devices()
     return f"{len(devices)} x {devices[0].device_kind}"
 
 
 def searches_to_verify(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
-    """PUCT, Gumbel, and the search that a run trained with in its own settings.
+    """Returns PUCT, Gumbel, and in its settings the search that a run trained with.
 
-    Nothing can be proved about random searches, so they are left out.
+    Random searches are left out, since nothing can be proved about them.
     """
     kinds: dict[str, Any] = {"puct": PUCT(), "gumbel": Gumbel(), search.algorithm: search}
     return tuple(
@@ -178,14 +187,11 @@ def searches_to_verify(search: Any, num_simulations: int = 32) -> tuple[Algorith
 
 
 def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
-    """Builds `(scores [D, A], values [D]) -> Verdict`, compiled.
-
-    The solution is an argument of the program, so that the program does not hold a copy of it.
-    """
+    """Builds a compiled `(scores [D, A], values [D]) -> Verdict` without a copy of the solution."""
     needed = ("player", "legal", "children", "rewards", "values", "optimal", "decisions")
     arrays = {name: jnp.asarray(getattr(solution, name)) for name in needed}
 
-    @jax.jit
+    @jax.jit  # The arrays are arguments: constants would be copied into the program.
     def verify_with(arrays, scores, values) -> Verdict:
         return verify_outputs(solution._replace(**arrays), scores, values)
 
@@ -200,40 +206,35 @@ def make_certifier(
 ) -> Callable[[Any, int, float, int], Certificate]:
     """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
-    It verifies a network in every decision state: alone, and with each of the searches. The first
-    call compiles. Many states are evaluated in slices.
+    It verifies a network, given in its inference form, in every decision state, alone and with each
+    search. The first call compiles. `started` is the `time.time()` from which seconds count.
 
     Args:
-      parts: what was trained.
-      solution: of its game.
-      searches: to be verified with the network; those of `searches_to_verify` if None.
-      notify: is called with the name of what is verified and the number of states done.
-
-    Returns:
-      A function of `params`, the network's in its inference form; `iterations`, made so
-      far; `started`, the `time.time()` from which the seconds on record count; and the run's
-      `seed`.
+      parts: the parts of the training.
+      solution: the solution of the game.
+      searches: the searches to verify; by default those of `searches_to_verify`.
+      notify: called with a name and the number of states that are verified under it.
 
     Raises:
-      ValueError: if the searches' trees do not fit in memory.
+      ValueError: if the trees of a search do not fit in memory.
     """
     searches = searches_to_verify(parts.search) if searches is None else tuple(searches)
-    size = min(len(solution.decisions), _SLICE)
-    verify = make_verifier(solution)
+    size = min(len(solution.decisions), SLICE)
+    verdict_on = make_verifier(solution)
     for search in searches:
         check_trees(search, parts.game, size)
 
     @functools.partial(jax.jit, static_argnums=1)
-    def ask(params, search: Algorithm | None, states) -> tuple[jax.Array, jax.Array]:
+    def evaluate(params, search: Algorithm | None, states) -> tuple[jax.Array, jax.Array]:
         if search is None:
             return network_policy(parts, params)(states)
         return search_policy(parts, search, params)(states)
 
     def verify_one(params, search: Algorithm | None) -> Verdict:
         name = f"{search.algorithm}({search.num_simulations})" if search else "network alone"
-        one = functools.partial(ask, params, search)
+        one = functools.partial(evaluate, params, search)
         states, advance = solution.decision_states, functools.partial(notify, name)
-        return verify(*in_batches(one, (states,), size, advance))
+        return verdict_on(*in_batches(one, (states,), size, advance))
 
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
         raw = verify_one(params, None)
@@ -254,7 +255,7 @@ def issue(
     started: float,
     seed: int,
 ) -> Certificate:
-    """Returns the certificate of a verdict; `started` is the run's, in `time.time()`."""
+    """Returns the certificate of a verdict; seconds count from `started`, a `time.time()`."""
     selfplay = parts.selfplay
     return Certificate(
         game=parts.game.name,
@@ -271,3 +272,40 @@ def issue(
         versions=versions(),
         device=device_name(),
     )
+
+
+def verify(
+    player: Player,
+    simulations: Sequence[int] = (32,),
+    *,
+    solution: Solution | None = None,
+    notify: Callable[[str, int], None] = lambda name, done: None,
+    started: float | None = None,
+) -> Certificate:
+    """Verifies a player in every position of its game: its network alone, and with searches.
+
+    Args:
+      player: a trained player, from `azjax.load`.
+      simulations: simulations of the searches; empty for the network alone.
+      solution: the solution of the game; by default it is computed.
+      notify: called with a name and the number of states that are verified under it.
+      started: the `time.time()` from which seconds count; now, by default.
+
+    Raises:
+      ValueError: if the game has too many positions to enumerate, or trees do not fit in memory.
+    """
+    if not player.game.enumerable:
+        raise ValueError(
+            f"{player.game.name} has too many positions to enumerate: play a seat against every "
+            "reply instead, with prove_seat"
+        )
+    searches = [
+        search
+        for number in simulations
+        if number
+        for search in searches_to_verify(player.parts.search, number)
+    ]
+    solution = solver.solve(player.game) if solution is None else solution
+    seed = 0 if player.run_dir is None else runs.read_config(player.run_dir).seed
+    certify = make_certifier(player.parts, solution, searches, notify)
+    return certify(player.params, player.iteration, started or time.time(), seed)

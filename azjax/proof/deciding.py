@@ -1,4 +1,4 @@
-"""Players that decide many positions at once on the host, spread over all devices."""
+"""Players that choose moves in many positions, called on the host and run on all devices."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ from azjax.runs.player import Player, changed
 from azjax.training import memory
 from azjax.training.sharding import AXIS, make_mesh
 
-_FEWEST, _POSITIONS = 2**6, 2**12  # Positions that a device decides at once,
-_NODES = 2**16  # and nodes of their trees, which should stay in a CPU's cache.
+_FEWEST, _POSITIONS = 2**6, 2**12  # Positions in one batch of a device.
+_NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
-    """Returns the network, alone or with simulations of the search that it was trained with.
+    """Returns the network alone, or with the search that it was trained with.
 
     Raises:
       ValueError: if the trees do not fit in memory, or the search is not deterministic.
@@ -30,39 +30,39 @@ def make_agent(player: Player, simulations: int) -> Agent:
     search = changed(parts.search, num_simulations=simulations)
     if not search.is_deterministic:
         raise ValueError(
-            f"{search.algorithm} draws lots, so nothing can be proved of it: use --simulations "
-            "0, for the network alone"
+            f"{search.algorithm} is a random search, so nothing can be proved about it: use "
+            "`simulations=0`, for the network alone"
         )
-    memory.check_trees(search, player.game, _at_once(simulations + 1))
+    memory.check_trees(search, player.game, _batch_size(simulations + 1))
     return search_agent(player.game, search, parts.evaluate, player.params)
 
 
 def make_decide(agent: Agent) -> Callable[[State], Decision]:
-    """Builds `states [N, ...] -> Decision` on the host, batch by batch, divided among all devices.
+    """Builds `states [N, ...] -> Decision`, which divides batches among all devices.
 
-    Each device searches its part alone: under `jax.jit` without `jax.shard_map` they would exchange
-    their trees in every simulation.
+    Under `jax.jit` without `jax.shard_map` the devices would exchange their trees in every
+    simulation.
     """
     mesh = make_mesh()
-    everywhere, divided = PartitionSpec(), PartitionSpec(AXIS)
-    specs = {"in_specs": (everywhere, everywhere, divided), "out_specs": divided}
-    answer = jax.jit(jax.shard_map(agent.act, mesh=mesh, check_vma=False, **specs))
-    params = jax.device_put(agent.params, NamedSharding(mesh, everywhere))
+    replicated, divided = PartitionSpec(), PartitionSpec(AXIS)
+    specs = {"in_specs": (replicated, replicated, divided), "out_specs": divided}
+    act = jax.jit(jax.shard_map(agent.act, mesh=mesh, check_vma=False, **specs))
+    params = jax.device_put(agent.params, NamedSharding(mesh, replicated))
     key = jax.random.key(0)  # Not used: the agent is deterministic.
 
     def decide(states):
-        return answer(params, key, jax.device_put(states, NamedSharding(mesh, divided)))
+        return act(params, key, jax.device_put(states, NamedSharding(mesh, divided)))
 
-    size = _at_once(agent.nodes) * mesh.size
+    size = _batch_size(agent.nodes) * mesh.size
     return lambda states: in_batches(decide, (states,), size)
 
 
 def make_act(agent: Agent) -> Act:
-    """Builds `states [N, ...] -> actions [N]` in the same way."""
+    """Builds `states [N, ...] -> actions [N]` with `make_decide`."""
     decide = make_decide(agent)
     return lambda states: np.asarray(decide(states).action)
 
 
-def _at_once(nodes: int) -> int:
-    """The number of positions that a device decides at once, by the nodes of each tree."""
+def _batch_size(nodes: int) -> int:
+    """Returns the positions in one batch of a device, whose trees have `nodes` nodes each."""
     return min(max(_NODES // nodes, _FEWEST), _POSITIONS)

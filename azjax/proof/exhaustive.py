@@ -1,9 +1,9 @@
-"""Exhaustive play: a player's own moves against all replies, ply by ply.
+"""Exhaustive play: a player's moves against all replies, ply by ply.
 
-It uses only the rules. A lost game proves that the player can be beaten, and if no game is lost,
-no opponent can beat it. Positions reached in several ways are explored once, and so are symmetric
-copies of each other if the player respects the symmetries. The positions of a ply are spread over
-files, so that memory is bounded and an interrupted exploration resumes; see `ply_files`.
+It needs only the rules. A lost game proves that the player can be beaten. If no game is lost, no
+opponent can beat it. A position that is reached in several ways is explored once, and so are
+symmetric copies of a position if the player is equivariant. The positions of a ply are spread over
+files, which bounds memory and lets an interrupted exploration resume; see `ply_files`.
 """
 
 import functools
@@ -24,15 +24,15 @@ _PART = 2**16  # Positions of one file.
 
 
 class Exploration(NamedTuple):
-    """How far exhaustive play is, and what it found so far.
+    """The progress and the results of exhaustive play.
 
     Attributes:
-      ply: of the positions explored last.
-      positions: how many of that ply were explored.
-      total: how many there are.
-      ends: of all games so far.
-      lost: the line of the first lost game, None as long as there is none.
-      sampled: whether some positions were left out, so that games are estimates.
+      ply: the current ply.
+      positions: the number of explored positions of this ply.
+      total: the number of all positions of this ply.
+      ends: the ends of all games so far.
+      lost: the line of the first lost game; None if there is none yet.
+      sampled: whether positions were left out, so that counts of games are estimates.
       breaks_symmetry: whether the player was observed to break symmetry.
     """
 
@@ -56,31 +56,31 @@ def explore(
     compare: bool = False,
     starts: Sequence[Line] = ((),),
 ) -> Iterator[Exploration]:
-    """Plays a player against all replies; resumes where an earlier call was interrupted.
+    """Plays a player against all replies; resumes an interrupted exploration.
 
     Args:
       game: the rules.
-      act: `states [N, ...] -> actions [N]`, the player; a position determines its move.
-      seat: 0 or 1, the player's.
-      folder: for this player, seat and settings alone; it is made.
-      most: positions of one ply after the starts that are explored, `GROUPS` or more. If there
-        are more, positions are sampled in proportion to the games that lead to them, and the
-        counts of games are unbiased estimates.
+      act: the player, `states [N, ...] -> actions [N]`. The position determines the action.
+      seat: the seat of the player, 0 or 1.
+      folder: a folder for this player, seat and settings only; it is created.
+      most: the most positions of one ply to explore, `GROUPS` or more; the starts are always
+        explored. If there are more, positions are sampled in proportion to the games that lead to
+        them, and the counts of games are unbiased estimates.
       part_size: positions in one file; each core holds one file in memory.
-      symmetric: explore one of the positions that are symmetric copies of each other, and assume
-        that the player makes the image of its move in the others, as an equivariant one does.
-        Decisions and moves are then counted up to symmetry, and games in full.
-      compare: call the player on all symmetric copies, see `symmetry_violations`. If there are no
-        violations, the result holds for every game.
-      starts: lines, one to each position that games are explored from.
+      symmetric: explore one of several symmetric copies of a position, and assume that the player
+        is equivariant: in the other copies it makes the same move, transformed. Decisions and
+        moves are then counted up to symmetry, games in full.
+      compare: call the player on all symmetric copies. If there are no `symmetry_violations`, the
+        result holds for every game.
+      starts: lines to the positions from which games are explored.
 
     Yields:
-      The state of the exploration, after every part; the last one is of all games.
+      The state of the exploration after each part. The last one covers all games.
 
     Raises:
-      ValueError: if a setting is out of range, a start cannot be played or is over, or the folder
-        is of another player or other settings; if the player's move is illegal or missing; or if
-        the game goes on after its `max_plies`, or where no move is legal.
+      ValueError: if a setting is out of range, a start is illegal or over, the folder has other
+        settings, an action of the player is illegal, or the game contradicts its `max_plies` or
+        has no legal action before its end.
     """
     _check_settings(seat, most, part_size, starts)
     symmetries = action_symmetries(game, symmetric)
@@ -129,7 +129,7 @@ def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequenc
 
 
 def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
-    """Adds the ends of one part of the current ply."""
+    """Adds the ends in the file of one part of the current ply."""
     lost = state.lost
     with np.load(path) as file:
         ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
@@ -149,19 +149,19 @@ def _explore_ply(
     parts: Sequence[np.ndarray],
     bounds: np.ndarray,
 ) -> Iterator[pathlib.Path]:
-    """Yields the file of the ends of each part of a ply, as soon as it is written.
+    """Yields the path of the ends of each part of a ply when the file is written.
 
-    Moves are chosen in this thread, so that it can be interrupted, and made in others.
+    The player runs in this thread, so that it can be interrupted. Its moves are made in others.
     """
     paths = [ply_folder / f"ends-{number:06d}.npz" for number in range(len(parts))]
 
     def choose_all():
         for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
-            if path.exists():
-                yield number, None
-            else:
+            chosen = None
+            if not path.exists():
                 rows = np.array(part)
-                yield number, (rows, choose(rows, functools.partial(line_to, number)))
+                chosen = rows, choose(rows, functools.partial(line_to, number))
+            yield number, chosen
 
     def line_to(number, row):
         index = bounds[number : number + 1] + row
@@ -180,13 +180,13 @@ def _explore_ply(
 
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields the lines of lost games, the shortest first; at most 1,000 of each part."""
+    """Yields the lines of lost games, at most 1,000 of each part, in the order of their lengths."""
     return ply_files.stored_lines(folder, "lost")
 
 
 def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields lines up to a move of the player that it does not make in all symmetric copies.
+    """Yields lines whose last move is one that the player does not make in all symmetric copies.
 
-    There are none unless `explore` compared symmetric copies.
+    Only `explore` with `compare` finds them.
     """
     return ply_files.stored_lines(folder, "unlike")

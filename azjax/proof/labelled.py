@@ -1,6 +1,6 @@
-"""Evaluation of a player on labelled positions, for games too large to be enumerated.
+"""Evaluation of a player on labelled positions, for games too large to enumerate.
 
-The labels are used only for evaluation. Training never depends on them.
+The labels are used only for evaluation; training never depends on them.
 """
 
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from azjax.games.rows import in_batches
 from azjax.players.ratings import Interval, mean_proportion, proportion
 from azjax.proof.verify import has_wrong_sign
 
-MEAN = "mean"  # Of the classes that are not apart, in addition to their names.
+MEAN = "mean"  # The key of the mean over the classes that are not apart.
 _SLICE = 500  # Positions in one call of a policy.
 
 
 class ErrorCounts(NamedTuple):
-    """Errors of a policy in the positions of each class. All are `int32 [K]`.
+    """Errors of a policy on the positions of each class. All are `int32 [K]`.
 
     Attributes:
-      positions: how many there are.
-      errors: those where its action worsens the outcome.
+      positions: number of positions.
+      errors: positions where the action worsens the outcome.
       decisive: positions where exactly one action keeps the outcome.
-      decisive_errors: those where its action is another one.
+      decisive_errors: decisive positions where the action worsens the outcome.
       decided: positions that are won or lost.
-      sign_errors: those whose value estimate is 0 or NaN, or has the wrong sign.
+      sign_errors: decided positions whose value is 0 or NaN, or has the wrong sign.
     """
 
     positions: jax.Array
@@ -41,14 +41,14 @@ class ErrorCounts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Shares with their 95% intervals, by the names of the classes, and their `MEAN`.
+    """Shares with 95% intervals, by the name of the class, and their `MEAN`.
 
-    A class without such positions is left out.
+    Classes without such positions are left out.
 
     Attributes:
-      errors: of positions where the action worsens the outcome.
-      decisive_errors: the same among the decisive ones.
-      sign_errors: of wrong signs among won and lost positions.
+      errors: share of positions where the action worsens the outcome.
+      decisive_errors: the same among the decisive positions.
+      sign_errors: share of wrong signs among the decided positions.
     """
 
     errors: dict[str, Interval]
@@ -57,12 +57,12 @@ class Rates(NamedTuple):
 
 
 def count_errors(positions: Positions, policy: Policy) -> ErrorCounts:
-    """Counts the errors of a policy by class; pure array code, to be jitted.
+    """Counts the errors of a policy by class. The function is pure and can be jitted.
 
     Args:
-      positions: with labels.
-      policy: `states -> (scores [S, A], values [S])`. It plays what `choose` returns; values
-        are for the player to move, in [-1, 1].
+      positions: labelled positions.
+      policy: `states -> (scores [S, A], values [S])`. It plays what `choose` returns. Values are
+        in [-1, 1], for the player to move.
     """
     scores, values = policy(positions.states)
     outcomes = jnp.asarray(positions.outcomes)
@@ -84,7 +84,7 @@ def count_errors(positions: Positions, policy: Policy) -> ErrorCounts:
 
 
 def rates(positions: Positions, counts: ErrorCounts) -> Rates:
-    """Turns counts into shares; on the host."""
+    """Computes the shares on the host."""
     lists = [np.asarray(count).tolist() for count in counts]
     return Rates(*(_shares(positions, *lists[i : i + 2]) for i in (0, 2, 4)))
 
@@ -100,7 +100,7 @@ def _shares(positions: Positions, totals: list[int], counts: list[int]) -> dict[
 
 
 def random_errors(positions: Positions) -> dict[str, float]:
-    """Returns the share of errors that uniformly random legal moves make, by class, and `MEAN`."""
+    """Returns the expected share of errors of uniformly random moves, by class, and `MEAN`."""
     outcomes = positions.outcomes
     keeps = (outcomes == outcomes.max(axis=1, keepdims=True)).sum(axis=1)
     errors = 1 - keeps / (outcomes != ILLEGAL).sum(axis=1)
@@ -115,11 +115,5 @@ def random_errors(positions: Positions) -> dict[str, float]:
 def in_slices(
     policy: Policy, notify: Callable[[int], None] = lambda done: None, size: int = _SLICE
 ) -> Policy:
-    """Returns a policy that calls a compiled one with a few states at a time; on the host.
-
-    Args:
-      policy: of batches of one size, so that it is compiled once.
-      notify: is called with the number of states done.
-      size: states at a time.
-    """
+    """Returns a policy that calls a compiled one in batches of one size; see `rows.in_batches`."""
     return lambda states: in_batches(policy, (states,), size, notify)

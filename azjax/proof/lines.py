@@ -1,4 +1,4 @@
-"""Lines, which are sequences of moves from the start of a game, and the positions after them."""
+"""Lines: sequences of moves from the start of a game, and the positions after them."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ _REPLAYED = 2**10  # Lines replayed per compiled call.
 
 
 def action_symmetries(game: Game, symmetric: bool) -> np.ndarray:
-    """Returns `int [G, A]`, each action's image under each symmetry; only the identity if not."""
+    """Returns `int [G, A]`, the actions under each symmetry, or under the identity only."""
     if symmetric and game.symmetries is not None:
         return game.symmetries.actions
     return np.arange(game.num_actions)[None]
 
 
 def replay(game: Game, lines: Sequence[Line]) -> State:
-    """Returns the positions after some lines, leaves `[N, ...]`, on the host.
+    """Returns the positions `[N, ...]` after lines, on the host.
 
     Raises:
       ValueError: if a move is illegal, or a line has more moves than the game's `max_plies`.
@@ -49,7 +49,7 @@ def replay(game: Game, lines: Sequence[Line]) -> State:
 def _play(game: Game) -> Callable:
     """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
 
-    It plays the first `counts` actions. The actions after them count as legal.
+    The first `counts` actions are played; the others are ignored and count as legal.
     """
 
     def play(actions, count):

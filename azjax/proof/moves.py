@@ -1,4 +1,4 @@
-"""The moves that exhaustive play makes in some positions: the player's, or every reply."""
+"""The moves that exhaustive play makes in a position: that of the player, or every reply."""
 
 import functools
 import itertools
@@ -16,27 +16,27 @@ from azjax.proof.sampling import GROUPS, merge
 Act = Callable[[State], np.ndarray]
 
 _BATCH = 2**13  # Moves made per compiled call.
-_LOST = 1000  # Lost games that each part keeps.
+_LOST = 1000  # Lost games that are stored for each part.
 
 
 class Moves(NamedTuple):
-    """What is played in `N` positions.
+    """The moves to make in `N` positions.
 
     Attributes:
-      own: `bool [N]`, where the player moves.
-      played: `bool [N, A]`, the player's move, or every reply.
-      violations: `int [U, 2]`, symmetry violations: numbers of positions, and the player's moves
-        there that it does not make in all symmetric copies.
+      is_player: `bool [N]`, whether the player is to move.
+      played: `bool [N, A]`, the move of the player, or every reply.
+      violations: `int [U, 2]`, symmetry violations: the index of a position, and the player's move
+        there, which it does not make in all symmetric copies.
     """
 
-    own: np.ndarray
+    is_player: np.ndarray
     played: np.ndarray
     violations: np.ndarray
 
 
 def players_and_legal(game: Game, states: State) -> tuple[np.ndarray, np.ndarray]:
-    """Returns who moves, `int8 [N]`, and the legal actions, `bool [N, A]`."""
-    return packing.in_batches(_look(game), (states,), _BATCH)
+    """Returns the players to move, `int8 [N]`, and the legal actions, `bool [N, A]`."""
+    return packing.in_batches(_inspect(game), (states,), _BATCH)
 
 
 def choose_moves(
@@ -48,7 +48,7 @@ def choose_moves(
     rows: np.ndarray,
     line_to: Callable[[int], Line],
 ) -> Moves:
-    """Calls the player in its own positions, and finds every reply in the others.
+    """Calls the player on the positions where it is to move; finds every reply in the others.
 
     `line_to` returns the line to one of the rows, for error messages.
     """
@@ -61,29 +61,30 @@ def choose_moves(
             f"{game.name} has no legal move after the moves {line}, and is not over there: correct "
             "its legal_actions or is_over"
         )
-    own = player == seat
-    if not own.any():
-        return Moves(own, played, np.zeros((0, 2), np.int64))
-    copies = rows["images"][own, : None if compare else 1]
+    is_player = player == seat
+    places = np.flatnonzero(is_player)
+    if not len(places):
+        return Moves(is_player, played, np.zeros((0, 2), np.int64))
+    copies = rows["images"][places, : None if compare else 1]
     chosen = np.asarray(act(packing.unpack(game, copies.reshape(-1, copies.shape[2]))))
     if chosen.shape != (copies.shape[0] * copies.shape[1],):
         raise ValueError(
-            f"the player answers {copies.shape[0] * copies.shape[1]} positions with actions of "
-            f"shape {chosen.shape}: give one action for each"
+            f"the player returns actions of shape {chosen.shape} for "
+            f"{copies.shape[0] * copies.shape[1]} positions: return one action for each"
         )
     chosen = chosen.reshape(copies.shape[:2])
-    _check_legal(played[own], chosen, symmetries, lambda row: line_to(np.flatnonzero(own)[row]))
-    played[own] = np.arange(game.num_actions) == chosen[:, :1]
-    numbered = np.stack([np.flatnonzero(own), chosen[:, 0]], axis=1)
-    return Moves(own, played, numbered[~_is_symmetric(copies, chosen, symmetries)])
+    _check_legal(played[places], chosen, symmetries, lambda row: line_to(places[row]))
+    played[places] = np.arange(game.num_actions) == chosen[:, :1]
+    numbered = np.stack([places, chosen[:, 0]], axis=1)
+    return Moves(is_player, played, numbered[~_is_symmetric(copies, chosen, symmetries)])
 
 
 def _check_legal(
     legal: np.ndarray, chosen: np.ndarray, symmetries: np.ndarray, line_to: Callable[[int], Line]
 ) -> None:
-    """Raises a `ValueError` if an action `[N, E]` is illegal in its symmetric copy of a position.
+    """Raises a `ValueError` if an action of `chosen [N, E]` is illegal in its symmetric copy.
 
-    `legal [N, A]` are the legal actions of the positions themselves.
+    `legal [N, A]` is for the positions themselves; `line_to` returns the line to one of them.
     """
     for symmetry, actions in zip(symmetries[: chosen.shape[1]], chosen.T, strict=True):
         legal_in_copy = legal[:, np.argsort(symmetry)]
@@ -98,14 +99,9 @@ def _check_legal(
 
 
 def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
-    """Returns, `bool [N]`, whether the same move is made in all symmetric copies of a position.
+    """Returns `bool [N]`, whether `actions [N, E]` are the same move in all copies of a position.
 
-    Copies that are the same position have one action only, so that each may match any of them.
-
-    Args:
-      copies: `uint8 [N, E, R]`, the first `E` symmetric copies of each position.
-      actions: `int [N, E]`, the action in each.
-      symmetries: `int [G, A]`, from `action_symmetries`.
+    Some of the `copies [N, E, R]` may be equal; then their one action must match one of them.
     """
     expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):
@@ -117,10 +113,10 @@ def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarra
 def make_moves(
     game: Game, symmetries: np.ndarray, rows: np.ndarray, moves: Moves, offset: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Makes moves in some positions, and their images in the symmetric copies of these.
+    """Makes the moves in positions and in their symmetric copies.
 
     Returns:
-      The positions after them, and arrays about the games that end and about the moves.
+      The rows of the next positions, and the arrays of `ends-N.npz`; see `ply_files`.
     """
     parents, actions = np.nonzero(moves.played)
     before = rows["images"][parents]
@@ -128,7 +124,7 @@ def make_moves(
     made = packing.unpack(game, before.reshape(len(transformed), -1)), transformed
     after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
     rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
-    signs = np.where(moves.own[parents], 1, -1)
+    signs = np.where(moves.is_player[parents], 1, -1)
     columns = (1 - rewards * signs).astype(int)[over]  # Of `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros((1 + GROUPS, 3))
@@ -138,12 +134,12 @@ def make_moves(
     children = rows[parents[~over]]
     children["images"] = packing.pack(after).reshape(before.shape)[~over]
     children["parent"], children["action"] = parents[~over] + offset, actions[~over]
-    ends = {"decisions": moves.own.sum(), "moves": counts, "games": games, "lost": lost}
+    ends = {"decisions": moves.is_player.sum(), "moves": counts, "games": games, "lost": lost}
     return merge(children), {**ends, "unlike": moves.violations + (offset, 0)}
 
 
 @functools.lru_cache(maxsize=8)
-def _look(game: Game) -> Callable:
+def _inspect(game: Game) -> Callable:
     return jax.jit(jax.vmap(lambda state: (game.player(state), game.legal_actions(state))))
 
 

@@ -14,15 +14,17 @@ from azjax.games.base import Game, State, init_batch
 from azjax.games.hashing import contents, make_index
 from azjax.players import Agent
 
+TABLE_SUFFIX = ".overrides.npz"
+
 
 class OverrideTable(NamedTuple):
-    """Moves to be played in certain positions.
+    """Moves to play in certain positions.
 
     Attributes:
-      states: the positions, leaves `[K, ...]`, on the host.
-      actions: `int32 [K]`.
+      states: the positions `[K, ...]`, on the host.
+      actions: `int32 [K]`, the move in each position.
       refuted: `bool [K, A]`, the moves that lose there against some line of play.
-      rounds: how often lost games were repaired.
+      rounds: the number of repair rounds that made the table.
     """
 
     states: State
@@ -32,32 +34,29 @@ class OverrideTable(NamedTuple):
 
 
 def empty_table(game: Game) -> OverrideTable:
-    """Returns a table without any move."""
+    """Returns a table without moves."""
     states = jax.tree.map(lambda leaf: leaf[:0], jax.device_get(init_batch(game, 1)))
     return OverrideTable(states, np.zeros(0, np.int32), np.zeros((0, game.num_actions), bool))
 
 
 def table_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
-    """Returns where a run keeps the table of a checkpoint's player in one seat.
-
-    0 simulations are the network alone.
-    """
+    """Returns the path of the table for a checkpoint in a seat; 0 simulations: network alone."""
     seat_name = ("first", "second")[seat]
-    return run_dir / "lines" / f"{iteration}-{seat_name}-{simulations}.book.npz"
+    return run_dir / "lines" / f"{iteration}-{seat_name}-{simulations}{TABLE_SUFFIX}"
 
 
 def save_table(path: pathlib.Path, table: OverrideTable) -> None:
-    """Writes a table, whole or not at all."""
+    """Writes a table atomically."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         states = packing.pack(table.states)
         np.savez(file, **table._replace(states=states)._asdict())
 
 
 def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
-    """Reads a table of a game.
+    """Reads a table.
 
     Raises:
-      ValueError: if the file is not a table, is damaged, or has a move that is not legal.
+      ValueError: if the file is damaged or not a table of this game, or a move is illegal.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -78,12 +77,10 @@ def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
 def override_agent(
     game: Game, agent: Agent, table: OverrideTable, name: str | None = None
 ) -> Agent:
-    """Plays the table's moves in its positions, and as another player does in all others.
-
-    Values are the other player's in both.
+    """Returns an agent whose actions are overridden in the positions of a table; values are not.
 
     Raises:
-      ValueError: if the table has no positions, or they cannot be looked up, see `make_index`.
+      ValueError: if the table is empty, or its positions cannot be hashed; see `make_index`.
     """
     if not len(table.actions):
         raise ValueError("the override table has no positions: play without it")

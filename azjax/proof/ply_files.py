@@ -1,15 +1,15 @@
-"""The files of exhaustive play: the positions of each ply, spread over files of a folder.
+"""The files of exhaustive play: a folder for each ply, with its positions in parts.
 
 | file                 | content                                                             |
 | -------------------- | ------------------------------------------------------------------- |
-| `PLY/part-N.npy`     | positions; once the next ply exists, only how each was reached      |
-| `PLY/children-N.npy` | positions after them, until the next ply exists                     |
-| `PLY/ends-N.npz`     | games that ended there, and symmetry violations, which are `unlike` |
+| `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
+| `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
+| `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
 | `starts.json`        | the line to each position of ply 0                                  |
 | `settings.json`      | the other settings that determine the positions                     |
 
-A position of a part has the fields `hash`, `images` (its symmetric copies, itself first), `group`
-(its sample), `games` (that lead to it), `parent` (its number in the ply before) and `action`.
+The fields of a position are `hash`, `images` (its symmetric copies, itself first), `group` (its
+sample), `games` (that lead to it), `parent` (its index in the previous ply) and `action`.
 """
 
 import collections
@@ -32,7 +32,7 @@ from azjax.proof.lines import Line, replay
 from azjax.proof.moves import players_and_legal
 from azjax.proof.sampling import make_sampler, merge
 
-_WORKERS = min(os.cpu_count() or 1, 8)  # Parts that are in memory at a time.
+_WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
 _STARTS, _SETTINGS = "starts.json", "settings.json"
 
 
@@ -42,13 +42,13 @@ def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
 
 
 def load_parts(ply_folder: pathlib.Path) -> tuple[list[np.ndarray], np.ndarray]:
-    """Returns the parts of a ply, mapped into memory, and the numbers at which they begin."""
+    """Returns the memory-mapped parts of a ply, and the index of the first position of each."""
     parts = [np.load(path, mmap_mode="r") for path in sorted(ply_folder.glob("part-*.npy"))]
     return parts, np.cumsum([0, *map(len, parts)])
 
 
 def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
-    """Writes one array, or several, whole or not at all."""
+    """Writes one array or several atomically."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays) if array is None else np.save(file, array)
 
@@ -61,18 +61,18 @@ def begin(
     part_size: int,
     settings: dict[str, Any],
 ) -> None:
-    """Writes the settings, the starts and ply 0, unless the folder has them.
+    """Writes the settings, the starts and ply 0, unless they exist.
 
     Raises:
-      ValueError: if the folder has others, or a start cannot be played or is over.
+      ValueError: if the folder has other settings or starts, or a start is illegal or over.
     """
     lines = [tuple(map(int, line)) for line in starts]
     listed = [list(line) for line in lines]
     for path, given in ((folder / _SETTINGS, settings), (folder / _STARTS, listed)):
         if path.exists() and (stored := json.loads(path.read_text())) != given:
             raise ValueError(
-                f"{path} is of another exhaustive play, {stored}, and not {given}: use another "
-                "folder"
+                f"{path} has the settings of another exploration, {stored}, not {given}: use "
+                "another folder"
             )
     if ply_path(folder, 0).exists():
         return
@@ -88,7 +88,7 @@ def begin(
 
 
 def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> np.ndarray:
-    """Returns the positions of ply 0, each with all its symmetric copies, itself first."""
+    """Returns the rows of ply 0, with all symmetric copies of each position."""
     played = [[tuple(symmetry[list(line)]) for line in starts] for symmetry in symmetries]
     states = [packing.pack(replay(game, lines)) for lines in played]
     fields: list[Any] = [("hash", np.uint64)]
@@ -103,7 +103,7 @@ def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> n
 def write_ply(
     ply_folder: pathlib.Path, parts: Iterable[np.ndarray], most: int | None = None
 ) -> None:
-    """Writes the positions of a ply, or a sample of at most `most` of them, all or none."""
+    """Writes the positions of a ply, or a sample of at most `most` of them, atomically."""
     temporary = ply_folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -118,7 +118,7 @@ def write_ply(
 def _keep_sample(folder: pathlib.Path, draw: Callable[[np.ndarray], np.ndarray]) -> None:
     """Replaces the parts in a folder by a sample of their positions."""
     paths, kept = sorted(folder.iterdir()), 0
-    drawn = (draw(np.load(path)) for path in paths)  # Each is read before it is replaced.
+    drawn = (draw(np.load(path)) for path in paths)  # Lazy: reads a file before it is replaced.
     for kept, part in enumerate((part for part in drawn if len(part)), start=1):
         np.save(paths[kept - 1], part)
     for path in paths[kept:]:
@@ -126,12 +126,11 @@ def _keep_sample(folder: pathlib.Path, draw: Callable[[np.ndarray], np.ndarray])
 
 
 def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
-    """Makes the next ply of the children of this one; keeps only how this one was reached."""
+    """Writes the next ply from the children of this one, whose parts then keep only the moves."""
     here = ply_path(folder, ply)
     children = [np.load(path, mmap_mode="r") for path in sorted(here.glob("children-*.npy"))]
     count = -(-sum(map(len, children)) // part_size)
-    bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are even.
-
+    bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are uniform.
     cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
     pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
     buckets = [*zip(*pieces, strict=True)]
@@ -142,9 +141,9 @@ def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> 
 
 
 def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
-    """Yields a function's results in order, computed in as many threads as there are cores.
+    """Yields the results of a function in order, computed in threads.
 
-    NumPy and XLA release Python's lock in large computations.
+    NumPy and XLA release the global interpreter lock in large computations.
     """
     with concurrent.futures.ThreadPoolExecutor(_WORKERS) as pool:
         waiting = collections.deque()
@@ -156,7 +155,7 @@ def in_threads(function: Callable, items: Iterable) -> Iterator[Any]:
 
 
 def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
-    """Returns the lines to positions `[N]` of a ply."""
+    """Returns the lines to the positions of a ply that have the given indices `[N]`."""
     actions = np.zeros((len(indices), ply), np.int32)
     for earlier in range(ply, 0, -1):
         parts, bounds = load_parts(ply_path(folder, earlier))
@@ -174,7 +173,7 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
 
 
 def stored_lines(folder: pathlib.Path, kind: str) -> Iterator[Line]:
-    """Yields the lines of one array of `ends-N.npz`, the shortest first."""
+    """Yields the lines of one array of `ends-N.npz`, ply by ply."""
     for ply in itertools.count():
         here = ply_path(folder, ply)
         if not here.exists():

@@ -1,12 +1,11 @@
-"""Repair of a player that loses games, by better moves in single positions.
+"""Repair of a player that loses games: better moves in single positions.
 
-The last move of a game that exhaustive play finds lost is refuted: the opponent's reply wins. A
-position in which every move is refuted is lost, and so the move before it is refuted as well. The
-rules prove that much. A search that is longer than the player's own chooses among the other moves,
-or an earlier position to change. Its choices go into an override table, which the player uses from
-then on. The games that follow are explored and repaired in turn, and in the end all games once
-more. The repair uses only the rules and the player's search. An exploration that finds no lost
-game proves the result.
+The last move of the player in a lost game is refuted: the opponent's reply wins. If every move in a
+position is refuted, the position is lost, and the move before it is refuted as well. All this
+follows from the rules. A search that is longer than that of the player then chooses another move in
+this position, or an earlier position to change. Its choices go into an override table. The games
+that follow from them are explored and repaired in turn, and finally all games are explored again.
+Only that exploration proves the result; the search may be wrong.
 """
 
 import dataclasses
@@ -23,18 +22,18 @@ from azjax.players import Decision
 from azjax.proof.lines import Line, action_symmetries, replay
 from azjax.proof.overrides import OverrideTable
 
-_CLEARLY = 0.5  # A move is a mistake if another move's expected value exceeds its own by more.
+_CLEARLY = 0.5  # A move is a clear mistake if another one's expected value is higher by more.
 
 
 @dataclasses.dataclass(eq=False)
 class Analysis:
-    """What a search found in one position, which lost games correct.
+    """The result of a search in one position; lost games correct it.
 
     Attributes:
       legal: `bool [A]`.
-      expected: `float [A]`, the value of each move for the player; -1 of those that were not tried.
+      expected: `float [A]`, the value of each move for the player; -1 if it was not searched.
       refuted: `bool [A]`, the moves that lose against some line of play.
-      chosen: the move that a search chose.
+      chosen: the move that the search chose.
     """
 
     legal: np.ndarray
@@ -60,7 +59,7 @@ class Analysis:
         return self.chosen if is_right or self.is_lost else int(left.argmax())
 
     def update(self, action: int, value: float, is_lost: bool) -> None:
-        """Lowers the value of a move to that of a position that an opponent led to after it."""
+        """Lowers the value of a move to that of a position which an opponent can reach after it."""
         self.expected[action] = min(self.expected[action], value)
         self.refuted[action] |= is_lost
 
@@ -69,12 +68,9 @@ Analyze = Callable[[State], list[Analysis]]
 
 
 def make_analyze(game: Game, decide: Callable[[State], Decision], table: OverrideTable) -> Analyze:
-    """Builds `states [N, ...] -> N analyses`, on the host; a position always has the same one.
+    """Builds `states [N, ...] -> N analyses` on the host, with one analysis for each position.
 
-    Args:
-      game: the rules.
-      decide: a search, on the host.
-      table: with the moves that are refuted already.
+    They come from the search `decide` and from the refuted moves of the table.
     """
     refuted = dict(zip(_keys(table.states), table.refuted, strict=True))
     nothing = np.zeros(game.num_actions, bool)
@@ -101,15 +97,15 @@ class Repaired(NamedTuple):
     """The result of a repair.
 
     Attributes:
-      table: with better moves.
-      starts: one line to each position that has one, for `exhaustive.explore` to start from.
+      table: the table with better moves.
+      starts: a line to each position with a new move, for `exhaustive.explore` to start from.
     """
 
     table: OverrideTable
     starts: list[Line]
 
 
-def repair(
+def repair_games(
     game: Game,
     table: OverrideTable,
     games: Sequence[Line],
@@ -117,22 +113,21 @@ def repair(
     analyze: Analyze,
     symmetric: bool,
 ) -> Repaired:
-    """Adds other moves to a table, at most one for each of some lost games.
+    """Adds moves to a table, at most one for each lost game.
 
     Args:
       game: the rules.
       table: the moves so far.
-      games: lost games of the player that uses the table, from `exhaustive.lost_games`.
-      seat: 0 or 1, the player's.
-      analyze: from `make_analyze`, of a search that is longer than the player's; it is updated.
-      symmetric: whether the player makes the image of its move in the symmetric copies of a
-        position, as in `exhaustive.explore`.
+      games: lost games of the player with this table, from `exhaustive.lost_games`.
+      seat: the seat of the player, 0 or 1.
+      analyze: from `make_analyze`, with a longer search; its analyses are updated.
+      symmetric: whether the player is equivariant, as in `exhaustive.explore`.
     """
     lines = sorted({line[:ply] for line in games for ply in range(len(line))})
     states = replay(game, lines)
-    own = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
-    lines = [lines[row] for row in own]
-    analyses = dict(zip(lines, analyze(_rows(states, own)), strict=True))
+    rows = np.flatnonzero(np.asarray(jax.vmap(game.player)(states)) == seat)
+    lines = [lines[row] for row in rows]
+    analyses = dict(zip(lines, analyze(_rows(states, rows)), strict=True))
     starts: dict[Analysis, Line] = {}
     for line in games:
         played = [(analyses[line[:ply]], ply) for ply in range(len(line)) if line[:ply] in analyses]
@@ -157,7 +152,7 @@ def repair(
 
 
 def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analysis, int]:
-    """Finds the last ply of a game at which another move is clearly better, or most so."""
+    """Finds the last ply at which another move is clearly better, or else the largest gain."""
     most, mistake = -1.0, played[-1]
     for analysis, ply in reversed(played):
         gain = analysis.expected[analysis.best] - analysis.expected[line[ply]]
@@ -169,12 +164,9 @@ def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analy
 
 
 def make_symmetric(game: Game, table: OverrideTable, games: Sequence[Line]) -> Repaired:
-    """Adds the last move of each line to a table, in all symmetric copies.
+    """Adds the last move of each line to a table, in all symmetric copies of the position.
 
-    Args:
-      game: the rules, with symmetries.
-      table: the moves so far.
-      games: of the player that uses the table, from `exhaustive.symmetry_violations`; at least one.
+    `games` are one or more lines from `exhaustive.symmetry_violations`.
     """
     lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
     nothing = [np.zeros(game.num_actions, bool)] * len(games)
@@ -190,7 +182,7 @@ def _add(
     refuted: list[np.ndarray],
     symmetries: np.ndarray,
 ) -> OverrideTable:
-    """Adds moves after some lines, and what is refuted there; new moves replace old ones."""
+    """Adds the moves and refuted moves after lines to a table; new moves replace old ones."""
     if not lines:
         return table
     played = [tuple(symmetry[[*line]]) for symmetry in symmetries for line in lines]

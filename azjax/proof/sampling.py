@@ -1,4 +1,4 @@
-"""Samples of the positions of a ply, and the estimates that they give."""
+"""Samples of the positions of a ply, and estimates from them."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,15 +9,15 @@ from scipy import stats
 from azjax.games import rows as packing
 from azjax.players.ratings import Interval
 
-GROUPS = 16  # Independent samples, whose spread gives the error of their mean.
+GROUPS = 16  # Independent samples; their spread estimates the error of their mean.
 
 
 class Ends(NamedTuple):
-    """How games end for the player: won, drawn and lost, in this order.
+    """How games end for the player; the columns are won, drawn and lost.
 
     Attributes:
-      decisions: positions in which the player chose a move.
-      moves: `int64 [3]`, different moves, of either side, that end a game.
+      decisions: positions where the player chose a move.
+      moves: `int64 [3]`, different moves of either side that end a game.
       games: `float64 [1 + GROUPS, 3]`, complete games. Row 0 counts games that were all explored;
         each other row is an estimate of the remaining games from a separate sample.
     """
@@ -31,9 +31,9 @@ class Ends(NamedTuple):
         return Ends(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
     def share(self, column: int, confidence: float = 0.95) -> Interval:
-        """Estimates the share of the games that have this outcome.
+        """Estimates the share of games with an outcome.
 
-        Its interval is Student's t over the samples, and a point if every game was explored.
+        The interval is Student's t over the samples, and a point if every game was explored.
         """
         games = self.games[:1] + self.games[1:]
         shares = games[:, column] / np.maximum(games.sum(axis=1), 1)
@@ -47,9 +47,9 @@ NO_ENDS = Ends(0, np.zeros(3, np.int64), np.zeros((1 + GROUPS, 3)))
 
 
 def merge(rows: np.ndarray) -> np.ndarray:
-    """Merges equal positions of one sample and adds their games; sorts them by their hashes.
+    """Merges equal positions of a sample, adds up their games, and sorts by hash.
 
-    The symmetric copy with the smallest hash represents a position.
+    The key of a position is its symmetric copy with the smallest hash.
     """
     copies = rows["images"]
     hashed = packing.hashes(copies.reshape(-1, copies.shape[2])).reshape(copies.shape[:2])
@@ -66,10 +66,10 @@ def merge(rows: np.ndarray) -> np.ndarray:
 def make_sampler(
     parts: Sequence[np.ndarray], most: int, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Builds `draw(part) -> positions`, to be called with one part after the other.
+    """Builds `draw(part) -> positions`, which is called with the parts in order.
 
-    Each sample draws systematically, with a probability in proportion to the games that lead to a
-    position. A drawn position represents as many games as there are between two draws.
+    Each group is a systematic sample: the probability of a position is proportional to the games
+    that lead to it, and a drawn position represents the games between two draws.
     """
     totals = np.sum([np.bincount(p["group"], p["games"], 1 + GROUPS) for p in parts], axis=0)
     is_first, count = totals[0] > 0, most // GROUPS

@@ -1,6 +1,6 @@
-"""Proof by enumeration: what a policy does in every reachable state of a game.
+"""Proof by enumeration: the moves and values of a policy in every reachable state of a game.
 
-It covers the whole tree, not a sample of games. A policy that passes cannot be beaten.
+It covers the whole game tree, not a sample. A policy without losing lines cannot be beaten.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import numpy as np
 from azjax.games.base import Policy, choose
 from azjax.games.solver import Solution
 
-_MOST_LINES = 10_000_000  # That are counted, if the sum over all actions fits in 32 bits.
+_MOST_LINES = 10_000_000  # Counts stop here; lower if sums over actions would exceed 32 bits.
 
 
 class Verdict(NamedTuple):
@@ -21,13 +21,13 @@ class Verdict(NamedTuple):
 
     Attributes:
       decision_states: states verified, `D`.
-      blunders: decision states where the chosen action throws away value.
-      losing_lines: `int32 [2]`, games lost from positions that perfect play would not lose, when
-        player 0 (first entry) or player 1 (second entry) follows the policy, over all replies.
-      value_sign_errors: decided (won or lost) decision states where the value estimate is
-        zero or NaN or has the wrong sign.
-      value_error: `float32 []`, mean absolute error of the value estimate.
-      is_blunder: `bool [D]`, for each decision state.
+      blunders: decision states where the chosen action worsens the outcome.
+      losing_lines: `int32 [2]`, games that the policy loses as first and as second player, over
+        all replies, from positions that perfect play would not lose.
+      value_sign_errors: won or lost decision states where the value is 0 or NaN, or has the wrong
+        sign.
+      value_error: `float32 []`, mean absolute error of the values.
+      is_blunder: `bool [D]`, whether the chosen action is a blunder.
       actions: `int32 [D]`, the chosen actions.
     """
 
@@ -41,21 +41,21 @@ class Verdict(NamedTuple):
 
 
 def verify(solution: Solution, policy: Policy) -> Verdict:
-    """Verifies a policy in every decision state; pure array code, to be jitted.
+    """Verifies a policy in every decision state. The function is pure and can be jitted.
 
-    A program that closes over the solution holds a copy of it. For games with more than thousands
-    of positions, call the policy in slices and `certificate.make_verifier` with its outputs.
+    A compiled program that closes over the solution holds a copy of it. In games with more than
+    thousands of positions, evaluate the policy in slices and use `certificate.make_verifier`.
 
     Args:
-      solution: from `solver.solve`.
-      policy: `states -> (scores [D, A], values [D])`. It plays what `choose` returns; values
-        are for the player to move, in [-1, 1].
+      solution: the solution of the game, from `solver.solve`.
+      policy: `states -> (scores [D, A], values [D])`. It plays what `choose` returns. Values are
+        in [-1, 1], for the player to move.
     """
     return verify_outputs(solution, *policy(solution.decision_states))
 
 
 def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
-    """Verifies a policy by its outputs, `scores [D, A]` and `values [D]`; see `verify`."""
+    """Verifies the outputs of a policy, `scores [D, A]` and `values [D]`; see `verify`."""
     legal = solution.legal[solution.decisions]
     actions = choose(scores, legal)
     optimal = jnp.asarray(solution.optimal[solution.decisions])
@@ -73,42 +73,35 @@ def verify_outputs(solution: Solution, scores: Any, values: Any) -> Verdict:
 
 
 def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Array:
-    """Whether values of won or lost positions are 0 or NaN, or have the other sign."""
+    """Whether values of won or lost positions are 0 or NaN, or have the wrong sign."""
     return (truth != 0) & ~(values * truth > 0)
 
 
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
-    """Counts the games lost by a deterministic player, over every reply of the opponent.
+    """Counts the games that a deterministic player loses, over every reply of the opponent.
 
-    A game counts if perfect play would not have lost from one of its positions: from the start, or
-    after a mistake of the opponent. In some games perfect play loses from one seat.
+    A game counts only if perfect play would not lose from one of its positions: in some games one
+    player loses from the start, unless the opponent makes a mistake.
 
     Returns:
-      `int32 [2]`, for the player in seat 0 and in seat 1, who chooses `actions [D]`. Counts are
-      cut off at ten million, or at fewer in games with more than 214 actions.
+      `int32 [2]`, the counts for a first and a second player that chooses `actions [D]`. They are
+      capped at ten million, and lower in games with more than 214 actions.
     """
-    num_actions = solution.legal.shape[1]
-    most = min(_MOST_LINES, np.iinfo(np.int32).max // num_actions)
-    chosen = jax.nn.one_hot(actions, num_actions, dtype=jnp.int32)
-    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions].set(chosen)
-    seats = (
-        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
-    )  # [S, 2]: is this seat to move?
-    allowed = jnp.asarray(solution.legal, jnp.int32)
-    followed = jnp.where(seats[:, None, :], chosen[..., None], allowed[..., None])
-    sign = jnp.where(seats, 1.0, -1.0)[:, None, :]
-    lost_here = (solution.rewards[..., None] * sign < 0).astype(jnp.int32)
-    in_vain = jnp.where(seats, 1.0, -1.0) * solution.values[:, None] < 0  # [S, 2]: lost already?
+    most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])
+    chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions, actions].set(1)
+    legal = jnp.asarray(solution.legal, jnp.int32)[..., None]
+    is_mover = solution.player[:, None] == np.arange(2, dtype=np.int8)  # [S, 2], for each seat.
+    played = jnp.where(is_mover[:, None], chosen[..., None], legal)  # [S, A, 2]
+    sign = jnp.where(is_mover, 1.0, -1.0)
+    loses = (solution.rewards[..., None] * sign[:, None] < 0).astype(jnp.int32)
+    is_lost = sign * solution.values[:, None] < 0  # Even with perfect play.
     lost = needless = jnp.zeros((solution.num_states, 2), jnp.int32)
-    bounds = [int(bound) for bound in solution.layers]
-    for start, end in reversed(list(itertools.pairwise(bounds))):
+    for start, end in reversed([*itertools.pairwise(map(int, solution.layers))]):
         rows = slice(start, end)
-        children, legal = solution.children[rows], allowed[rows, :, None]
-        total = followed[rows] * (lost_here[rows] + lost[children] * legal)
-        total = jnp.sum(total, axis=1, dtype=jnp.int32)
-        lost = lost.at[rows].set(jnp.minimum(total, most))
-        later = followed[rows] * needless[children] * legal
-        later = jnp.sum(later, axis=1, dtype=jnp.int32)
-        later = jnp.where(in_vain[rows], jnp.minimum(later, most), lost[rows])
-        needless = needless.at[rows].set(later)
+        children = solution.children[rows]
+        total = played[rows] * (loses[rows] + lost[children] * legal[rows])
+        lost = lost.at[rows].set(jnp.minimum(jnp.sum(total, axis=1, dtype=jnp.int32), most))
+        later = played[rows] * needless[children] * legal[rows]
+        later = jnp.minimum(jnp.sum(later, axis=1, dtype=jnp.int32), most)
+        needless = needless.at[rows].set(jnp.where(is_lost[rows], later, lost[rows]))
     return needless[0]

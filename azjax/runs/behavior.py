@@ -1,15 +1,15 @@
-"""What a run remembers of a custom game and a custom network, to compare others with later.
+"""Records of the behavior of custom games and networks, to detect later changes.
 
-A file's text may change where the rules do not. So runs of custom games record what the rules
-return in random games, which are the same on every machine and with every version of JAX. Of custom
-networks they record what these return for made-up parameters.
+The source of a game can change without a change of its rules. So a run records a digest of what the
+rules return in random games, which do not depend on the machine or the version of JAX. Of a custom
+network it records the outputs for generated parameters.
 """
 
 import dataclasses
 import functools
 import hashlib
 import pathlib
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -19,27 +19,22 @@ from azjax._files import Path
 from azjax._settings import check
 from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.directory import read_settings
 from azjax.training.parts import Parts
 
 NUM_GAMES = 128
 _MOST_PLIES = 512
-_NUM_PLANES = 8  # Made-up observations.
-_TOLERANCE = 1e-3  # Of a network's outputs.
-_GRID = 1000 / np.sqrt(2)  # Steps of 1 that are told apart: the last bits depend on the machine.
-# What is digested in every position. Where one differs, those after it may differ because of it.
+_NUM_PLANES = 8  # Generated observations.
+_TOLERANCE = 1e-3  # Of the outputs of networks.
+_GRID = 1000 / np.sqrt(2)  # Digits kept for digests: the last bits depend on the machine.
+# Digested in every position. A difference in one may cause differences in the later ones.
 _IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "observations"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a run of a custom game records of its rules, its `rules.json`.
-
-    Attributes:
-      encoding: that of the observations.
-      digests: see `observe_rules`.
-    """
+    """The content of `rules.json`: an encoding and the digests from `observe_rules`."""
 
     encoding: str
     digests: dict
@@ -50,12 +45,7 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True)
 class Responses:
-    """What a run of a custom network records of it, its `network.json`; see `observe_network`.
-
-    Attributes:
-      arrays: their types and shapes by name.
-      outputs: for made-up parameters.
-    """
+    """The content of `network.json`, from `observe_network`."""
 
     arrays: dict
     outputs: tuple[float, ...]
@@ -65,86 +55,74 @@ class Responses:
 
 
 def make_records(config: Config, parts: Parts) -> dict[str, dict]:
-    """Returns what a run records of what is custom, by file names; see `runs.create_run`."""
+    """Returns the records of custom games and networks, by file name, for `runs.create_run`."""
     game, encoding, recorded = parts.game, parts.network.encoding, {}
-    if config.parts or is_own(config.game):
-        recorded["rules.json"] = {
-            "encoding": encoding,
-            "digests": observe_rules(game, encoding),
-        }
-    if config.parts or isinstance(config.network, OwnNetworkConfig):
-        recorded["network.json"] = observe_network(game, parts.network)
+    if config.parts or is_custom(config.game):
+        digests = observe_rules(game, encoding)
+        recorded["rules.json"] = {"encoding": encoding, "digests": digests}
+    if config.parts or isinstance(config.network, CustomNetworkConfig):
+        recorded["network.json"] = dataclasses.asdict(observe_network(game, parts.network))
     return recorded
 
 
-def records_rules(run_dir: Path) -> bool:
-    """Whether a run recorded the rules of its custom game, so that `check_rules` compares them."""
-    return (pathlib.Path(run_dir) / "rules.json").exists()
-
-
-def records_network(run_dir: Path) -> bool:
-    """Whether a run recorded its custom network, so that `check_network` compares it."""
-    return (pathlib.Path(run_dir) / "network.json").exists()
+def has_record(run_dir: Path, name: Literal["rules", "network"]) -> bool:
+    """Whether a run recorded the rules of its custom game, or its custom network."""
+    return (pathlib.Path(run_dir) / f"{name}.json").exists()
 
 
 def check_network(run_dir: Path, game: Game, network: Network) -> None:
-    """Refuses another network than the one that a run recorded, if it recorded any.
+    """Checks that a network is the one that a run recorded, if it did.
 
     Raises:
-      ValueError: if its arrays differ, or its outputs by more than rounding.
+      ValueError: if its arrays differ, or its outputs by more than rounding errors.
       CheckpointError: if the record cannot be read.
     """
-    if not records_network(run_dir):
+    if not has_record(run_dir, "network"):
         return
     recorded = read_settings(pathlib.Path(run_dir) / "network.json", Responses)
-    if not same_network(dataclasses.asdict(recorded), game, network):
+    observed = observe_network(game, network)
+    one, other = np.asarray(recorded.outputs), np.asarray(observed.outputs)
+    same_arrays = recorded.arrays == observed.arrays and one.shape == other.shape
+    if not (same_arrays and np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)):
         raise ValueError(
             f"the network is not the one that {run_dir} was trained with, its arrays or its "
-            "outputs for the same parameters differ: give the network as it was"
+            "outputs for the same parameters differ: pass the original network"
         )
 
 
 def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
-    """Refuses a game with other rules than those that a run recorded, if it recorded any.
+    """Checks that a game has the rules that a run recorded, if it did.
 
-    Args:
-      run_dir: the run directory.
-      game: the game that was given for the run's.
-      resume: whether the run's games in flight are to go on, in the same arrays.
+    With `resume`, its states must have the same arrays as well, to continue the games in flight.
 
     Raises:
-      ValueError: naming what differs.
+      ValueError: naming the difference.
       CheckpointError: if the record cannot be read.
     """
-    if not records_rules(run_dir):
+    if not has_record(run_dir, "rules"):
         return
     recorded = read_settings(pathlib.Path(run_dir) / "rules.json", Rules)
     difference = find_difference(recorded.digests, game, recorded.encoding)
     if difference is not None:
         raise ValueError(
             f"the rules of {game.name} are not those that {run_dir} was trained with, their "
-            f"{difference} differ: give the game as it was, or train a new run"
+            f"{difference} differ: pass the original game, or train a new run"
         )
-    if resume and not same_states(recorded.digests, game, recorded.encoding):
+    states = observe_rules(game, recorded.encoding)["states"]
+    if resume and states != recorded.digests.get("states"):
         raise ValueError(
-            f"{game.name} has the rules that {run_dir} was trained with, and other states, so its "
-            "player can be loaded, but its training cannot go on: give the game as it was"
+            f"{game.name} has the rules that {run_dir} was trained with, but other states, so its "
+            "player can be loaded, but the run cannot be resumed: pass the original game"
         )
 
 
 @functools.lru_cache(maxsize=8)
 def observe_rules(game: Game, encoding: str) -> dict[str, str]:
-    """Digests what the rules return in `NUM_GAMES` random games of up to 512 plies.
-
-    Pictures, texts and names of actions are not among it, nor are positions that no random game
-    comes to.
-
-    Args:
-      game: any.
-      encoding: which of its encodings is observed.
+    """Digests the results of the rules in `NUM_GAMES` random games of up to 512 plies.
 
     Returns:
-      SHA-256 digests by what they are of, such as `legal actions`.
+      SHA-256 digests by the name of their content, such as `legal actions`. Drawings and names of
+      actions are not included.
     """
     look = jax.jit(jax.vmap(functools.partial(_look, game, encoding)))
     symmetries = () if game.symmetries is None else (game.symmetries.cells, game.symmetries.actions)
@@ -165,9 +143,9 @@ def observe_rules(game: Game, encoding: str) -> dict[str, str]:
 
 
 def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str | None:
-    """Names what of a game's rules is not as it was digested; None if all of it is.
+    """Names the first part of a game's rules that differs from the digests, or returns None.
 
-    Its `states` are left out: they may hold the same positions in other arrays. See `same_states`.
+    It ignores the arrays of states, which can represent the same positions differently.
     """
     if encoding not in game.encodings:
         return "encodings"
@@ -175,47 +153,34 @@ def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str |
     return next((name for name in names if found[name] != digests.get(name)), None)
 
 
-def same_states(digests: dict[str, str], game: Game, encoding: str) -> bool:
-    """Whether positions are held in the same arrays as when the rules were digested."""
-    return observe_rules(game, encoding)["states"] == digests.get("states")
+def observe_network(game: Game, network: Network) -> Responses:
+    """Returns the types and shapes of a network's arrays, and its outputs for generated ones.
 
-
-def observe_network(game: Game, network: Network) -> dict[str, Any]:
-    """Returns a network's arrays by name, and its outputs for made-up numbers in them.
-
-    The parameters are the same on every machine, and the outputs, in evaluation and in training,
-    are almost: `same_network` compares them.
+    The generated arrays are the same on every machine. The outputs, of `apply` and of `train`, are
+    the same up to rounding.
     """
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     leaves, structure = jax.tree.flatten(shapes)
-    variables = jax.tree.unflatten(structure, [_made_up(i, x) for i, x in enumerate(leaves)])
+    variables = jax.tree.unflatten(structure, [_generate(i, x) for i, x in enumerate(leaves)])
     one = jax.eval_shape(lambda: game.observe(game.init(), network.encoding))
-    planes = _made_up(len(leaves), jax.ShapeDtypeStruct((_NUM_PLANES, *one.shape), np.float32))
+    planes = _generate(len(leaves), jax.ShapeDtypeStruct((_NUM_PLANES, *one.shape), np.float32))
 
     @jax.jit
-    def answer(variables, planes):
+    def outputs_of(variables, planes):
         trained = network.train(variables, planes, None)[0]
         return network.apply(variables, planes), trained
 
     with jax.default_matmul_precision("highest"):
-        outputs = jax.tree.leaves(answer(variables, (planes > 0).astype(one.dtype)))
+        outputs = jax.tree.leaves(outputs_of(variables, (planes > 0).astype(one.dtype)))
     named = jax.tree_util.tree_leaves_with_path(shapes)
-    return {
-        "arrays": {jax.tree_util.keystr(path): describe(leaf) for path, leaf in named},
-        "outputs": [float(number) for leaf in outputs for number in np.ravel(leaf)],
-    }
+    return Responses(
+        arrays={jax.tree_util.keystr(path): describe(leaf) for path, leaf in named},
+        outputs=tuple(float(number) for leaf in outputs for number in np.ravel(leaf)),
+    )
 
 
-def same_network(recorded: dict[str, Any], game: Game, network: Network) -> bool:
-    """Whether a network has the arrays, and the outputs but for rounding, that were recorded."""
-    found = observe_network(game, network)
-    one, other = (np.asarray(some["outputs"]) for some in (recorded, found))
-    same_arrays = recorded["arrays"] == found["arrays"] and one.shape == other.shape
-    return same_arrays and np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)
-
-
-def _made_up(index: int, shape: Any) -> jax.Array:
-    """An array of that shape; numbers of large arrays are small, as those of layers are."""
+def _generate(index: int, shape: Any) -> jax.Array:
+    """Generates an array, scaled like the weights of a layer of that shape."""
     drawn = np.random.PCG64(index).random_raw(shape.size) >> np.uint64(40)
     uniform = drawn.astype(np.float64).reshape(shape.shape) / 2**24
     fan_in = max(shape.size // shape.shape[-1], 1) if shape.shape else 1
@@ -225,7 +190,7 @@ def _made_up(index: int, shape: Any) -> jax.Array:
 
 
 def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
-    """Returns what the rules return for one state, and the state after a random move."""
+    """Returns the results of the rules for one state, and the state after a random move."""
     legal = game.legal_actions(state)
     after, reward = game.step(state, legal_action_at(legal, uniform))
     found = {
@@ -240,16 +205,16 @@ def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
 
 
 def _numbers(leaf: jax.Array) -> jax.Array:
-    """The numbers of a leaf, which may be a typed key."""
+    """Returns a leaf, or its data if it is a typed key."""
     is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return jax.random.key_data(leaf) if is_key else leaf
 
 
 def _hash(*leaves: Any, onto: Any = None) -> Any:
-    """Takes arrays into a hash, or a new one, rounded and whatever their types."""
+    """Adds rounded arrays, independent of their types, to a hash, by default to a new one."""
     digest = hashlib.sha256() if onto is None else onto
     for leaf in leaves:
         array = np.asarray(leaf, np.float64)
         digest.update(repr(array.shape).encode())
-        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # No round fraction is on an edge.
+        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # Rounds; no edge at 0, 1.
     return digest

@@ -1,4 +1,4 @@
-"""Callbacks of a run: its metrics, its checkpoints, and Ctrl-C."""
+"""Callbacks of a run: metrics, checkpoints and Ctrl-C."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from azjax.training.metrics import Record
 
 
 class Sink(Callback):
-    """Hands every record to a function, such as a display or a file."""
+    """Passes every record to a sink, such as a display or a file."""
 
     def __init__(self, open_sink: Callable[[Loop], Any]):
-        """Takes `Loop -> sink`, called when the loop starts; a sink takes records, and closes."""
+        """Takes `Loop -> sink`, called at the start. A sink is called with records, and closed."""
         self._open, self._sink = open_sink, None
 
     def on_start(self, loop: Loop) -> None:
@@ -24,60 +24,60 @@ class Sink(Callback):
         self._sink = self._open(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Hands over the record."""
+        """Passes on the record."""
         assert self._sink is not None
         self._sink(loop.record)
 
     def close(self) -> None:
-        """Closes the sink, if it was opened."""
+        """Closes the sink, if it is open."""
         if self._sink is not None:
             self._sink.close()
 
 
 class Checkpoints(Callback):
-    """Saves the state now and then, and after the last iteration."""
+    """Saves a checkpoint every few iterations, and after the last one."""
 
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, rank: Callable[[Record], float]):
-        """Saves into a run directory.
+        """Takes where and how often to save.
 
         Args:
           run_dir: the run directory.
-          every: iterations between two checkpoints.
-          keep: how many of the newest to keep, in addition to the best one.
-          rank: of a record; the checkpoint with the highest is the best one.
+          every: number of iterations between checkpoints.
+          keep: number of newest checkpoints to keep, in addition to the best one.
+          rank: score of a record; higher is better.
         """
         self._run_dir, self._every, self._keep, self._rank = run_dir, every, keep, rank
 
     def on_iteration(self, loop: Loop) -> None:
-        """Saves the state, if it is time."""
+        """Saves the state if a checkpoint is due."""
         if loop.is_last or loop.iteration % self._every == 0:
             checkpoint.save(self._run_dir, loop.state, self._rank(loop.record), self._keep)
             loop.tell("on_checkpoint")
 
 
 class Interrupts(Callback):
-    """Lets the iteration after Ctrl-C be the last one, in all processes."""
+    """Ends training after the current iteration on Ctrl-C, in all processes."""
 
     everywhere = True
 
     def __init__(self):
-        """Listens once the loop starts."""
+        """Does not handle signals until the loop starts."""
         self._held = contextlib.ExitStack()
 
     def on_start(self, loop: Loop) -> None:
-        """Listens."""
+        """Starts to handle Ctrl-C."""
         self._request = self._held.enter_context(interrupts.Request())
 
     def on_iteration(self, loop: Loop) -> None:
-        """Tells the loop."""
+        """Sets `loop.interrupted` if any process received Ctrl-C."""
         (loop.interrupted,) = processes.any_of(self._request.made)
 
     def on_end(self, loop: Loop) -> None:
-        """Leaves Ctrl-C to whatever comes after the training."""
+        """Restores the previous signal handler."""
         self.close()
 
     def close(self) -> None:
-        """Leaves Ctrl-C to others."""
+        """Restores the previous signal handler."""
         self._held.close()

@@ -1,13 +1,12 @@
-"""Checkpoints of a run: complete when they appear, verified when they are read.
+"""Checkpoints of a run: written atomically, and verified with digests when they are read.
 
-`checkpoints/ITERATION/` in a run directory has `player/`, the averaged parameters, and `state/`,
-the rest of a `TrainState`; see `azjax.runs.storage`. A checkpoint gets its name once it is
-complete, so a killed run leaves no partial one, and digests detect later damage. Only arrays and
-JSON are read: loading a stranger's checkpoint runs no code.
+`checkpoints/ITERATION/` in a run directory has `player/`, the averaged variables, and `state/`, the
+rest of a `TrainState`; see `azjax.runs.storage`. Loading reads only arrays and JSON, and never runs
+code.
 
-Several processes may train one network together, with a run directory that all of them see. They
-all call `save` and `restore` alike. Each writes and reads the shards of its own devices, so the
-replay buffer need not fit one host; a checkpoint may be read by more or fewer processes.
+With several processes, all call `save` and `restore`. Each writes and reads the shards of its
+devices, so the replay buffer need not fit one host. The number of processes can change between
+sessions.
 """
 
 import collections
@@ -37,17 +36,17 @@ _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 
 
 def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint named after `state.iteration`; nothing if it exists already.
+    """Writes a checkpoint named after `state.iteration`, unless it exists.
 
     Args:
-      run_dir: the run directory; it must have a `config.json` (see `runs.create_run`).
-      state: the state to write; it is on disk when this returns.
-      score: higher is better; decides which checkpoint is the best.
-      keep: how many of the newest checkpoints to keep, in addition to the best one.
+      run_dir: the run directory, from `runs.create_run`.
+      state: the state to write.
+      score: score of the checkpoint; higher is better.
+      keep: number of newest checkpoints to keep, in addition to the best one.
 
     Raises:
-      CheckpointError: if the disk is full, `config.json` cannot be used, or the network's
-        parameters are not finite; the earlier checkpoints are untouched.
+      CheckpointError: if the disk is full, `config.json` cannot be used, or the network has
+        parameters that are not finite; earlier checkpoints are kept.
       OtherProcessError: if another process cannot use `config.json`.
     """
     folder, iteration = checkpoints(run_dir), int(state.iteration)
@@ -68,11 +67,15 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     def write():
         return [storage.write_arrays(partial / part, tree) for part, tree in trees.items()]
 
+    def complete():
+        storage.write_summary(partial, summary)
+        os.rename(partial, partial.with_suffix(""))
+
     try:
         for written in gather(json.dumps(in_all(write))):
             for digests in json.loads(written):
                 summary.files.update(digests)
-        in_first(lambda: _complete(partial, summary))
+        in_first(complete)
     except (OSError, OtherProcessError) as error:
         raise CheckpointError(
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
@@ -81,21 +84,15 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     in_first(lambda: _prune(folder, keep))
 
 
-def _complete(partial: pathlib.Path, summary: storage.Summary) -> None:
-    """Gives a checkpoint its name, after all processes have written their arrays."""
-    storage.write_summary(partial, summary)
-    os.rename(partial, partial.with_suffix(""))
-
-
 def _clear(folder: pathlib.Path) -> None:
-    """Deletes what a killed run left."""
+    """Deletes the leftovers of a killed run."""
     for pattern in ("*.partial", "*.deleted"):
         for leftover in folder.glob(pattern):
             shutil.rmtree(leftover)
 
 
 def _prune(folder: pathlib.Path, keep: int) -> None:
-    """Deletes all but the newest few and the best; of equals the newest is the best."""
+    """Deletes all checkpoints but the newest and the best; of equal scores the newest is best."""
 
     def score(step):
         try:
@@ -107,15 +104,15 @@ def _prune(folder: pathlib.Path, keep: int) -> None:
     best = max(steps, key=score)
     for step in steps[keep:]:
         if step != best:
-            os.rename(folder / str(step), folder / f"{step}.deleted")  # Never a partial one.
+            os.rename(folder / str(step), folder / f"{step}.deleted")  # Atomically.
     _clear(folder)
 
 
 class Restored(NamedTuple):
-    """A checkpoint that was read.
+    """The result of `restore`.
 
     Attributes:
-      state: the whole training state; None if the run has no checkpoint yet.
+      state: the complete training state, or None without a checkpoint.
       skipped: one sentence for each newer checkpoint that is damaged.
     """
 
@@ -128,13 +125,13 @@ def restore(
 ) -> Restored:
     """Reads the newest sound checkpoint of a run.
 
-    Keys are of the implementation that the run draws with, whatever JAX's default is now.
+    Keys keep the implementation with which they were saved.
 
     Args:
       run_dir: the run directory.
-      parts: the run's.
-      mesh: the devices to put the state on; all devices by default.
-      set_aside: move damaged checkpoints to `damaged/`, so that the run can write its own.
+      parts: the parts of the run.
+      mesh: the devices to place the state on; all devices by default.
+      set_aside: whether to move damaged checkpoints to `damaged/`, so that they can be replaced.
 
     Raises:
       CheckpointError: if there are checkpoints but none is sound.
@@ -146,26 +143,28 @@ def restore(
     trees, _, damage = _newest_sound(run_dir, target, together=True)
     if set_aside:
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
-    return Restored(_join(trees), [*damage.values()])
+    rest = trees[_REST]
+    learner = rest.learner._replace(ema_params=trees[_PLAYER])
+    return Restored(dataclasses.replace(rest, learner=learner), [*damage.values()])
 
 
 def restore_player(
     run_dir: Path, network: Network, step: int | None = None
 ) -> tuple[Any, int, list[str]]:
-    """Reads the averaged parameters of the newest sound checkpoint, onto one device.
+    """Reads the averaged variables of the newest sound checkpoint, onto one device.
 
-    One of several processes may call this alone.
+    A single process can call this alone.
 
     Args:
       run_dir: the run directory.
-      network: the run's.
-      step: read the checkpoint of this iteration and no other.
+      network: the network of the run.
+      step: iteration of the checkpoint; None: the newest sound one.
 
     Returns:
       The averaged variables, the iteration, and `skipped` as in `Restored`.
 
     Raises:
-      CheckpointError: if no checkpoint is sound, or not the requested one.
+      CheckpointError: if no checkpoint, or not the requested one, is sound.
     """
     here = SingleDeviceSharding(jax.local_devices()[0])
     target = jax.tree.map(
@@ -173,7 +172,7 @@ def restore_player(
         jax.eval_shape(network.init, jax.random.key(0)),
     )
     if step is None and not iterations(run_dir):
-        raise CheckpointError(f"{run_dir} has no checkpoint yet: train on")
+        raise CheckpointError(f"{run_dir} has no checkpoint yet: resume the run")
     trees, step, damage = _newest_sound(run_dir, {_PLAYER: target}, step=step)
     return trees[_PLAYER], step, [*damage.values()]
 
@@ -181,16 +180,12 @@ def restore_player(
 def _newest_sound(
     run_dir: Path, target: dict[str, Any], together: bool = False, step: int | None = None
 ) -> tuple[dict[str, Any], int, dict[int, str]]:
-    """Reads the newest sound checkpoint.
-
-    Returns:
-      Its trees, its iteration, and one sentence for each newer checkpoint, which is damaged.
-    """
+    """Returns the trees and the iteration of the newest sound checkpoint, and newer damage."""
     known, damage = iterations(run_dir), {}
     for number in reversed(known) if step is None else [step]:
         try:
             return _read(checkpoints(run_dir) / str(number), target, together), number, damage
-        except Exception as error:  # Whatever is wrong with this one, an older one may do.
+        except Exception as error:  # An older one may be sound.
             why = _summarize(error)
             damage[number] = f"checkpoint {number} in {run_dir} is damaged ({why})"
     if step is None:
@@ -199,14 +194,14 @@ def _newest_sound(
             "folder from a copy, or start a new run"
         )
     others = ", ".join(str(other) for other in known if other != step)
-    advice = f"use one of {others}" if others else "there is no other one, so train on"
+    advice = f"use one of {others}" if others else "resume the run to write another"
     if step not in known:
         raise CheckpointError(f"{run_dir} has no checkpoint {step}: {advice}")
     raise CheckpointError(f"{damage[step]}: {advice}")
 
 
 def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[str, Any]:
-    """Reads trees of a checkpoint if they are sound; all processes `together` or one alone."""
+    """Checks and reads trees of a checkpoint, in all processes `together` or in one."""
 
     def check(share=slice(None)):
         summary = storage.read_summary(folder)
@@ -224,13 +219,13 @@ def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[
 
 
 def _summarize(error: Exception) -> str:
-    """Returns the first line of an error's message, cut short."""
+    """Returns the first line of an error message, shortened."""
     lines = str(error).split("\n")
     return textwrap.shorten(lines[0] or type(error).__name__, 200, placeholder="…")
 
 
 def _set_aside(run_dir: pathlib.Path, steps: dict[int, str]) -> None:
-    """Moves checkpoints to `damaged/`, under names that are free."""
+    """Moves checkpoints to unused names in `damaged/`."""
     folder = run_dir / "damaged"
     for step in steps:
         folder.mkdir(exist_ok=True)
@@ -240,12 +235,6 @@ def _set_aside(run_dir: pathlib.Path, steps: dict[int, str]) -> None:
 
 
 def _divide(state: TrainState) -> dict[str, Any]:
-    """Divides a state into what plays and the rest, each to be read alone."""
+    """Divides a state into the averaged variables and the rest, which can be read separately."""
     rest = dataclasses.replace(state, learner=state.learner._replace(ema_params=()))
     return {_PLAYER: state.learner.ema_params, _REST: rest}
-
-
-def _join(trees: dict[str, Any]) -> TrainState:
-    """Joins a divided state."""
-    rest = trees[_REST]
-    return dataclasses.replace(rest, learner=rest.learner._replace(ema_params=trees[_PLAYER]))

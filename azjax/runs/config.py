@@ -1,4 +1,4 @@
-"""The settings of a run, and the one place where they become parts."""
+"""The settings of a run, and the function that builds its parts from them."""
 
 import dataclasses
 import functools
@@ -19,34 +19,34 @@ from azjax.training.targets import TargetConfig, make_targets
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnNetworkConfig:
-    """A network that is no settings' matter: `make_parts` is given it."""
+class CustomNetworkConfig:
+    """Placeholder for a network that is passed to `make_parts`."""
 
-    kind: Literal["own"] = "own"
-    """A network of your own: on the command line `--network FILE.py:FUNCTION`."""
+    kind: Literal["custom"] = "custom"
+    """A custom network, given as FILE.py:FUNCTION."""
     source: str = ""
-    """Where it was from: `PLACE:FUNCTION#SHA-256`, for people to read; it is never imported."""
+    """Its origin, `PLACE:FUNCTION#SHA-256`. It is informative only, and never imported."""
 
     def __post_init__(self):
         check("network", self)
 
 
-NetworkConfig = ResNetConfig | MLPConfig | OwnNetworkConfig
+NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
 SearchConfig = Gumbel | PUCT | UCT
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Everything that determines a training run; by default the preset `default`."""
+    """All settings that determine a training run; the defaults are the preset `default`."""
 
     game: str = "tic_tac_toe"
     """Which game: tic_tac_toe, connect_four, mnk, othello, hex, hex_swap or breakthrough, of any
-    size, such as connect_four:4x5 or hex:6; one of pgx's, such as pgx:chess; or your own:
+    size, such as connect_four:4x5 or hex:6; a game of pgx, such as pgx:chess; or a custom game,
     FILE.py:FUNCTION."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0  # JAX truncates larger ones silently.
-    """Seed of every random draw."""
+    """Seed of all random draws."""
     parts: str = ""
-    """Custom parts (game, network, search, targets, loss, replay) in place of the settings below:
+    """Custom parts (game, network, search, targets, loss, replay) that replace the settings below:
     FILE.py:FUNCTION, a function without arguments that returns `Parts`."""
     network: NetworkConfig = dataclasses.field(default_factory=ResNetConfig)
     search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
@@ -59,24 +59,44 @@ class Config:
         check("", self)
 
 
-def is_own(game: str) -> bool:
-    """Whether a game's name is that of somebody's file, `PLACE:FUNCTION`."""
+def is_custom(game: str) -> bool:
+    """Whether a name is that of a custom game, `PLACE:FUNCTION`."""
     place, colon, _ = game.partition(":")
     return bool(colon) and not games.has_variants(place)
 
 
-def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
-    """Changes settings so that every number of devices shares games, batches and buffer evenly.
+def count_devices(
+    shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
+) -> int:
+    """Returns the most devices of one process that divide the shards of the replay buffer.
 
-    Where the devices divide `replay.shards`, nothing changes. Elsewhere each device has one shard,
+    If the shards may still change, see `fit_devices`, it is enough that the devices of all
+    processes divide the numbers in `evenly`, such as those of games and samples.
+
+    >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
+    (4, 2)
+    >>> count_devices(shards=8, available=64, evenly=(1024, 512))
+    64
+    """
+
+    def fits(devices):
+        divides = evenly is not None and not any(number % devices for number in evenly)
+        return shards % devices == 0 or divides
+
+    return max((n for n in range(1, available + 1) if fits(n * processes)), default=1)
+
+
+def fit_devices(config: Config, num_devices: int, keep: Collection[str] = ()) -> Config:
+    """Adapts settings so that the devices share games, batches and buffer evenly.
+
+    Nothing changes if `num_devices` divides `replay.shards`. Otherwise each device has one shard,
     `selfplay.games` and `learner.batch_size` are rounded up to multiples of the devices, and
-    `replay.capacity` holds an iteration of those games.
+    `replay.capacity` is raised to hold an iteration.
 
     Args:
       config: the settings.
-      num_devices: how many devices train.
-      keep: names of settings that stay as they are, such as `selfplay.games`;
-        `training.check_parts` refuses those that do not fit.
+      num_devices: number of devices that train.
+      keep: names of settings that must not change, such as `selfplay.games`.
     """
     if config.replay.shards % num_devices == 0 or "replay.shards" in keep:
         return config
@@ -103,21 +123,20 @@ def make_parts(
     network: Network | None = None,
     platform: str | None = None,
 ) -> Parts:
-    """Builds the parts that a configuration names, once; a game or network given takes its place.
+    """Builds the parts of a configuration; the same arguments return the same parts.
 
-    Everything that depends on the hardware is chosen here: the games that are played together, what
-    the search evaluates together, and by `make_network` the arithmetic and the form of the layers.
-    Tracing the parts makes no further choice, so a program may be lowered for a platform that this
-    machine does not have.
+    All choices that depend on the hardware are made here: group sizes of games and simulations, and
+    the arithmetic and form of the layers. Tracing the parts makes no further choice, so a program
+    can be lowered for a platform that this machine does not have.
 
     Args:
-      config: names and numbers. It is not changed, so a run records what was asked for.
-      game: replaces the game that `config` names.
-      network: replaces the network that `config` describes.
+      config: the settings.
+      game: replaces the game of the settings; needed if that is custom.
+      network: replaces the network of the settings; needed if that is custom.
       platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; None: that of the default backend.
 
     Raises:
-      ValueError: if there is no such game or platform, or the network cannot be built.
+      ValueError: if the game or platform does not exist, or the network cannot be built.
     """
     return _make_parts(config, game, network, resolve_platform(platform))
 
@@ -127,13 +146,13 @@ def _make_parts(config: Config, game: Game | None, network: Network | None, plat
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")
     if game is None:
-        if is_own(config.game):
-            raise ValueError(f"the game is one's own, {config.game}: hand it in as game=...")
+        if is_custom(config.game):
+            raise ValueError(f"the game is custom, {config.game}: pass it as game=...")
         game = games.make(config.game)
     if network is None:
-        if isinstance(config.network, OwnNetworkConfig):
+        if isinstance(config.network, CustomNetworkConfig):
             source = config.network.source
-            raise ValueError(f"the network is one's own, {source}: hand it in as network=...")
+            raise ValueError(f"the network is custom, {source}: pass it as network=...")
         network = make_network(config.network, game, platform)
     return Parts(
         game=game,

@@ -1,7 +1,7 @@
 """Run directories: the settings of a run, in `config.json`, next to its checkpoints.
 
-Nothing that a directory names is imported or run, so a stranger's directory cannot run code. The
-caller passes a custom game or network to `config.make_parts`.
+Reading a run directory never imports or runs code that it names, so directories of strangers are
+safe. The caller passes a custom game or network to `config.make_parts`.
 """
 
 import contextlib
@@ -16,20 +16,19 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax._commands import command
 from azjax._files import Path, write_json
 from azjax._processes import in_all, in_first
 from azjax._settings import from_dict, list_changes
-from azjax.runs.config import Config, OwnNetworkConfig, is_own
+from azjax.runs.config import Config
 from azjax.runs.storage import read_summary
 
-FORMAT = 3  # Of run directories; others cannot be read.
-_ROOM = 128  # Characters that a path within a run directory has at most.
+FORMAT = 3  # Version of run directories; others cannot be read.
+_ROOM = 128  # Maximum length of a path within a run directory.
 Settings = TypeVar("Settings")  # A dataclass of settings.
 
 
 class CheckpointError(Exception):
-    """A run directory or checkpoint cannot be used; the message says why and what would."""
+    """A run directory or checkpoint cannot be used; the message names the reason and a fix."""
 
 
 def create_run(
@@ -38,37 +37,36 @@ def create_run(
     plan: dict | None = None,
     records: dict[str, dict] | None = None,
 ) -> None:
-    """Makes a new run directory with the configuration in it.
+    """Creates a run directory with the configuration.
 
     Args:
       run_dir: the directory.
-      config: everything that determines the run.
-      plan: what else the training program stores, as JSON.
-      records: further files, by name, as JSON; see `behavior.make_records`.
+      config: the settings of the run.
+      plan: content of `plan.json`.
+      records: contents of further JSON files, by name; see `behavior.make_records`.
 
     Raises:
-      CheckpointError: if the directory exists (it is never erased), cannot be made, or is not
-        visible to all processes.
+      CheckpointError: if the directory exists, cannot be created, or is not visible to all
+        processes.
     """
     path = pathlib.Path(run_dir)
+
+    def check_visible():
+        if not (path / "config.json").exists():
+            raise CheckpointError(
+                f"process {jax.process_index()} cannot find {path}, which process 0 created: use a "
+                "folder on a disk that all processes share"
+            )
+
     in_first(lambda: _create_run(path, config, plan or {}, records or {}))
-    in_all(lambda: _find(path))
-
-
-def _find(path: pathlib.Path) -> None:
-    if not (path / "config.json").exists():
-        raise CheckpointError(
-            f"process {jax.process_index()} does not see {path}, which process 0 made: use a "
-            "folder on a disk that all processes share"
-        )
+    in_all(check_visible)
 
 
 def check_free(run_dir: Path) -> None:
-    """Refuses a path where no run directory can be made; leaves nothing behind.
+    """Checks that a run directory can be created at a path, without leaving anything there.
 
     Raises:
-      CheckpointError: if the path exists (nothing is ever erased), or if the folder or files in
-        it cannot be made.
+      CheckpointError: if the path exists, or the folder or files in it cannot be created.
     """
     path = pathlib.Path(run_dir)
     _check_unused(path)
@@ -76,31 +74,30 @@ def check_free(run_dir: Path) -> None:
     absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Fails if too long.
+            os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Raises if it is too long.
         beside.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
     finally:
         for folder in absent:
-            with contextlib.suppress(OSError):  # Not made, or in use by another program.
+            with contextlib.suppress(OSError):  # Not created, or used by another program.
                 folder.rmdir()
 
 
 def _check_unused(path: pathlib.Path) -> None:
-    """Refuses a path that exists."""
     if os.path.isfile(path / "config.json"):
         raise CheckpointError(
-            f"{path} exists already: add --resume to go on with that run, or choose another "
-            "--run-dir"
+            f"{path} exists already: continue that run with `resume=True`, or choose another "
+            "`run_dir`"
         )
     if os.path.islink(path) and not os.path.exists(path):
         raise CheckpointError(
-            f"{path} is a link to {os.readlink(path)}, where there is nothing: remove the link, or "
-            "choose another --run-dir"
+            f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
+            "`run_dir`"
         )
-    if os.path.exists(os.path.realpath(path)):  # Also of `missing/..`.
+    if os.path.exists(os.path.realpath(path)):  # Also for `missing/..`.
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another --run-dir"
+            f"{path} exists already and is not a run directory: choose another `run_dir`"
         )
 
 
@@ -125,35 +122,35 @@ def _beside(path: pathlib.Path) -> pathlib.Path:
 
 
 def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another --run-dir")
+    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another `run_dir`")
 
 
 def read_config(run_dir: Path) -> Config:
     """Reads the configuration of a run.
 
     Raises:
-      CheckpointError: if there is no run, or its configuration is invalid or not the one that
-        its checkpoints were written with.
+      CheckpointError: if the run does not exist, or its configuration is invalid or differs from
+        that of its checkpoints.
     """
     path = pathlib.Path(run_dir) / "config.json"
     if not path.exists():
         raise CheckpointError(
-            f"{run_dir} is not a run directory (no config.json in it): give the folder that "
-            "a training run made, such as runs/tic_tac_toe-default-1"
+            f"{run_dir} is not a run directory (no config.json in it): use the folder of a run, "
+            "such as runs/tic_tac_toe-default-1"
         )
     content = _read_json(path)
     if isinstance(content, dict) and content.pop("format", None) != FORMAT:
         raise CheckpointError(
-            f"{run_dir} is a run of another version of azjax, which this one cannot read: use "
-            "that version, or train a new run"
+            f"{run_dir} has the format of another version of azjax: use that version, or train a "
+            "new run"
         )
     config = _from_json(path, content, Config)
-    check_settings(run_dir, config)
+    _check_settings(run_dir, config)
     return config
 
 
-def check_settings(run_dir: Path, config: Config) -> None:
-    """Refuses settings that a sound checkpoint was not written with."""
+def _check_settings(run_dir: Path, config: Config) -> None:
+    """Raises a CheckpointError if the newest sound checkpoint has other settings."""
     folder, path = checkpoints(run_dir), pathlib.Path(run_dir) / "config.json"
     for step in reversed(iterations(run_dir)):
         try:
@@ -169,18 +166,14 @@ def check_settings(run_dir: Path, config: Config) -> None:
 
 
 def read_settings(path: Path, cls: type[Settings]) -> Settings:
-    """Reads a (nested) dataclass from a JSON file; missing entries have their defaults.
-
-    Raises:
-      CheckpointError: if the file is not JSON, or an entry is unknown or of a wrong type.
-    """
+    """Reads a (nested) dataclass from a JSON file, or raises a CheckpointError."""
     return _from_json(path, _read_json(path), cls)
 
 
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(pathlib.Path(path).read_text())
-    except (ValueError, OSError, RecursionError) as error:  # The last if it is nested deeply.
+    except (ValueError, OSError, RecursionError) as error:  # RecursionError: deeply nested.
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
 
 
@@ -192,52 +185,25 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
 
 
 def newest(game: str) -> pathlib.Path:
-    """Finds the newest run of a game that has a checkpoint; see `find_runs`.
+    """Returns the newest run of a game with a checkpoint; see `find_runs`.
 
     Raises:
-      CheckpointError: if there is none.
+      CheckpointError: if it does not exist.
     """
     for path in find_runs():
         with contextlib.suppress(CheckpointError):  # Not a usable run.
             if read_config(path).game == game:
                 return path
     raise CheckpointError(
-        f"there is no run of {game} in a folder runs/, neither here nor above: train one with "
-        f"{command('azjax', 'train', '--game', game)}"
+        f"there is no run of {game} in runs/, here or in a parent folder: train one with "
+        f"azjax.train({game!r})"
     )
 
 
-def name_run(
-    run_dir: Path,
-    config: Config,
-    game: str | None = None,
-    network: str | None = None,
-    parts: str | None = None,
-) -> list[str]:
-    """Returns the options by which a program takes a run, one word each.
-
-    Args:
-      run_dir: the run.
-      config: its settings.
-      game: the place of a custom game; by default the place that the run recorded.
-      network: the same of a custom network.
-      parts: the same of custom parts.
-    """
-    words = ["--run-dir", str(run_dir)]
-    if config.parts:
-        return [*words, "--parts", parts or config.parts.partition("#")[0]]
-    if is_own(config.game):
-        words += ["--game", game or config.game.partition("#")[0]]
-    if isinstance(config.network, OwnNetworkConfig):
-        words += ["--network", network or config.network.source.partition("#")[0]]
-    return words
-
-
 def find_runs() -> Iterator[pathlib.Path]:
-    """Yields the folders in `runs/` with a checkpoint, the newest first.
+    """Yields the runs in `runs/` that have a checkpoint, newest first.
 
-    It searches the current folder, then those above it, so that a notebook finds what was trained
-    from the root of the repository.
+    It searches the current folder and then its parents, so notebooks in subfolders find them.
     """
     here = pathlib.Path.cwd()
     for folder in (pathlib.Path(), *here.parents):
@@ -253,6 +219,6 @@ def checkpoints(run_dir: Path) -> pathlib.Path:
 
 
 def iterations(run_dir: Path) -> list[int]:
-    """Returns the iterations that a run has checkpoints of, oldest first."""
+    """Returns the iterations of the checkpoints of a run, in ascending order."""
     names = (path.name for path in checkpoints(run_dir).glob("*"))
     return sorted(int(n) for n in names if re.fullmatch("0|[1-9][0-9]*", n))

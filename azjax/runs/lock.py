@@ -1,6 +1,6 @@
-"""Locks of a run directory: one program at a time trains there, or explores a player's games.
+"""Locks of run directories: one program at a time trains there, or explores games of a player.
 
-The operating system holds a lock, and releases it however the program ends.
+The operating system releases a lock when the program ends for any reason.
 """
 
 import contextlib
@@ -19,16 +19,13 @@ NAME = "train.lock"
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
-    """Holds a lock while its `with` block lasts.
+    """Holds a lock in a folder during a `with` block.
 
-    Args:
-      folder: a run directory, or a folder in one.
-      name: the name of the lock file.
-      does: what its holder does there, for the error that other programs raise.
+    Other programs print what the holder `does`.
 
     Raises:
       CheckpointError: if another program holds it, naming its process and host, or if the disk
-        has no locks.
+        does not support locks.
     """
     path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
@@ -52,12 +49,12 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
         try:
             yield
         finally:
-            if _leads_to(path, file):  # Else the lock there, if any, is another program's.
+            if _leads_to(path, file):  # Otherwise the file there belongs to another program.
                 path.unlink(missing_ok=True)
 
 
 def _leads_to(path: pathlib.Path, file: TextIO) -> bool:
-    """Whether an open file is the one at a path: not deleted, and not moved with its folder."""
+    """Whether an open file is still at its path, neither deleted nor moved."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

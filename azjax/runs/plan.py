@@ -1,42 +1,42 @@
-"""How long a run goes on, and what it keeps on the way: its `plan.json`."""
+"""The plan of a run, its `plan.json`: when to stop and what to save."""
 
 import dataclasses
 from typing import Annotated, Literal
 
 from azjax._settings import Count, Positive, Range, check
 
-MOST_DEVICES = 256  # CPU devices of a process.
+MOST_DEVICES = 256  # CPU devices per process.
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """When a run stops and what it saves; none of it changes the numbers of an iteration."""
+    """When a run stops and what it saves; it does not change the results of an iteration."""
 
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
-    """Settings to start from. default: the fastest route to perfect in tic-tac-toe; paper:
-    AlphaZero's network, PUCT and noise; mlp: a small MLP with deep searches; enumerable:
-    for games that can be solved, whose positions it seeks out; connect_four and large: wider
-    networks, for that game and for all others. Left out: the one that suits the game."""
+    """Settings to start from. default: the fastest to perfect tic-tac-toe; paper: network, PUCT and
+    noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for games that can be
+    solved; connect_four and large: wider networks, for that game and for all others. Left out:
+    chosen by the game."""
     smoke: bool = False
-    """Shrink everything, to see the whole program work in seconds."""
+    """Shrink everything, to test the whole program in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
     """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
-    no losing line from either seat; never: at --max-iterations; auto: perfect where the
+    no losing line from either seat; never: after the last iteration; auto: perfect where the
     game can be enumerated, never elsewhere."""
     max_iterations: Positive = 500
-    """Stop after this many iterations at the latest, earlier sessions included."""
+    """Maximum number of iterations, including earlier sessions."""
     examine_every: Count = 0
-    """Where a game is solved: examine the network after so many iterations at the latest; 0: as
-    often as a tenth of self-play's evaluations allows, in tiny games after each."""
+    """In games that can be solved: maximum number of iterations between two verifications of the
+    network; 0: as often as a tenth of the evaluations in self-play allows."""
     checkpoint_every: Positive = 10
     """Iterations between checkpoints; there is always one at the end."""
     keep_checkpoints: Positive = 3
-    """How many of the newest checkpoints to keep, beside the best one."""
+    """Number of newest checkpoints to keep, in addition to the best one."""
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, MOST_DEVICES)] = 0
-    """CPU devices that each process spreads its games over; 0: one for each core, as far as
-    they divide games and batch. Without effect on GPUs and TPUs."""
+    """CPU devices of each process; 0: one per core, as far as they divide games and batch. No
+    effect on GPUs and TPUs."""
 
     def __post_init__(self):
-        check("--", self)
+        check("", self)

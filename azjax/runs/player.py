@@ -24,14 +24,14 @@ from azjax.training.parts import Parts
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """A trained player, as `load` returns it.
+    """A trained player, from `load`.
 
     Attributes:
-      parts: what was trained.
-      params: the trained network in its inference form.
-      iteration: the iteration that it was saved after.
+      parts: the parts of its training.
+      params: parameters of the inference form of the network.
+      iteration: number of training iterations.
       skipped: one sentence for each newer checkpoint that was damaged.
-      run_dir: the run directory that it was loaded from; None if from none.
+      run_dir: its run directory, if any.
     """
 
     parts: Parts
@@ -63,7 +63,7 @@ class Player:
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
 
-        Values are in [-1, 1], for the player to move; logits of illegal actions mean nothing.
+        Values are in [-1, 1], for the player to move; logits of illegal actions are arbitrary.
 
         Raises:
           ValueError: if the states are not a batch of this game.
@@ -77,15 +77,14 @@ class Player:
         """Searches from states `[B, ...]`.
 
         Args:
-          keys: one key for the whole batch, or `[B]`, one per position.
+          keys: one key for the batch, or `[B]`, one per position.
           states: the positions.
-          search: the algorithm, such as `PUCT()`; that of the training if None.
-          **settings: settings of the algorithm to change, such as `num_simulations=64`.
+          search: the algorithm, such as `PUCT()`; None: that of training.
+          **settings: changed settings of the algorithm, such as `num_simulations=64`.
 
         Raises:
-          ValueError: if the states are not a batch of this game, the keys do not go with it, or a
-            setting is unknown or out of range, or the trees do not fit in memory, or the network
-            returns NaN.
+          ValueError: if the states or keys are not a batch of this game, a setting is invalid, the
+            trees do not fit in memory, or the network returns NaN.
         """
         algorithm = changed(self.parts.search if search is None else search, **settings)
         check_trees(algorithm, self.game, check_batch(self.game, states))
@@ -99,10 +98,10 @@ class Player:
 
 
 def changed(search: Any, **settings: Any) -> Algorithm:
-    """Returns an algorithm with other settings.
+    """Returns a search algorithm with changed settings.
 
     Raises:
-      ValueError: if it is not an algorithm, has no such setting, or the value is out of range.
+      ValueError: if it is not an algorithm, or a setting is unknown or out of range.
     """
     check_algorithm(search)
     if not settings:
@@ -130,7 +129,7 @@ def _compiled_evaluate(parts: Parts) -> Callable:
 
 @functools.lru_cache(maxsize=32)
 def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
-    """Builds `(params, keys, states) -> (result, bool [B])`; the latter marks trees with NaN."""
+    """Builds `(params, keys, states) -> (result, has_nan [B])`."""
     run = make_search(search, parts.game, parts.evaluate)
 
     def search_and_check(params, keys, states):
@@ -153,16 +152,15 @@ def load(
 
     Args:
       run_dir: the run directory.
-      iteration: load the checkpoint of this iteration and no other.
-      game: the rules, if the run is of a custom game.
-      network: the network, if the run trained a custom one.
-      parts: the parts, if the run trained custom ones; then without game and network.
+      iteration: iteration of the checkpoint; None: the newest sound one.
+      game: the custom game of the run, if any.
+      network: the custom network of the run, if any.
+      parts: the custom parts of the run, if any; they include game and network.
 
     Raises:
-      ValueError: if custom parts are missing, or the game's rules or the network are not those
-        that the run recorded.
-      checkpoint.CheckpointError: if there is no run, no sound checkpoint, or not the one
-        asked for.
+      ValueError: if a custom part is missing, or the rules or the network differ from those that
+        the run recorded.
+      CheckpointError: if the run or the checkpoint does not exist, or is damaged.
     """
     config = directory.read_config(run_dir)
     if parts is not None:

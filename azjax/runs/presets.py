@@ -1,4 +1,4 @@
-"""Named configurations; which of them a game is trained with unless another is chosen."""
+"""Named configurations, and the choice among them by game."""
 
 import dataclasses
 
@@ -6,23 +6,23 @@ from azjax import games
 from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, ResNetConfig
-from azjax.runs.config import Config, OwnNetworkConfig
+from azjax.runs.config import Config, CustomNetworkConfig
 from azjax.search import PUCT, Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 
-_TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was made for it.
-# Custom games of at most so many positions have the preset `default`. It learns the package's games
-# of up to 20,000, but not Dots and Boxes on 2x2 boxes, which has 5,349.
+_TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was tuned for it.
+# Maximum number of positions of custom games with the preset `default`. It masters the games of the
+# package with up to 20,000, but not Dots and Boxes on 2x2 boxes, with 5,349.
 _FEW = 1000
-# Dense layers evaluate ten times as many positions a second on two CPU cores as convolutions of
+# Dense layers evaluate ten times as many positions per second on two CPU cores as convolutions with
 # 64 channels, and up to twice as many again with weights shared between mirror images. Random
-# openings reach into the endgame, of which good players leave much unseen; the search's value
-# in the target evens out luck; and with twice as many games a search of 16 simulations teaches
-# more than one of 32. The buffer holds 24 iterations, and the rate falls over 1,500, an hour on two
-# cores. What else was tried stands in the guide, under performance.
+# openings reach endgames that good players avoid. The root value in the target reduces variance.
+# Searches with 16 simulations and twice as many games learn faster than with 32. The buffer holds
+# 24 iterations, and the rate decays over 1,500, an hour on two cores. The guide lists further
+# experiments, under performance.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(
@@ -44,12 +44,11 @@ _CONNECT_FOUR = Config(
 PRESETS = {
     # The fastest route to a perfect tic-tac-toe player on two CPU cores.
     "default": Config(),
-    # AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT
-    # with Dirichlet noise, outcomes as value targets, SGD with momentum and weight penalty.
-    # c_puct is the published 1.25, which went with Q in [0, 1]; with ours in [-1, 1] it explores
-    # half as much.
-    # One departure: most games start from random moves. Self-play from the empty board alone
-    # never sees most of the positions that the proof asks about.
+    # AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT with
+    # Dirichlet noise, outcomes as value targets, SGD with momentum and a weight penalty. c_puct is
+    # the published 1.25, for Q in [0, 1]; with Q in [-1, 1], as here, it explores half as much.
+    # Unlike AlphaZero, most games start with random moves: self-play from the empty board never
+    # reaches most of the positions that verification covers.
     "paper": Config(
         network=ResNetConfig(encoding="absolute", layers="conv", width=64, blocks=2, norm="batch"),
         search=PUCT(num_simulations=50, dirichlet_alpha=1.0),
@@ -86,9 +85,8 @@ PRESETS = {
         ),
     ),
     "connect_four": _CONNECT_FOUR,
-    # For games that can be solved and are not tiny. Each iteration begins games all over an archive
-    # of the positions met, so that none of them is left out, and plays no more than four moves of
-    # each: what lies behind, other games see.
+    # For games that can be solved and are not tiny. Each iteration starts games from a buffer of
+    # all positions met, to cover them evenly, and plays only four moves of each.
     "enumerable": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
@@ -104,8 +102,8 @@ PRESETS = {
         replay=ReplayConfig(capacity=131_072),
         learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=2e-3, decay_steps=10_000),
     ),
-    # Connect Four's for a game that nobody has measured yet: a wider network, half the rate, and a
-    # window of half the size, since what the first iterations say is soon wrong.
+    # For games without tuned settings: those of Connect Four with a wider network, half the rate
+    # and half the buffer, since samples of the first iterations soon become outdated.
     "large": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,
@@ -116,18 +114,14 @@ PRESETS = {
 }
 
 
-_SMALL: dict[str, dict] = {  # What `smoke` makes of each kind of network.
+_SMALL: dict[str, dict] = {  # Changes by `smoke` for each kind of network.
     "resnet": {"width": 16, "blocks": 1, "head_hidden": 16},
     "mlp": {"hidden": (32,), "head_hidden": 16},
 }
 
 
 def get(name: str) -> Config:
-    """Returns the preset of that name.
-
-    Raises:
-      ValueError: if there is none.
-    """
+    """Returns the preset of that name; raises a ValueError if it does not exist."""
     if name not in PRESETS:
         known = ", ".join(PRESETS) + did_you_mean(name, PRESETS)
         raise ValueError(f"unknown preset {name!r}: use one of {known}")
@@ -135,19 +129,19 @@ def get(name: str) -> Config:
 
 
 def name_for(name: str, game: Game | None = None) -> str:
-    """Returns the name of the preset that a game is trained with, unless another is chosen.
+    """Returns the name of the default preset of a game.
 
     Args:
-      name: the game's, as `games.make` takes it.
+      name: name of the game, as in `games.make`.
       game: the game itself, if it is custom.
 
     Raises:
-      ValueError: if there is no game of that name, and none is given.
+      ValueError: if the game does not exist.
     """
     base = name.partition(":")[0]  # Of any size.
     if game is None and name in _TIC_TAC_TOE:
         return "default"
-    if game is None and base == "pgx":  # Whose games take long to make.
+    if game is None and base == "pgx":  # Making its games takes long.
         return "large"
     measured = game is None and games.has_variants(base)
     made = games.make(name) if game is None else game
@@ -158,13 +152,13 @@ def name_for(name: str, game: Game | None = None) -> str:
 
 
 def fit(config: Config, game: Game) -> Config:
-    """Changes the settings of a preset's network that a game does not allow.
+    """Adapts the network of a preset to a game.
 
-    A game with one encoding has that one. Symmetries that do not divide the layers' widths do not
-    share weights.
+    It uses the only encoding of a game, and shares weights only if the number of symmetries divides
+    the widths of the layers.
     """
     network = config.network
-    if isinstance(network, OwnNetworkConfig):
+    if isinstance(network, CustomNetworkConfig):
         return config
     if len(game.encodings) == 1:
         network = dataclasses.replace(network, encoding=game.encodings[0])

@@ -1,12 +1,11 @@
-"""A checkpoint on disk: arrays that NumPy reads, and a summary with a digest of every file.
+"""The files of a checkpoint: NumPy archives, and a summary with a digest of every file.
 
-A folder of arrays has one file for each process that wrote it: `arrays.npz` of process 0,
-`arrays-1.npz` of process 1. An array has the name of its leaf in the tree. If an array is spread
-over several processes, each of them stores the rows of its own devices, under names such as
-`.games.ply[512:768]`. Typed keys are stored as their data.
+Each process writes one file per folder: process 0 `arrays.npz`, process 1 `arrays-1.npz`. Arrays
+are named after their leaves in the tree. If an array is sharded over processes, each of them stores
+the rows of its devices, under names such as `.games.ply[512:768]`. Typed keys are stored as data.
 
-`summary.json` has the fields of `Summary` and one SHA-256 over all of them. A checkpoint in the
-folder of another iteration, or with other settings, is therefore detected like a damaged file.
+`summary.json` contains the fields of `Summary` and a SHA-256 of them, so a checkpoint in the folder
+of another iteration, or with other settings, is detected like a damaged file.
 """
 
 import collections
@@ -32,7 +31,7 @@ from azjax._settings import check, from_dict
 
 
 def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
-    """Writes what this process stores of a tree; all processes together store each row once.
+    """Writes the part of a tree that this process stores; each row is stored once.
 
     Returns:
       The SHA-256 of the file, by `FOLDER/FILE`; empty if this process stores nothing.
@@ -53,7 +52,7 @@ def write_arrays(folder: pathlib.Path, tree: Any) -> dict[str, str]:
 
 
 def _stored_here(name: str, array: jax.Array) -> dict[str, np.ndarray]:
-    """Returns the part of an array that this process stores, by its names in the file."""
+    """Returns the parts of an array that this process stores, by their names in the file."""
     if array.is_fully_addressable:
         return {name: np.asarray(array, order="C")}
     rows = "" if array.is_fully_replicated else "[{0.start}:{0.stop}]"
@@ -65,12 +64,11 @@ def _stored_here(name: str, array: jax.Array) -> dict[str, np.ndarray]:
 
 
 def read_arrays(folder: pathlib.Path, target: Any) -> Any:
-    """Reads a tree; each process reads only the rows that its devices hold.
+    """Reads a tree; each process reads only the rows of its devices.
 
     Args:
-      folder: the folder that it was written into, by any number of processes.
-      target: shapes, types and shardings of its arrays, `jax.ShapeDtypeStruct`; typed keys are of
-        the implementation that they were written with.
+      folder: the folder of the tree, written by any number of processes.
+      target: tree of `jax.ShapeDtypeStruct` with shardings, from `fit_keys`.
     """
     with contextlib.ExitStack() as stack:
         stored = collections.defaultdict(dict)
@@ -91,12 +89,12 @@ def read_arrays(folder: pathlib.Path, target: Any) -> Any:
 
 
 def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarray:
-    """Reads rows of an array, and no others into memory.
+    """Reads only some rows of an array into memory.
 
     Args:
-      stored: by first row, the end, the file and the name of each stored part.
+      stored: the end, the file and the entry of each stored part, by its first row.
       like: shape and type of the whole array.
-      index: a slice of each axis; all but the first are whole.
+      index: a slice for each axis; only the first selects a part.
     """
     start, stop, _ = index[0].indices(like.shape[0]) if index else (0, 1, 1)
     parts = []
@@ -111,31 +109,28 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
                 row = dtype.itemsize * math.prod(shape[1:])
                 member.seek((low - first) * row, os.SEEK_CUR)
                 parts.append(np.frombuffer(member.read((high - low) * row), dtype))
-    # NumPy forgets the names of types that are not its own, such as bfloat16.
+    # NumPy files do not keep the names of extension types such as bfloat16.
     rows = np.concatenate(parts).view(like.dtype)
     return rows.reshape((stop - start, *like.shape[1:])[: len(index)])
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether an array, or a description of one, is of typed keys."""
+    """Whether an array, or its `ShapeDtypeStruct`, has typed keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def key_impl(leaf: Any) -> str:
-    """Returns the name of the implementation of typed keys, such as `threefry2x32`."""
+    """Returns the implementation of typed keys, such as `threefry2x32`."""
     return str(jax.random.key_impl(jnp.empty((), leaf.dtype)))
 
 
 def plain(leaf: jax.Array) -> jax.Array:
-    """Returns the data of typed keys, and any other array as it is."""
+    """Returns the data of typed keys, and other arrays unchanged."""
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
 def describe(tree: Any) -> dict[str, str]:
-    """Returns the type and shape of every array, by its name in the tree.
-
-    The type of typed keys is the name of their implementation.
-    """
+    """Returns the type and shape of every array, by name; of keys, the implementation."""
     return {
         name: f"{key_impl(leaf) if is_key(leaf) else leaf.dtype}{list(leaf.shape)}"
         for name, leaf in _by_name(tree).items()
@@ -148,17 +143,13 @@ def _by_name(tree: Any) -> dict[str, Any]:
 
 
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
-    """Returns a target with typed keys of the implementations that were written.
+    """Gives the typed keys of a target the implementations of the stored ones.
 
-    Older checkpoints describe the data of their keys. Four numbers may be a key of `rbg` or of
-    `unsafe_rbg`: they are one of JAX's default if that has four, else of `rbg`.
-
-    Args:
-      target: shapes, types and shardings of the arrays.
-      described: from `describe`, when they were written.
+    `described` describes the stored arrays. In older checkpoints it describes the data of keys:
+    four numbers are a key of JAX's default implementation if that has four, or else of `rbg`.
 
     Raises:
-      ValueError: if other arrays were written.
+      ValueError: if the stored arrays do not match the target.
     """
     default, described = jax.random.key(0), dict(described)
     once = {"uint32[2]": "threefry2x32[]", "uint32[4]": "rbg[]"}
@@ -174,7 +165,7 @@ def fit_keys(target: Any, described: dict[str, str]) -> Any:
 
     fitted = jax.tree_util.tree_map_with_path(fit, target)
     if describe(fitted) != described:
-        raise ValueError("its arrays are not those that this version makes of its settings")
+        raise ValueError("its arrays do not match its settings in this version")
     return fitted
 
 
@@ -183,11 +174,11 @@ class Summary:
     """The content of `summary.json`.
 
     Attributes:
-      iteration: the iteration that the checkpoint was saved after.
-      score: the score that it was saved with; higher is better.
+      iteration: number of completed iterations.
+      score: score of the checkpoint; higher is better.
       arrays: from `describe`, for each folder.
-      settings: those of its run, as in `config.json`.
-      files: the SHA-256 of each file of arrays, by its path.
+      settings: settings of the run, as in `config.json`.
+      files: SHA-256 of each file of arrays, by its path.
     """
 
     iteration: int
@@ -201,20 +192,16 @@ class Summary:
 
 
 def write_summary(folder: pathlib.Path, summary: Summary) -> None:
-    """Writes the summary of a checkpoint.
-
-    Raises:
-      OSError: if the disk is full.
-    """
+    """Writes the summary of a checkpoint, with its digest."""
     content = dataclasses.asdict(summary)
     write_json(folder / "summary.json", content | {"sha256": _digest(content)})
 
 
 def read_summary(folder: pathlib.Path) -> Summary:
-    """Reads the summary of the checkpoint in a folder, which is named after its iteration.
+    """Reads the summary of a checkpoint, whose folder is named after its iteration.
 
     Raises:
-      ValueError: naming what is wrong with the checkpoint.
+      ValueError: naming the damage.
     """
     try:
         content = json.loads((folder / "summary.json").read_text())
@@ -232,12 +219,12 @@ def read_summary(folder: pathlib.Path) -> Summary:
 def check_files(
     folder: pathlib.Path, files: dict[str, str], parts: Collection[str], share: slice
 ) -> None:
-    """Checks that some folders of a checkpoint have the files of its summary.
+    """Checks the files in the folders `parts` of a checkpoint against its summary.
 
-    Several processes may each read a `share` of the files.
+    Each process can check a `share` of the files.
 
     Raises:
-      ValueError: naming a file that is missing or was changed.
+      ValueError: naming a missing or changed file.
     """
     paths = [path for part in parts for path in (folder / part).rglob("*") if path.is_file()]
     found = {path.relative_to(folder).as_posix() for path in paths}

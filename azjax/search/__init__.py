@@ -1,10 +1,10 @@
-"""Batched Monte Carlo tree search over any evaluator, on `mctx`.
+"""Batched Monte Carlo tree search with any evaluator, on `mctx`.
 
-`PUCT` is AlphaZero's search, `Gumbel` is Gumbel AlphaZero's, `UCT` is the classic one, which
-knows no priors; whatever has the members of `Algorithm` is another. All see values in [-1, 1],
-never an illegal action at any depth, and games that end inside the tree. `mctx` gives the tree
-and Gumbel's selection; the walk through the tree is written here for games, which have no moves
-after their end (`simulate.py`).
+`PUCT` is AlphaZero's search, `Gumbel` that of Gumbel AlphaZero, and `UCT` the classic one without
+priors. Any object with the members of `Algorithm` is another. All of them take values in [-1, 1],
+never choose an illegal action at any depth, and handle games that end inside the tree. The tree
+and Gumbel's selection are those of `mctx`; `simulate.py` has the loop, which unlike that of
+`mctx.search` stops at finished games.
 """
 
 from azjax.search.algorithm import (

@@ -1,4 +1,4 @@
-"""What an algorithm is, what it is given, and what a search returns."""
+"""The interface of search algorithms: `Algorithm`, its input `Roots`, and the search's result."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -14,9 +14,11 @@ Engine = Literal["azjax", "mctx"]
 
 
 class Algorithm(Protocol):
-    """A way to search: its settings, and how it selects.
+    """A search algorithm: its settings, and its rule for selecting actions.
 
-    Any object with these members is one, best a frozen dataclass, such as `PUCT`.
+    Any object with these members is an algorithm, for `make_search`, for agents and as
+    `Parts.search`. A frozen dataclass, such as `PUCT`, can also be an argument of cached
+    functions. `examples/search_rule.py` is a complete one in 40 lines.
 
     Attributes:
       algorithm: its name.
@@ -24,7 +26,7 @@ class Algorithm(Protocol):
       is_deterministic: whether the position alone determines the action, without noise, at
         temperature 0 and with a deterministic evaluator.
 
-    It may also have an `engine`, which `make_search` takes unless it is given another.
+    An optional attribute `engine` is the default engine of `make_search`.
     """
 
     @property
@@ -37,19 +39,26 @@ class Algorithm(Protocol):
     def is_deterministic(self) -> bool: ...  # noqa: D102
 
     def select(self, roots: "Roots") -> "Selection":
-        """Says how to search from a batch of positions."""
+        """Returns the functions that select actions in the trees of a batch of positions.
+
+        It is traced, and runs once per search, after the roots are evaluated and before the
+        first simulation. A rule without noise or extra data needs four fields:
+
+        ```python
+        return Selection(roots.logits, at_root=act, below=act, finish=finish)
+        ```
+
+        where `act(tree, node)` sees one tree, and `finish(tree)` sees all trees and usually ends
+        with `make_result(tree, action, visit_shares(tree))`.
+        """
         ...
 
 
 def check_algorithm(algorithm: Any) -> None:
-    """Refuses what lacks the members of `Algorithm`.
-
-    Raises:
-      ValueError: naming the member.
-    """
+    """Raises ValueError if an object lacks a member of `Algorithm`; the error names it."""
     if isinstance(algorithm, type):
         name = algorithm.__name__
-        raise ValueError(f"the search is the class {name}: make one of it, such as {name}()")
+        raise ValueError(f"the search is the class {name}: pass an instance, such as {name}()")
     members = {
         "algorithm": (str, "its name"),
         "num_simulations": (int | np.integer | jax.Array, "a whole number"),
@@ -57,17 +66,17 @@ def check_algorithm(algorithm: Any) -> None:
         "select": (Callable, "a function of Roots that returns a Selection"),
     }
     for name, (kind, wanted) in members.items():
-        found = getattr(algorithm, name, None)
-        if not isinstance(found, kind):
-            problem = f"has the {name} {found!r}" if hasattr(algorithm, name) else f"has no {name}"
+        value = getattr(algorithm, name, None)
+        if not isinstance(value, kind):
+            problem = f"has the {name} {value!r}" if hasattr(algorithm, name) else f"has no {name}"
             raise ValueError(
                 f"the search, of type {type(algorithm).__name__}, {problem}: give it {name}, "
-                f"{wanted}, as search.Algorithm says, or use one such as PUCT()"
+                f"{wanted}, see search.Algorithm, or use an algorithm such as PUCT()"
             )
 
 
 def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
-    """Returns the engine given, or else the algorithm's, or else `azjax`.
+    """Returns the given engine; None: the algorithm's `engine`, or `azjax`.
 
     Raises:
       ValueError: if the engine is unknown, or the algorithm lacks a member.
@@ -81,17 +90,18 @@ def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
 
 
 class Roots(NamedTuple):
-    """The positions to search from, evaluated, and what was asked for.
+    """The evaluated positions to search from, and the arguments of the search.
 
     Attributes:
       states: `[B, ...]`.
       legal: `bool [B, A]`.
-      logits: `float32 [B, A]`, the evaluator's, see `tree.mask_logits`.
-      value: `float32 [B]`, the evaluator's; 0 where the game is over.
-      keys: `[B]`, for the algorithm's own draws.
-      temperature: `float32 [B]`, for drawing the action; 0: the best.
+      logits: `float32 [B, A]`, the evaluator's; finite or NaN where legal, `tree.NEVER` where
+        illegal.
+      value: `float32 [B]`, the evaluator's, for the player to move; 0 where the game is over.
+      keys: `[B]`, for the algorithm's random draws.
+      temperature: `float32 [B]`, for drawing the action; 0: the best action.
       add_noise: whether to explore, as self-play does; False, or `bool [B]`.
-      budget: simulations expected; a number, or `int32 []` while tracing.
+      budget: number of simulations expected; an int, or `int32 []` while tracing.
     """
 
     states: State  # [B, ...]
@@ -105,21 +115,23 @@ class Roots(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """How an algorithm searches from given roots.
+    """How an algorithm searches from the given roots.
 
     Attributes:
-      logits: `float32 [B, A]`, the prior of the roots, noise included.
-      at_root: `(tree, node) -> action`, for the root of one tree.
-      below: the same for the other nodes. The tree has no axis `B`; the action must be one of
-        `tree.legal_actions(tree, node)`, also where values or logits are NaN.
-      finish: `tree [B, ...] -> SearchResult`.
-      extra: what the selection needs in addition to the tree; leaves `[B, ...]`, in the tree's
-        `extra_data`.
+      logits: `float32 [B, A]`, the prior of the roots, including noise. Illegal actions are masked
+        afterwards.
+      at_root: `(tree, node) -> action int32 []`, for the root of one tree. The tree has no axis
+        `B` (see `Tree`), and `node` is `int32 []`. The action must be one of
+        `legal_actions(tree, node)`, even where values or logits are NaN; in a finished game, any
+        action.
+      below: the same for all other nodes.
+      finish: `tree [B, ...] -> SearchResult`, after the last simulation; see `make_result`.
+      extra: additional data for the selection; leaves `[B, ...]`, stored as `tree.extra_data`.
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.
-      first: `int32 [B, K]`, different actions, which `at_root` chooses in the first simulations,
-        whatever these find; -1 where that ends, before the last one. With it, the search may
-        evaluate them together.
+      first: `int32 [B, K]`, distinct actions that `at_root` chooses in the first simulations
+        regardless of their outcome; -1 after the last such action. The search may then evaluate
+        them in one call. None: unknown.
     """
 
     logits: jax.Array  # float32 [B, A]
@@ -132,18 +144,18 @@ class Selection(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search found out about `B` positions.
+    """The result of a search from `B` positions.
 
     Attributes:
       action: `int32 [B]`, the action to play.
-      action_weights: `float32 [B, A]`, the policy to learn: PUCT's and UCT's visit shares,
-        or Gumbel's improved policy. Sums to 1 over the legal actions.
+      action_weights: `float32 [B, A]`, the policy target: the visit shares of PUCT and UCT, or
+        the improved policy of Gumbel. Sums to 1 over the legal actions.
       visit_counts: `int32 [B, A]`.
       q_values: `float32 [B, A]`, mean outcome of each action for the player to move; 0
         where unvisited.
       value: `float32 [B]`, the root's mean value, for the player to move.
       tree: the search tree; its embeddings are game states.
-      prior: `float32 [B, A]`, the policy that the search started from; None for UCT.
+      prior: `float32 [B, A]`, the root policy before the search, including noise; None for UCT.
     """
 
     action: jax.Array  # int32 [B]
@@ -160,11 +172,11 @@ class SearchResult(NamedTuple):
 
     @property
     def policy_value(self) -> jax.Array:
-        """`float32 [B]`, what `action_weights` is worth: the mean of `q_values` by it.
+        """`float32 [B]`, the value of the policy `action_weights`: its mean of `q_values`.
 
-        The root's own value is a mean over all visits, among them those to actions that the search
-        then rejects: where one action wins and the others lose, it says that much is lost.
-        Actions without a visit are left out; where all are, it is the root's.
+        The root's own value averages over all visits, including those to actions that the search
+        then rejects, so it is too low where one action wins and the others lose. Actions without
+        a visit are left out; if no action has a visit, this is the root's value.
         """
         weights = jnp.where(self.visit_counts > 0, self.action_weights, 0.0)
         total = jnp.sum(weights, axis=-1)
@@ -173,7 +185,13 @@ class SearchResult(NamedTuple):
 
 
 def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResult:
-    """Reads a result off the roots; `action [B]` and `weights [B, A]` are the algorithm's."""
+    """Makes a result from the roots' statistics.
+
+    Args:
+      tree: the finished trees `[B, ...]`.
+      action: `[B]`, the actions to play.
+      weights: `float32 [B, A]`, the policy target.
+    """
     visits = tree.children_visits[:, ROOT]
     q_values = tree.qvalues(jnp.full(len(visits), ROOT))
     return SearchResult(
@@ -188,7 +206,7 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
 
 
 def visit_shares(tree: Tree) -> jax.Array:
-    """Returns `float32 [B, A]`, the share of each action in the visits of its root."""
+    """Returns `float32 [B, A]`, each root action's share of the visits."""
     visits = tree.children_visits[:, ROOT]
     return visits.astype(jnp.float32) / jnp.sum(visits, axis=-1, keepdims=True).astype(jnp.float32)
 
@@ -199,10 +217,16 @@ def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) ->
     Args:
       key: one key.
       visits: `[A]`.
-      temperature: `float32 []`; 0: the most visited, and of several the lowest.
+      temperature: `float32 []`; 0: the most visited action, ties to the lowest.
     """
     logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
         temperature, 1e-3
     )
     drawn = jax.random.categorical(key, jnp.where(visits > 0, logits, -jnp.inf))
     return jnp.where(temperature > 0, drawn, jnp.argmax(visits)).astype(jnp.int32)
+
+
+def split_each(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Splits each of the keys `[B]` in two."""
+    pairs = jax.vmap(jax.random.split)(keys)
+    return pairs[:, 0], pairs[:, 1]

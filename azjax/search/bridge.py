@@ -1,7 +1,10 @@
-"""The bridge to mctx: games for mctx's policies, and mctx's loop for azjax's algorithms.
+# mctx's dataclasses hide their fields from type checkers.
+# pyright: reportCallIssue=false
+"""The bridge to mctx: azjax's games for mctx's policies, mctx's loop for azjax's algorithms.
 
-`mctx_fns` makes a game and an evaluator into what `mctx.gumbel_muzero_policy`, its other policies
-and `mctx.search` take. `grow_by_mctx` is the engine `mctx`: `mctx.search` in place of `simulate`.
+`mctx_fns` makes the arguments of `mctx.gumbel_muzero_policy`, other policies and `mctx.search` from
+a game and an evaluator. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
+`simulate`.
 """
 
 from collections.abc import Callable
@@ -13,13 +16,12 @@ import mctx
 
 from azjax._promotion import mixing
 from azjax.games.base import Game, State, batch_keys, check_batch, where
-from azjax.search.evaluators import Evaluator, checked
-from azjax.search.expand import Model, evaluate_states, expand
-from azjax.search.simulate import Expansion, Simulator
+from azjax.search.evaluators import Evaluator, Function, checked
+from azjax.search.simulate import Expansion, Model, Simulator, evaluate_states, expand
 from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
 
-# Fields of a tree that mctx fills below a finished game, and what stands there before: those of the
-# new node `[B, N, ...]`, and those of the finished game's own actions `[B, N, A]`.
+# The fields that mctx writes below a finished game, with their initial values: those of the new
+# node `[B, N, ...]`, and those of the finished game's actions `[B, N, A]`.
 _NODES = {
     "node_visits": 0,
     "raw_values": 0,
@@ -39,19 +41,19 @@ _EDGES = {
 
 
 class MctxFns(NamedTuple):
-    """A game and an evaluator, as mctx's policies take them.
+    """A game and an evaluator as arguments of mctx's policies.
 
-    All raise ValueError, while tracing, if the states are not a batch of the game, the keys do not
-    go with it, or the evaluator's outputs have other shapes.
+    All functions raise ValueError, while tracing, if the states are not a batch of the game, or the
+    keys or the evaluator's outputs have the wrong shapes.
 
     Attributes:
       root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; keys are one, or `[B]`.
       recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`. The
-        reward is the mover's, in [-1, 1]; the discount is -1 when the turn passes, 1 when the same
-        player moves again, and 0 once the game is over; the value is that of the player to move, 0
+        reward is the mover's, in [-1, 1]. The discount is -1 when the turn passes, 1 when the same
+        player moves again, and 0 once the game is over. The value is for the player to move, and 0
         once the game is over. Logits of illegal actions are `NEVER`, which is finite.
-      invalid_actions: `states -> bool [B, A]`, True = not allowed. Hand it to the policies: they
-        do not read it from the logits.
+      invalid_actions: `states -> bool [B, A]`, True = not allowed. Policies need it, since they do
+        not derive it from the logits.
     """
 
     root: Callable[[Any, jax.Array, State], mctx.RootFnOutput]
@@ -59,8 +61,8 @@ class MctxFns(NamedTuple):
     invalid_actions: Callable[[State], jax.Array]
 
 
-def mctx_fns(game: Game, evaluate: Evaluator) -> MctxFns:
-    """Makes a game and an evaluator into the arguments of mctx's policies.
+def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
+    """Makes the arguments of mctx's policies from a game and an evaluator.
 
     ```python
     fns = azjax.search.mctx_fns(game, evaluate)
@@ -76,18 +78,18 @@ def mctx_fns(game: Game, evaluate: Evaluator) -> MctxFns:
 
     Args:
       game: the rules.
-      evaluate: any evaluator; mctx hands `params` to it. One that draws gets the one key that
-        mctx has for a batch, split, so its values depend on the batch.
+      evaluate: any evaluator; mctx passes `params` to it. mctx has one key per batch, which is
+        split, so the values of a random evaluator depend on the batch.
 
     Raises:
-      ValueError: if the evaluator cannot be called.
+      ValueError: if the evaluator is not callable.
     """
     evaluate = checked(game, evaluate)
 
     def root(params, keys, states):
         keys = batch_keys(keys, check_batch(game, states))
         logits, value = evaluate_states(Model(game, evaluate, params), keys, states)
-        return _root_output(logits, value, states)
+        return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
 
     def recurrent_fn(params, key, actions, states):
         keys = batch_keys(key, check_batch(game, states))
@@ -102,9 +104,9 @@ def mctx_fns(game: Game, evaluate: Evaluator) -> MctxFns:
 
 
 class _Embedding(NamedTuple):
-    """What mctx keeps in a node: the state, and the number of the simulation that is under way.
+    """mctx's embedding of a node: the state, and the number of the current simulation.
 
-    mctx hands no number to `recurrent_fn`, and a position's own keys are folded with it.
+    mctx does not pass the number to `recurrent_fn`, which folds it into each position's key.
     """
 
     states: State
@@ -114,14 +116,14 @@ class _Embedding(NamedTuple):
 def grow_by_mctx(
     simulator: Simulator, tree: Tree, first: int | jax.Array, last: int | jax.Array
 ) -> Tree:
-    """Adds simulations `first` to `last - 1` to every tree `[B, ...]` by the loop of `mctx.search`.
+    """Adds simulations `first` to `last - 1` to every tree `[B, ...]` with `mctx.search`.
 
-    The trees are those that `simulate` grows. mctx walks on below finished games, where moves
-    change nothing; each such node is removed at once.
+    The trees are those of `simulate`. mctx also expands finished games, where moves change nothing;
+    each such node is removed after its simulation.
 
     Args:
-      simulator: of the search.
-      tree: the trees, with `first` simulations in them.
+      simulator: shared inputs of the simulations.
+      tree: the trees after `first` simulations.
       first: the number of the first simulation.
       last: the number after the last one, at most `N - 1`.
     """
@@ -135,7 +137,7 @@ def grow_by_mctx(
         return _recurrent_output(expansion), embedding._replace(states=expansion.states)
 
     def loop(_first, _last, simulate, carry):
-        key, planted = carry
+        key, root_only = carry
 
         def step(i, carry):
             key, tree = carry
@@ -143,17 +145,18 @@ def grow_by_mctx(
             key, tree = simulate(i, (key, _number(tree, tree.embeddings.states, numbers)))
             return key, _remove_below_finished(tree, i + 1)
 
-        start = _number(tree, tree.embeddings, planted.embeddings.simulation)
+        start = _number(tree, tree.embeddings, root_only.embeddings.simulation)
         return jax.lax.fori_loop(first, last, step, (key, start))
 
     states = jax.tree.map(lambda leaf: leaf[:, ROOT], tree.embeddings)
-    numbers = jnp.zeros(len(keys), jnp.int32)
-    logits, value = tree.children_prior_logits[:, ROOT], tree.raw_values[:, ROOT]
-    search: Any = mixing(mctx.search)
-    grown = search(
+    grown = mixing(mctx.search)(
         None,
-        jax.random.fold_in(keys[0], most),  # Selections draw nothing, so none uses it.
-        root=_root_output(logits, value, _Embedding(states, numbers)),
+        jax.random.fold_in(keys[0], most),  # Unused: selections draw nothing.
+        root=mctx.RootFnOutput(
+            prior_logits=tree.children_prior_logits[:, ROOT],
+            value=tree.raw_values[:, ROOT],
+            embedding=_Embedding(states, jnp.zeros(len(keys), jnp.int32)),
+        ),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
         interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
@@ -170,9 +173,9 @@ def _number(tree: Tree, states: State, simulation: jax.Array) -> Tree:
 
 
 def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
-    """Removes the node of a number from the trees where its parent is a finished game.
+    """Removes node number `node` from the trees where its parent is a finished game.
 
-    A root may be finished as well: its actions lead to finished games, which stay.
+    Children of a finished root stay, as in `simulate`.
     """
     batch = jnp.arange(len(tree.parents))
     parent = tree.parents[:, node]
@@ -181,8 +184,8 @@ def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
 
     def clear(name, empty, index):
         def write(leaf):
-            found = leaf[batch, index]
-            cleared = where(is_below, jnp.full_like(found, empty), found)
+            current = leaf[batch, index]
+            cleared = where(is_below, jnp.full_like(current, empty), current)
             return leaf.at[batch, index].set(cleared)
 
         return jax.tree.map(write, getattr(tree, name))
@@ -192,14 +195,8 @@ def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
     return tree.replace(**nodes, **edges)
 
 
-def _root_output(logits: jax.Array, value: jax.Array, embedding: Any) -> mctx.RootFnOutput:
-    output: Any = mctx.RootFnOutput
-    return output(prior_logits=logits, value=value, embedding=embedding)
-
-
 def _recurrent_output(expansion: Expansion) -> mctx.RecurrentFnOutput:
-    output: Any = mctx.RecurrentFnOutput
-    return output(
+    return mctx.RecurrentFnOutput(
         reward=expansion.reward,
         discount=expansion.discount,
         prior_logits=expansion.logits,

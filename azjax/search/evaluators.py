@@ -1,4 +1,4 @@
-"""Evaluators: what a search asks about a position."""
+"""Evaluators, the functions that give a search its priors and values."""
 
 import dataclasses
 import functools
@@ -18,14 +18,19 @@ Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
 @dataclasses.dataclass(frozen=True)
 class Evaluator:
-    """An opinion about positions, which is called like its function.
+    """A function that evaluates positions, and whether it is deterministic. Call it directly.
+
+    Wherever an evaluator is expected, a plain function `(params, keys, states)` works as well and
+    counts as random.
 
     Attributes:
-      function: `(params, keys, states [B, ...]) -> (logits [B, A], value [B])`: unnormalized
-        move preferences, and the expected outcome in [-1, 1] for the player to move. A search
-        ignores logits of illegal actions and values of finished games. It passes keys `[B]`, one
-        per position; `game.batch_keys` makes as many of a single one.
-      is_deterministic: whether `params` and a position determine the answer, whatever the key.
+      function: `(params, keys [B], states [B, ...]) -> (logits float32 [B, A], value float32 [B])`:
+        unnormalized log-probabilities of the actions, and the expected outcome in [-1, 1] for the
+        player to move. `params` is the first argument of the search, any pytree; each position has
+        its own key. A search ignores logits of illegal actions and values of finished games.
+        Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
+      is_deterministic: whether `params` and a position alone determine the output, for any key.
+        Players and proofs need no repetition then.
     """
 
     function: Function
@@ -37,16 +42,16 @@ class Evaluator:
 
 
 def is_deterministic(evaluate: Evaluator | Function) -> bool:
-    """Whether an evaluator says that it is; a plain function counts as random."""
+    """Whether an evaluator is marked as deterministic; a plain function counts as random."""
     return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
 
 
 def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
-    """Returns an evaluator that refuses, while tracing, outputs of other shapes.
+    """Returns an evaluator that checks the shapes of the outputs while tracing.
 
     Raises:
-      ValueError: if the evaluator given cannot be called; the one returned, if the outputs do not
-        start with logits `[B, A]` and value `[B]`.
+      ValueError: if `evaluate` is not callable. The returned evaluator raises it if the outputs do
+        not start with logits `[B, A]` and value `[B]`.
     """
     if not callable(evaluate):
         raise ValueError(
@@ -64,7 +69,7 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Asks a network; `params` are its folded parameters.
+    """Evaluates with a network; `params` are its folded parameters.
 
     Raises:
       ValueError: if the network was made for another game.
@@ -83,7 +88,7 @@ def network_evaluator(game: Game, network: Network) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def uniform_evaluator(game: Game) -> Evaluator:
-    """Takes all actions for alike and every position for even; ignores `params`."""
+    """Returns equal logits and value 0 for every position; ignores `params`."""
 
     def evaluate(params, keys, states):
         del params, keys
@@ -95,10 +100,7 @@ def uniform_evaluator(game: Game) -> Evaluator:
 
 
 def rollout_evaluator(game: Game) -> Evaluator:
-    """Takes all actions for alike, and the outcome of one random game for the value.
-
-    It ignores `params`, and draws: the same position gets another value with another key.
-    """
+    """Returns equal logits, and the outcome of one random game as the value; ignores `params`."""
 
     def evaluate(params, keys, states):
         del params
@@ -114,12 +116,12 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
 
     Args:
       game: the rules.
-      keys: `[B]`, one per game, which does not depend on the batch around it.
+      keys: `[B]`, one per game; a game depends on its own key alone.
       states: `[B, ...]`.
 
     Returns:
       `float32 [B]`, the outcomes for the players to move in those states; NaN for a game that
-      lasts longer than the game's `max_plies`.
+      lasts longer than `max_plies`.
     """
     uniform = jax.vmap(lambda key: jax.random.uniform(key, (game.max_plies,), jnp.float32))(keys)
 
@@ -130,18 +132,18 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
         step = jax.vmap(functools.partial(play, game))(states, action)
         return ply + 1, step.state, total + weight * step.reward, weight * step.discount
 
-    def goes_on(carry):  # Games that are over stay as they are, until all of them are.
+    def continues(carry):  # `play` does not change finished games.
         ply, states, _, _ = carry
         return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
 
-    nothing, whole = jnp.zeros(len(keys), jnp.float32), jnp.ones(len(keys), jnp.float32)
-    start = jnp.int32(0), states, nothing, whole
-    _, states, total, _ = jax.lax.while_loop(goes_on, move, start)
+    total, weight = jnp.zeros(len(keys), jnp.float32), jnp.ones(len(keys), jnp.float32)
+    start = jnp.int32(0), states, total, weight
+    _, states, total, _ = jax.lax.while_loop(continues, move, start)
     return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
-    """Looks the truth up: logits 0 for optimal actions and -10 for others; ignores `params`."""
+    """Looks up the solution: logits 0 for optimal actions, -10 for others; ignores `params`."""
     index = make_index(game, solution.states)
 
     def evaluate(params, keys, states):

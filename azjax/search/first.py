@@ -1,6 +1,7 @@
-"""The first simulations of a search, where it is known in advance which actions they visit.
+"""The first simulations of a search in one call of the evaluator.
 
-They are then evaluated in one call. An accelerator that waits for small batches waits less often.
+This is possible where the algorithm knows in advance which root actions they visit. On an
+accelerator, one call with many positions takes less time than several calls with few.
 """
 
 import jax
@@ -9,18 +10,19 @@ import jax.numpy as jnp
 from azjax.search.simulate import Expansion, Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
-_ROWS_PER_CALL = 128  # The evaluations that take as long as the start of a call.
+_ROWS_PER_CALL = 128  # Evaluating this number of positions takes as long as starting a call.
 
 
 def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]:
     """Makes the simulations of `Selection.first` with one call of the evaluator.
 
-    In every tree it makes as many as are known in all of them. The call evaluates all `K`: where
-    the others cost more than the calls that it saves, none is made.
+    The number of simulations is the same in all trees: the smallest number of known actions. The
+    call always evaluates `K` actions per tree. If the unused ones cost more than the saved calls,
+    no simulation is made here.
 
     Args:
-      simulator: of the search.
-      tree: the trees, of roots alone.
+      simulator: shared inputs of the simulations.
+      tree: the trees, with only their roots.
 
     Returns:
       The number of simulations made, `int32 []`, and the trees.
@@ -29,7 +31,7 @@ def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]
     if selection.first is None:
         return 0, tree
     size, length = selection.first.shape
-    over = jnp.all(tree.root_invalid_actions, axis=-1, keepdims=True)  # Nothing happens there.
+    over = jnp.all(tree.root_invalid_actions, axis=-1, keepdims=True)  # Any action will do.
     known = jnp.sum((selection.first != UNVISITED) | over, axis=-1, dtype=jnp.int32)
     count = jnp.min(known)
     actions = jnp.maximum(selection.first, 0).T
@@ -60,5 +62,5 @@ def _expand_together(simulator: Simulator, tree: Tree, actions: jax.Array) -> Ex
     flat = jax.tree.map(
         lambda leaf: leaf.reshape(length * size, *leaf.shape[2:]), (keys, actions, states)
     )
-    expansion = simulator.expand(*flat)  # One batch for the evaluator.
+    expansion = simulator.expand(*flat)
     return jax.tree.map(lambda leaf: leaf.reshape(length, size, *leaf.shape[1:]), expansion)

@@ -13,14 +13,14 @@ from azjax._settings import Count, NonNegative, Positive, Simulations, check
 from azjax.search.algorithm import Algorithm, Engine, Roots, Selection, make_result
 from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
 
-_MOST_ROWS = 8192  # Larger batches fill an accelerator, so that fewer calls save little.
+_MOST_ROWS = 8192  # Larger batches fill an accelerator anyway.
 
 
 @dataclasses.dataclass(frozen=True)
 class Gumbel:
     """Gumbel AlphaZero: sequential halving at the root, the improved policy below it.
 
-    It is better than PUCT with few simulations.
+    It is stronger than PUCT with few simulations.
     """
 
     algorithm: Literal["gumbel"] = "gumbel"
@@ -34,11 +34,11 @@ class Gumbel:
     value_scale: NonNegative = 0.1
     """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
     maxvisit_init: NonNegative = 50.0
-    """Visits added to the largest count in that weight. Paper: 50."""
+    """Added to the largest visit count, which multiplies that weight. Paper: 50."""
     rows_together: Count = 0
-    """The first simulations visit one root action each. They are evaluated in one call if that
-    takes so many positions at most: as many as all games together have such actions. 0: never on
-    CPUs, 8,192 elsewhere; `config.make_parts` chooses."""
+    """Largest batch, over all games, in which the first simulations, which visit one root action
+    each, are evaluated in one call. 0: no such batch on CPUs, 8,192 elsewhere; chosen by
+    `config.make_parts`."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
@@ -48,20 +48,20 @@ class Gumbel:
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Halves the roots' actions in turns; draws with the Gumbel noise alone."""
+        """Selects by sequential halving at the roots; the only random draw is the Gumbel noise."""
         gumbel = self._draw_noise(roots)
         considered = jnp.minimum(
             self.max_considered_actions, jnp.sum(roots.legal, axis=-1, dtype=jnp.int32)
         )
         most = min(self.max_considered_actions, roots.legal.shape[-1])
         visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
-        # The first visits, one each: the mixed value of all unvisited actions is the same.
+        # The order of first visits is known: all unvisited actions have the same mixed value.
         unvisited = visits_wanted[:, :most] == 0
         prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
         _, order = jax.lax.top_k(prior, unvisited.shape[-1])
         first = jnp.where(unvisited, order, UNVISITED)
         is_together = first.shape[-1] >= 2 and first.size <= self.rows_together
-        # Q is already in [-1, 1]; halving it gives the paper's unit range without stretching.
+        # Q is in [-1, 1]; half of it has the paper's unit range without rescaling.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
             value_scale=self.value_scale / 2,
@@ -88,7 +88,7 @@ class Gumbel:
         )
 
     def _draw_noise(self, roots: Roots) -> jax.Array:
-        """Returns `float32 [B, A]`, Gumbel noise where it is asked for; 0 elsewhere."""
+        """Returns `float32 [B, A]`: Gumbel noise where `add_noise`, 0 elsewhere."""
         gumbel = jnp.zeros(roots.legal.shape, jnp.float32)
         if roots.add_noise is not False:
             num_actions = roots.legal.shape[-1]
@@ -99,9 +99,9 @@ class Gumbel:
 
 
 def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
-    """Returns an algorithm with `Gumbel.rows_together` chosen for a platform where it is 0.
+    """Replaces `Gumbel.rows_together` by its default for a platform where it is 0.
 
-    On CPUs one call saves little time, and its program takes longer to compile.
+    On CPUs one call saves little time, and the program takes longer to compile.
     """
     if not isinstance(algorithm, Gumbel) or algorithm.rows_together or platform == "cpu":
         return algorithm
@@ -111,19 +111,19 @@ def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
 def considered_visits(
     considered: jax.Array, budget: int | jax.Array, length: int, most: int
 ) -> jax.Array:
-    """The order of sequential halving (Karnin et al. 2013), as Gumbel AlphaZero uses it.
+    """The schedule of sequential halving (Karnin et al. 2013), as in Gumbel AlphaZero.
 
-    In each phase the actions left are visited equally often, so often that every phase takes an
-    equal share of the budget; then the better half is left. Two stay to the end.
+    All phases take an equal share of the budget. Each phase visits its actions equally often and
+    passes the better half on to the next phase. Two actions stay to the end.
 
     Args:
-      considered: `int32 [B]`, actions to start with.
-      budget: simulations expected.
-      length: simulations made at most.
-      most: the largest number in `considered`.
+      considered: `int32 [B]`, number of actions in the first phase.
+      budget: expected number of simulations.
+      length: largest number of simulations.
+      most: largest number in `considered`.
 
     Returns:
-      `int32 [B, length]`: the visits that the action has had that simulation `i` visits.
+      `int32 [B, length]`: the visit count, before simulation `i`, of the action that it visits.
     """
     i = jnp.arange(length, dtype=jnp.int32)[None]
     left = jnp.maximum(considered, 1)[:, None]
@@ -131,7 +131,7 @@ def considered_visits(
     phases = 1 + sum((left > 2**k).astype(jnp.int32) for k in halvings)
     start = visits = wanted = jnp.zeros((len(considered), length), jnp.int32)
     for _ in range(max(most - 1, 1).bit_length()):
-        more = jnp.maximum(1, budget // (phases * left))  # For each of those left.
+        more = jnp.maximum(1, budget // (phases * left))  # Visits per action in this phase.
         wanted = jnp.where(i >= start, visits + (i - start) // left, wanted)
         start, visits = start + left * more, visits + more
         left = jnp.where(left > 1, jnp.maximum(2, left // 2), 1)
@@ -139,7 +139,7 @@ def considered_visits(
 
 
 def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses at the root: the best of those that sequential halving has come to."""
+    """Chooses at the root: the best action with the visit count that the schedule requires."""
     gumbel, visits_wanted, first = tree.extra_data
     visits = tree.children_visits[node]
     logits = tree.children_prior_logits[node]
@@ -152,7 +152,7 @@ def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
 
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses below the root: the visits follow the improved policy."""
+    """Chooses below the root, so that visits are proportional to the improved policy."""
     select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
     action = select(None, tree, node, None, qtransform=qtransform)
     legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.

@@ -1,15 +1,15 @@
 """Searches, built from an algorithm, a game and an evaluator.
 
-A search of `B` positions; every line works on all trees of the batch together:
+A search of `B` positions; every line works on all trees of the batch:
 
-    logits, value = evaluate(roots)                  # expand.py: one call of the network
+    logits, value = evaluate(roots)                  # evaluators.py: one call of the network
     selection = algorithm.select(roots)              # puct.py, gumbel.py, uct.py
-    tree = new_tree(selection.logits, value, roots)  # tree.py: roots alone
+    tree = new_tree(selection.logits, value, roots)  # tree.py: only the roots
     for i in range(num_simulations):                 # simulate.py:
-        node, action = select(selection, tree)       #   down to an action without a node
+        node, action = select(selection, tree)       #   down to an unvisited action
         child = expand(node, action)                 #   play it, evaluate the position
         tree = backup(tree, child)                   #   add its value to all nodes above
-    return selection.finish(tree)                    # the action to play, the policy to learn
+    return selection.finish(tree)                    # the action to play, the policy target
 """
 
 import functools
@@ -22,46 +22,55 @@ import numpy as np
 from jax.core import Tracer
 
 from azjax.games.base import Game, State, batch_keys, check_batch
-from azjax.search.algorithm import Algorithm, Engine, Roots, SearchResult, choose_engine
+from azjax.search.algorithm import (
+    Algorithm,
+    Engine,
+    Roots,
+    SearchResult,
+    choose_engine,
+    split_each,
+)
 from azjax.search.bridge import grow_by_mctx
-from azjax.search.evaluators import Evaluator, checked
-from azjax.search.expand import Model, evaluate_states, expand, split_each
+from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.first import grow_first
-from azjax.search.simulate import Simulator, simulate
+from azjax.search.simulate import Model, Simulator, evaluate_states, expand, simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
 Search = Callable[..., SearchResult]
 
 
 def make_search(
-    algorithm: Algorithm, game: Game, evaluate: Evaluator, engine: Engine | None = None
+    algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
 ) -> Search:
     """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
 
+    The returned function is pure, for `jit`. Its arguments are
+
+    - `params`: passed to the evaluator.
+    - `keys`: one key, or `[B]`, one per position.
+    - `states`: `[B, ...]`. Results of finished positions are meaningless.
+    - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
+      `visits ** (1 / temperature)`; 0: the most visited action.
+    - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
+
+    It raises ValueError if the states are not a batch of this game, an argument or an output of the
+    evaluator has the wrong shape, or a temperature that is not traced is negative or NaN.
+
+    The result for a position depends only on the position and its key, not on the rest of the
+    batch, except for rounding in matrix products of another size. The game alone decides which
+    actions are legal, at every depth: where an evaluator returns -inf for a legal action, its prior
+    is almost zero. Where it returns NaN, the row's `value` is NaN and its `action` is still legal.
+
     Args:
       algorithm: such as `PUCT(num_simulations=50)`.
-      game: the rules. Finished positions may be among a batch; their results mean nothing.
-      evaluate: any evaluator; `params` are handed to it.
-      engine: which loop grows the trees: `azjax`, this package's own, or `mctx`, that of
+      game: the rules.
+      evaluate: any evaluator.
+      engine: the loop that grows the trees: `azjax`, this package's, or `mctx`, that of
         `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's
         `engine`, or `azjax`.
 
-    Returns:
-      A function of `params`, `keys` (one, or `[B]`, one per position), `states [B, ...]`, and
-      `temperature`, a float or `[B]`, by which PUCT and UCT draw the action from
-      `visits ** (1 / temperature)` (0: the most visited). Where `add_noise`, a bool or `[B]`, is
-      set, PUCT and Gumbel explore as in self-play. It raises ValueError if the states are no batch
-      of this game; the keys, temperature or `add_noise` do not go with it; a temperature is below 0
-      or NaN, where it is not traced; or the evaluator's outputs have other shapes.
-
-      A result depends on its own position and key alone, not on the batch around it, but for the
-      rounding of a network whose products depend on the number of rows. An action is legal
-      because the rules allow it, at every depth: where an evaluator returns -inf for a legal
-      action, its prior is almost zero; where it returns NaN, the `value` of that row is NaN and
-      its `action` still legal.
-
     Raises:
-      ValueError: if the algorithm lacks a member, the evaluator cannot be called, or the engine is
+      ValueError: if the algorithm lacks a member, the evaluator is not callable, or the engine is
         unknown.
     """
     engine = choose_engine(algorithm, engine)
@@ -87,15 +96,15 @@ def make_search(
 class Resumable(NamedTuple):
     """A search that grows its tree a few simulations at a time, for players with a clock.
 
-    `budget` is the number of simulations expected, `int32 []`; of the package's algorithms
-    only Gumbel asks for it.
+    `budget` is the expected number of simulations, `int32 []`. Among the package's algorithms,
+    only Gumbel uses it.
 
     Attributes:
-      start: `(params, keys, states [B, ...], budget) -> tree`, with nothing but its root.
-      grow: `(params, keys, states, budget, tree, done, count) -> tree`; after `done`
-        simulations it makes `count` more, both `int32 []`, so that no number compiles again.
-        `done + count` is at most `num_simulations`. The budget may change while sequential
-        halving still considers all its actions.
+      start: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
+      grow: `(params, keys, states, budget, tree, done, count) -> tree`; makes `count` simulations
+        after the first `done`. Both are `int32 []`, so all numbers share one compiled program.
+        `done + count` is at most `num_simulations`. The budget may change in the first phase of
+        sequential halving.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.
     """
 
@@ -105,13 +114,13 @@ class Resumable(NamedTuple):
 
 
 def make_resumable(
-    algorithm: Algorithm, game: Game, evaluate: Evaluator, engine: Engine | None = None
+    algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
 ) -> Resumable:
-    """Builds the search of `make_search`, without noise, in steps; by either engine.
+    """Builds the search of `make_search`, without noise, in steps.
 
     Returns:
-      Functions to be jitted. Their calls for one search get the same `keys`. Grown to the
-      end in any steps, the tree of a deterministic evaluator is that of `make_search`.
+      Functions for `jit`. All calls for one search take the same `keys`. The steps do not change
+      the final tree: with a deterministic evaluator it is that of `make_search`.
 
     Raises:
       ValueError: as `make_search` does.
@@ -146,10 +155,10 @@ def _begin(
     temperature: Any = 0.0,
     add_noise: Any = False,
 ) -> tuple[Simulator, Tree]:
-    """Evaluates the roots; returns what simulations need, and trees of roots alone."""
+    """Evaluates the roots; returns the simulations' shared inputs, and trees with only roots."""
     game, size = model.game, check_batch(model.game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
-    if add_noise is not False:  # Without noise, what makes it is not even traced.
+    if add_noise is not False:  # False leaves the noise out of the program.
         add_noise = _per_position("add_noise", add_noise, bool, size)
     keys_evaluate, keys_select = split_each(batch_keys(keys, size))
     keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
@@ -179,7 +188,7 @@ def _begin(
 
 
 def _grow(engine: Engine, simulator: Simulator, tree: Tree, first: Any, last: Any) -> Tree:
-    """Makes the simulations `first` to `last - 1`, by the loop of an engine."""
+    """Makes the simulations `first` to `last - 1` with the loop of an engine."""
     if engine == "mctx":
         return grow_by_mctx(simulator, tree, first, last)
 
@@ -191,13 +200,13 @@ def _grow(engine: Engine, simulator: Simulator, tree: Tree, first: Any, last: An
 
 
 def _check_temperature(temperature: Any) -> None:
-    """Refuses temperatures below 0 or NaN; traced ones go unchecked."""
+    """Raises ValueError for temperatures that are negative or NaN, unless they are traced."""
     if not isinstance(temperature, Tracer) and not np.all(np.asarray(temperature) >= 0):
         raise ValueError(f"temperature is {temperature}: use 0 or more")
 
 
 def _per_position(name: str, value: Any, dtype: Any, size: int) -> jax.Array:
-    """Returns an argument that is one for all positions, or `[B]`, as an array `[B]`."""
+    """Broadcasts a scalar or `[B]` to `[B]`."""
     value = jnp.asarray(value, dtype)
     if value.shape not in ((), (size,)):
         raise ValueError(

@@ -14,9 +14,9 @@ from azjax.search.algorithm import (
     Selection,
     draw_by_visits,
     make_result,
+    split_each,
     visit_shares,
 )
-from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 
 
@@ -48,7 +48,7 @@ class PUCT:
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Mixes noise into the priors, and draws the action by the visits."""
+        """Selects by `puct_action` with noise in the roots' priors; draws the action by visits."""
         key_noise, key_action = split_each(roots.keys)
         logits = roots.logits
         if roots.add_noise is not False:
@@ -65,7 +65,7 @@ class PUCT:
 
 
 class Terms(NamedTuple):
-    """What PUCT sees of a node's actions; each `float32 [A]`.
+    """The terms of PUCT's score for the actions of one node; each `float32 [A]`.
 
     Attributes:
       q: the mean outcome for the player to move, or the first-play urgency where unvisited.
@@ -98,7 +98,7 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses the action of highest score in one node of one tree; ties go to the lowest."""
+    """Returns the action with the highest score in one node of one tree; ties to the lowest."""
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
@@ -107,7 +107,7 @@ def _with_dirichlet(
 ) -> jax.Array:
     """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
-    A Dirichlet draw restricted to a subset is Gamma draws, masked, then normalized.
+    Masked and normalized Gamma draws are a Dirichlet draw over the subset.
     """
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]

@@ -1,23 +1,41 @@
 """One simulation in a batch of trees: select, expand, back up.
 
 The trees and the results are those of `mctx.search`. Its vmapped loop copies a tree at every step;
-here one loop updates all trees of a batch in place. Selection ends at finished games, so no tree is
-deeper than its game.
+here one loop updates all trees of a batch in place. Selection stops at finished games, so a tree is
+never deeper than its game.
 """
 
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax.games.base import State
-from azjax.search.algorithm import Selection
-from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions
+from azjax.games.base import Game, State, play
+from azjax.search.algorithm import Selection, split_each
+from azjax.search.evaluators import Evaluator
+from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions, mask_logits
+
+
+class Model(NamedTuple):
+    """A game and an evaluator.
+
+    Attributes:
+      game: the rules.
+      evaluate: any evaluator.
+      params: for the evaluator.
+      prior: see `Selection.prior`; None keeps the evaluator's logits.
+    """
+
+    game: Game
+    evaluate: Evaluator
+    params: Any
+    prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
 class Expansion(NamedTuple):
-    """The positions that a simulation has reached, one in each tree.
+    """The positions that one simulation reaches, one in each tree.
 
     Attributes:
       states: `[B, ...]`.
@@ -35,7 +53,7 @@ class Expansion(NamedTuple):
 
 
 class Simulator(NamedTuple):
-    """What all simulations of a search have in common.
+    """The inputs that all simulations of a search share.
 
     Attributes:
       selection: how to choose actions.
@@ -49,7 +67,7 @@ class Simulator(NamedTuple):
 
 
 class _Edge(NamedTuple):
-    """An action in a node, in each tree.
+    """An action in one node of each tree.
 
     Attributes:
       depth: `int32 []`, moves between the roots and the deepest of the nodes.
@@ -60,6 +78,30 @@ class _Edge(NamedTuple):
     depth: jax.Array  # int32 []
     node: jax.Array  # int32 [B]
     action: jax.Array  # int32 [B]
+
+
+def evaluate_states(model: Model, keys: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
+    """Returns logits `float32 [B, A]` and values `float32 [B]` of states `[B, ...]`.
+
+    Logits are `tree.NEVER` where illegal, and values are 0 where the game is over.
+    """
+    logits, value, *_ = model.evaluate(model.params, keys, states)
+    legal = jax.vmap(model.game.legal_actions)(states)
+    over = jax.vmap(model.game.is_over)(states)
+    return mask_logits(legal, logits), jnp.where(over, 0.0, value)
+
+
+def expand(model: Model, keys: jax.Array, actions: jax.Array, states: State) -> Expansion:
+    """Plays one action `[B]` in each state `[B, ...]` and evaluates the position after it."""
+    step = jax.vmap(functools.partial(play, model.game))(states, actions)
+    if model.prior is None:
+        logits, value = evaluate_states(model, keys, step.state)
+    else:
+        keys_evaluate, keys_prior = split_each(keys)
+        logits, value = evaluate_states(model, keys_evaluate, step.state)
+        legal = jax.vmap(model.game.legal_actions)(step.state)
+        logits = mask_logits(legal, model.prior(keys_prior, logits))
+    return Expansion(step.state, step.reward, step.discount, logits, value)
 
 
 def simulate(
@@ -74,13 +116,13 @@ def simulate(
       selection: how to choose actions.
       expand: `(actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
       tree: the trees.
-      simulation: `int32 []`, the simulations made before; a new node gets the next number.
+      simulation: `int32 []`, the number of simulations made before; a new node gets the next
+        number.
     """
     edge = _select(selection, tree)
     batch = jnp.arange(len(edge.node))
-    expansion = expand(
-        edge.action, jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
-    )
+    states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
+    expansion = expand(edge.action, states)
     tree, child = _insert(tree, edge, expansion, simulation + 1)
     return _backup(tree, child, expansion.value, edge.depth + 1)
 
@@ -91,30 +133,30 @@ def _select(selection: Selection, tree: Tree) -> _Edge:
     batch = jnp.arange(size)
     root = jnp.full(size, ROOT, jnp.int32)
 
-    def follow(edge):
-        """The nodes `[B]` that the edges lead to, and in which trees selection goes on there."""
+    def step(edge):
+        """Returns the nodes `[B]` after the edges, and in which trees selection continues."""
         child = tree.children_index[batch, edge.node, edge.action]
         has_moves = jnp.any(jax.vmap(legal_actions)(tree, child), axis=-1)
         return child, (child != UNVISITED) & has_moves
 
     def descend(edge):
-        child, goes_on = follow(edge)
-        node = jnp.where(goes_on, child, edge.node)
+        child, continues = step(edge)
+        node = jnp.where(continues, child, edge.node)
         action = jax.vmap(selection.below)(tree, node)
-        return _Edge(edge.depth + 1, node, jnp.where(goes_on, action, edge.action))
+        return _Edge(edge.depth + 1, node, jnp.where(continues, action, edge.action))
 
     first = _Edge(jnp.int32(0), root, jax.vmap(selection.at_root)(tree, root))
-    return jax.lax.while_loop(lambda edge: jnp.any(follow(edge)[1]), descend, first)
+    return jax.lax.while_loop(lambda edge: jnp.any(step(edge)[1]), descend, first)
 
 
 def _insert(
     tree: Tree, edge: _Edge, expansion: Expansion, new: jax.Array
 ) -> tuple[Tree, jax.Array]:
-    """Writes what expansion found into the trees.
+    """Writes expanded positions into the trees.
 
     Returns:
-      The trees, and the nodes `[B]` that the edges lead to: number `new`, or that of the finished
-      game that a simulation has reached before.
+      The trees, and the nodes `[B]` after the edges: number `new`, or that of a finished game
+      that an earlier simulation reached.
     """
     batch = jnp.arange(len(edge.node))
     at_edge = batch, edge.node, edge.action
@@ -139,7 +181,7 @@ def _insert(
 
 
 def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> Tree:
-    """Adds the leaves' values `[B]` to all nodes up to the roots; no leaf is below `depth`."""
+    """Adds the leaves' values `[B]` to all nodes above them; leaves are at most `depth` deep."""
     size, num_nodes = tree.node_values.shape
     batch = jnp.arange(size)
 

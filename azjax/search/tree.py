@@ -1,7 +1,4 @@
-"""The search tree: mctx's, whose fields `Tree` names for type checkers.
-
-A tree has `N` nodes; node 0 is the root.
-"""
+"""The search tree of mctx, with its fields as a protocol for type checkers."""
 
 from typing import Any, Protocol
 
@@ -16,28 +13,28 @@ ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
-_LARGEST = 1e30  # Of a legal action's logit; far enough from `NEVER` to differ from it in sums.
+_LARGEST = 1e30  # Largest logit of a legal action; differs from `NEVER` even in sums.
 
 
 class Tree(Protocol):
-    """`B` search trees; functions about one tree see the same without the axis `B`.
+    """`B` search trees of `N` nodes, node 0 the root; functions of one tree see no axis `B`.
 
     Attributes:
-      node_visits: `int32 [B, N]`; a node that does not exist yet has none.
+      node_visits: `int32 [B, N]`; 0 for a node that does not exist yet.
       raw_values: `float32 [B, N]`, the evaluator's.
       node_values: `float32 [B, N]`, means over the visits, for the player to move there.
-      parents: `int32 [B, N]`; `NO_PARENT` at the root, and for a node that does not exist yet.
-      action_from_parent: `int32 [B, N]`; -1 there as well.
+      parents: `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
+      action_from_parent: `int32 [B, N]`; -1 where there is no parent.
       children_index: `int32 [B, N, A]`, the node after each action; -1 where unvisited.
       children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
       children_visits: `int32 [B, N, A]`.
       children_rewards: `float32 [B, N, A]`, to the player to move.
       children_discounts: `float32 [B, N, A]`, see `game.Step`.
-      children_values: `float32 [B, N, A]`, means of the nodes after each action, for the player
-        to move there.
+      children_values: `float32 [B, N, A]`, `node_values` of the node after each action, for the
+        player to move in that node.
       embeddings: the states, leaves `[B, N, ...]`.
       root_invalid_actions: `bool [B, A]`, True = not allowed.
-      extra_data: what the algorithm noted, leaves `[B, ...]`.
+      extra_data: `Selection.extra`, leaves `[B, ...]`.
     """
 
     node_visits: jax.Array  # int32 [B, N]
@@ -56,19 +53,19 @@ class Tree(Protocol):
     extra_data: Any  # [B, ...]
 
     def replace(self, **changes: Any) -> "Tree":
-        """Returns the tree with other fields."""
+        """Returns the tree with some fields replaced."""
         ...
 
     def qvalues(self, indices: Any) -> jax.Array:
-        """Returns `reward + discount * value` of each action in one node of each tree."""
+        """Returns `reward + discount * value` of each action in node `indices` of each tree."""
         ...
 
 
 def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
     """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
 
-    Those of legal actions are clipped to [-1e30, 1e30], so that -inf is a prior of almost zero,
-    and an action is legal because the rules allow it, whatever an evaluator returns. NaN stays.
+    Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf becomes a prior of
+    almost zero and cannot make a legal action illegal. NaN stays.
     """
     clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
     return jnp.where(legal, clipped, NEVER)
@@ -87,9 +84,15 @@ def new_tree(
     num_nodes: int,
     extra: Any = None,
 ) -> Tree:
-    """Makes trees with room for `num_nodes` and nothing but their roots, visited once.
+    """Makes trees with room for `num_nodes` that contain only their roots, visited once.
 
-    Of the roots, `logits` (the prior) and `legal` are `[B, A]`, `value` is `[B]`.
+    Args:
+      logits: `float32 [B, A]`, the roots' prior.
+      value: `float32 [B]`.
+      states: `[B, ...]`.
+      legal: `bool [B, A]`.
+      num_nodes: `N`.
+      extra: see `Selection.extra`.
     """
     size, num_actions = logits.shape
     chex.assert_shape([legal, value], [(size, num_actions), (size,)])

@@ -15,17 +15,17 @@ from azjax.search.algorithm import (
     Selection,
     draw_by_visits,
     make_result,
+    split_each,
     visit_shares,
 )
-from azjax.search.expand import split_each
 from azjax.search.tree import ROOT, Tree, legal_actions
 
 
 @dataclasses.dataclass(frozen=True)
 class UCT:
-    """Classic search: `argmax Q + C sqrt(ln(N + 1) / n)`, every action once before that.
+    """Classic search: every action once, then `argmax Q + C sqrt(ln(N + 1) / n)`.
 
-    It knows no priors and is at its best with random rollouts.
+    It ignores priors and is usually combined with random rollouts.
     """
 
     algorithm: Literal["uct"] = "uct"
@@ -38,13 +38,13 @@ class UCT:
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
-    is_deterministic = False  # It tries actions in random order.
+    is_deterministic = False  # It tries new actions in random order.
 
     def __post_init__(self):
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Puts a random order of the actions in the place of the priors."""
+        """Selects by `uct_action`, with random numbers instead of priors as the order to try."""
         keys_order, keys_action = split_each(roots.keys)
 
         def finish(tree):
@@ -62,18 +62,18 @@ class UCT:
 
 
 def random_order(keys: jax.Array, logits: jax.Array) -> jax.Array:
-    """Replaces logits `[B, A]` by uniform numbers; each position draws with its own key `[B]`."""
+    """Replaces logits `[B, A]` by uniform random numbers, drawn with one key `[B]` per row."""
     shape = logits.shape[1:]
     return jax.vmap(lambda key: jax.random.uniform(key, shape, jnp.float32))(keys)
 
 
 def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses the action to follow from one node of one tree by UCB1.
+    """Chooses an action in one node of one tree by UCB1.
 
-    The score is `V + C sqrt(ln(N + 1) / n)` (Kocsis and Szepesvári 2006), with the mean V
-    in [-1, 1] for the player to move, `n` the action's visits and `N` those of the node,
-    its own rollout among them; the root has none. Untried actions come first, in the random
-    order that stands in the place of the priors; of equal scores the one tried first wins.
+    The score is `Q + C sqrt(ln(N + 1) / n)` (Kocsis and Szepesvári 2006), with Q in [-1, 1] for
+    the player to move, `n` the action's visits and `N` the node's. `N` counts the node's own
+    rollout, which the root does not have. Untried actions come first, in the random order stored
+    as prior logits. Ties go to the action tried first.
     """
     visits = tree.children_visits[node]
     order = tree.children_prior_logits[node]
@@ -90,7 +90,7 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
 
 
 def _earliest(score: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns the action of highest score, and of several the one expanded first."""
+    """Returns the action with the highest score; ties go to the one expanded first."""
     tied = score == jnp.max(score, axis=-1, keepdims=True)
     never = jnp.iinfo(index.dtype).max
     return jnp.argmin(jnp.where(tied, index, never), axis=-1).astype(jnp.int32)

@@ -21,50 +21,50 @@ from azjax.training.targets import Sample
 
 @dataclasses.dataclass(frozen=True)
 class LearnerConfig:
-    """How the network learns."""
+    """Settings of the learner."""
 
     batch_size: Positive = 512
     """Samples per optimizer step, over all devices. AlphaZero: 4,096."""
     steps: Positive = 128
-    """Optimiser steps per iteration."""
+    """Optimizer steps per iteration."""
     optimizer: Literal["adam", "sgd"] = "adam"
     """`adam`: AdamW; `sgd`: with momentum 0.9. AlphaZero: sgd."""
     learning_rate: Annotated[float, Range(0, excludes="low")] = 2e-3
     """Peak learning rate. AlphaZero: 0.2 (sgd), dropped in steps."""
     warmup_steps: Count = 50
-    """Steps over which the rate rises from 0."""
+    """Steps of the linear warm-up from 0."""
     decay_steps: Count = 2000
-    """Steps over which the rate falls, by a cosine, to its final value; 0: constant."""
+    """Steps of the cosine decay to the final rate; 0: constant."""
     final_learning_rate: NonNegative = 2e-4
-    """The rate from then on. AlphaZero: 0.0002."""
+    """Learning rate after the decay. AlphaZero: 0.0002."""
     l2: NonNegative = 0.0
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: NonNegative = 0.0
-    """Decoupled weight decay (AdamW) of every parameter but biases and the scales of normalization,
-    those whose name is `bias` or `scale`, as in Flax. The papers: 0."""
+    """Decoupled weight decay (AdamW), except of parameters named `bias` or `scale`, as in Flax.
+    The papers: 0."""
     clip_norm: NonNegative = 1.0
-    """Largest global norm of the gradient; 0: no clipping. The papers: none."""
+    """Maximum global norm of the gradient; 0: no clipping. The papers: none."""
     value_weight: NonNegative = 1.0
-    """Weight of the value loss against the policy loss. AlphaZero: 1."""
+    """Weight of the value loss. AlphaZero: 1."""
     policy_surprise: Fraction = 0.0
-    """Share of the policy loss that is dealt out among the samples of a batch by how far each
-    target is from the network's policy, see `alphazero_loss`. AlphaZero: 0."""
+    """Fraction of the policy loss that is weighted by the divergence of each sample's target from
+    the network's policy; see `alphazero_loss`. AlphaZero: 0."""
     ema_decay: Annotated[float, Range(0, 1, excludes="high")] = 0.99
-    """Decay of the running average of the parameters, which plays and is verified, over about the
-    last tenth of the steps at most; 0: the parameters themselves. AlphaZero: 0."""
+    """Decay of the running average of the parameters, which plays and is verified. The average
+    covers at most about the last tenth of the steps. 0: no averaging. AlphaZero: 0."""
 
     def __post_init__(self):
         check("learner", self)
 
 
 class LearnerState(NamedTuple):
-    """What learning carries from step to step.
+    """State of the learner.
 
     Attributes:
-      variables: the network's Flax variables.
-      ema_params: their running average, which plays and is verified; statistics included.
-      opt_state: the optimizer's.
-      step: `int32 []`, optimizer steps made.
+      variables: Flax variables of the network.
+      ema_params: their running average, with BatchNorm statistics; it plays and is verified.
+      opt_state: state of the optimizer.
+      step: `int32 []`, number of optimizer steps.
     """
 
     variables: Variables
@@ -79,12 +79,12 @@ class LearnerState(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """Learning as pure functions.
+    """The learner as pure functions.
 
     Attributes:
       init: `variables -> LearnerState`.
       update: `(LearnerState, Sample [B, ...], axis_name) -> (LearnerState, Losses)`, one step;
-        gradients and losses are averaged over a mesh axis of that name, if it is not None.
+        gradients and losses are averaged over the mesh axis of that name, unless it is None.
       steps: optimizer steps in each iteration.
     """
 
@@ -94,7 +94,7 @@ class Learner(NamedTuple):
 
 
 def learning_rate(config: LearnerConfig) -> optax.Schedule:
-    """The schedule, a function of the steps made: a warm-up, then a cosine."""
+    """Returns the schedule: a linear warm-up, then a cosine decay."""
     rate = optax.schedules.constant_schedule(config.learning_rate)
     if config.decay_steps:
         floor = config.final_learning_rate / config.learning_rate
@@ -106,10 +106,9 @@ def learning_rate(config: LearnerConfig) -> optax.Schedule:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
-    """Builds the optimizer: clipping, then AdamW or SGD on the schedule.
+    """Builds the optimizer: clipping, then AdamW or SGD with the schedule.
 
-    It sees all parameters as one vector, so that no operation is compiled for each of them. Weight
-    decay leaves out parameters whose name, the last in their path, is `bias` or `scale`.
+    It flattens the parameters into one vector, so that fewer operations are compiled.
     """
     rate = learning_rate(config)
     if config.optimizer == "adam":
@@ -125,7 +124,10 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
 
 
 def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """Hands an optimizer, which reads parameters to decay them alone, zeros for the others."""
+    """Excludes parameters named `bias` or `scale` from weight decay.
+
+    The optimizer reads parameters only to decay them, so it gets zeros in place of these.
+    """
 
     def weight(path, leaf):
         name = jax.tree_util.keystr(path[-1:], simple=True)
@@ -148,16 +150,16 @@ def make_learner(
     """Builds the learner.
 
     Args:
-      network: what is trained.
-      optimizer: any, over the tree of the network's parameters.
-      loss: `(outputs, params, samples, axis_name) -> (total, terms)`; the terms are reported by
-        their names, and totals and terms averaged over a mesh axis of that name, if not None.
-      steps: optimizer steps in each iteration.
-      ema_decay: decay of the running average of the parameters; 0: the parameters themselves.
+      network: the network to train.
+      optimizer: any optax optimizer, for the parameters of the network.
+      loss: `(outputs, params, samples, axis_name) -> (total, terms)`, see `alphazero_loss`. The
+        terms become metrics under their names. Total and terms are averaged over devices.
+      steps: optimizer steps per iteration.
+      ema_decay: decay of the running average of the parameters; 0: no averaging.
 
     Raises:
-      ValueError: if one of them is of the wrong kind. `update` raises it, while tracing, if the
-        loss returns anything but `(total, terms)`.
+      ValueError: if an argument has the wrong type. `update` raises it, while tracing, if the loss
+        does not return `(total, terms)`.
     """
     _check_arguments(network, optimizer, loss, steps, ema_decay)
 
@@ -178,7 +180,7 @@ def make_learner(
         grads, (losses, statistics) = jax.grad(objective, has_aux=True)(
             params, statistics, samples, axis_name
         )
-        vector, unravel = ravel_pytree(grads)  # One reduction over the devices, not one a leaf.
+        vector, unravel = ravel_pytree(grads)  # One reduction for all leaves.
         if axis_name is not None:
             vector, losses = jax.lax.pmean((vector, losses), axis_name)
         updates, opt_state = mixing(optimizer.update)(unravel(vector), state.opt_state, params)
@@ -194,27 +196,22 @@ def make_learner(
 
 
 def _average_if_float(average: jax.Array, new: jax.Array) -> jax.Array:
-    """Returns the running average of a variable; whole numbers and truth values are as they are."""
+    """Returns the running average of a float variable, and the new value of any other."""
     return average if jnp.issubdtype(new.dtype, jnp.inexact) else new
 
 
 def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_decay: Any) -> None:
-    """Refuses what a learner cannot be built of."""
-    if not isinstance(network, Network):
-        raise ValueError(
-            f"the network is of type {type(network).__name__}: use a Network, such as "
-            "networks.from_module makes of a Flax module"
-        )
-    if not isinstance(optimizer, optax.GradientTransformation):
-        raise ValueError(
-            f"the optimizer is of type {type(optimizer).__name__}: use one of optax, such as "
-            "optax.adam(1e-3)"
-        )
-    if not callable(loss):
-        raise ValueError(
-            f"the loss is of type {type(loss).__name__}: use a function (outputs, params, samples, "
-            "axis_name) -> (total, terms)"
-        )
+    """Checks the types and ranges of the arguments of `make_learner`."""
+    function = "a function (outputs, params, samples, axis_name) -> (total, terms)"
+    optimizers = "one of optax, such as optax.adam(1e-3)"
+    kinds = {
+        "network": (network, Network, "a Network, as networks.from_module returns"),
+        "optimizer": (optimizer, optax.GradientTransformation, optimizers),
+        "loss": (loss, Callable, function),
+    }
+    for name, (given, kind, wanted) in kinds.items():
+        if not isinstance(given, kind):
+            raise ValueError(f"the {name} is of type {type(given).__name__}: use {wanted}")
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ValueError(f"steps is {steps!r}: use a whole number, 1 or more")
     is_number = isinstance(ema_decay, float | int | np.floating)
@@ -223,7 +220,7 @@ def _check_arguments(network: Any, optimizer: Any, loss: Any, steps: Any, ema_de
 
 
 def configured_learner(config: LearnerConfig, network: Network) -> Learner:
-    """Builds the learner that settings describe."""
+    """Builds the learner from its settings."""
     loss: Any = functools.partial(
         alphazero_loss,
         value_weight=config.value_weight,

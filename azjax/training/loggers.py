@@ -1,4 +1,4 @@
-"""Callbacks that send the metrics of every iteration to TensorBoard and to Weights & Biases."""
+"""Callbacks that log the metrics of every iteration to TensorBoard or Weights & Biases."""
 
 import importlib.util
 from typing import Any
@@ -9,36 +9,28 @@ from azjax.training.loop import Callback, Loop
 
 
 def check_installed(package: str, needed_by: str) -> None:
-    """Refuses to log by a package that is not there.
-
-    Raises:
-      ValueError: with the command that installs it.
-    """
+    """Raises a ValueError, with the install command, if a package is missing."""
     if importlib.util.find_spec(package) is None:
         install = command("pip", "install", package)
         raise ValueError(f"{needed_by} needs the package {package}: install it with {install}")
 
 
 def _scalars(loop: Loop) -> dict[str, float]:
-    """The metrics of an iteration that are known, without its number."""
+    """Returns the metrics of an iteration that have a value, without its number."""
     metrics = loop.record.as_dict().items()
     return {name: value for name, value in metrics if value is not None and name != "iteration"}
 
 
 class TensorBoard(Callback):
-    """Writes every metric as a scalar of TensorBoard, by the package tensorboardX."""
+    """Writes every metric as a TensorBoard scalar, with the package tensorboardX."""
 
     def __init__(self, folder: Path):
-        """Writes into a folder, which `tensorboard --logdir` shows.
-
-        Raises:
-          ValueError: if tensorboardX is not installed.
-        """
+        """Takes the folder to write to. Raises a ValueError without tensorboardX."""
         check_installed("tensorboardX", "TensorBoard")
         self._folder, self._writer = folder, None
 
     def on_start(self, loop: Loop) -> None:
-        """Opens the file of events."""
+        """Opens the event file."""
         from tensorboardX import SummaryWriter  # An extra, and slow to import.
 
         self._writer: Any = SummaryWriter(str(self._folder))
@@ -56,14 +48,10 @@ class TensorBoard(Callback):
 
 
 class WeightsAndBiases(Callback):
-    """Logs every metric to Weights & Biases, by the package wandb."""
+    """Logs every metric to Weights & Biases, with the package wandb."""
 
     def __init__(self, project: str = "azjax", **settings: Any):
-        """Logs to a project.
-
-        Args:
-          project: its name.
-          **settings: of `wandb.init`, such as `name`, `dir`, `config` and `mode="offline"`.
+        """Takes the project and other arguments of `wandb.init`, such as `mode="offline"`.
 
         Raises:
           ValueError: if wandb is not installed.
@@ -72,16 +60,16 @@ class WeightsAndBiases(Callback):
         self._settings, self._run = {"project": project, **settings}, None
 
     def on_start(self, loop: Loop) -> None:
-        """Begins a run there."""
+        """Starts a W&B run."""
         import wandb  # An extra, and slow to import.
 
         self._run: Any = wandb.init(**self._settings)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Logs the metrics; the iteration is the step."""
+        """Logs the metrics, with the iteration as the step."""
         self._run.log(_scalars(loop), step=loop.iteration)
 
     def close(self) -> None:
-        """Ends the run there."""
+        """Finishes the W&B run."""
         if self._run is not None:
             self._run.finish()

@@ -1,6 +1,7 @@
-"""The training loop: one iteration after the other, and the callbacks that listen to it.
+"""The training loop and its callbacks.
 
-run.on_start -> [iteration -> on_iteration -> (on_checkpoint)] ... -> on_end
+The loop calls `on_start`, then `on_iteration` after each iteration, `on_checkpoint` after each
+saved checkpoint, `on_end` after the last iteration, and `close` in any case.
 """
 
 import contextlib
@@ -22,15 +23,15 @@ from azjax.training.step import Metrics, TrainState
 def iterate(
     parts: Parts, key: jax.Array, mesh: Mesh | None = None
 ) -> Iterator[tuple[TrainState, Metrics]]:
-    """Trains without end: yields the state and the metrics after each iteration.
+    """Trains indefinitely: yields the state and the metrics after each iteration.
 
-    The next iteration overwrites the buffers of the state that was yielded last: copy what you
-    keep, for instance `one_copy(state.learner.ema_params)`.
+    The state is donated to the next iteration. Copy what you keep, for example with
+    `one_copy(state.learner.ema_params)`.
 
     Args:
-      parts: what is trained.
-      key: of the run, a single typed key.
-      mesh: the devices that share the games; all, by default.
+      parts: the components of training.
+      key: a single typed key, for all random draws of the run.
+      mesh: the devices that share the games; all devices by default.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.
@@ -44,43 +45,53 @@ def iterate(
 
 
 class Callback:
-    """Listens to a training loop. Subclasses define the methods that they need.
+    """Base class of callbacks; override the methods that you need.
 
-    The loop calls the callbacks in their order: what one adds to `loop.record`, those after it
-    find there. Of several processes, process 0 alone calls them, unless `everywhere` is True.
+    A callback reads `loop.record` and `loop.state`, adds metrics with `loop.add`, and ends training
+    with `loop.stop = True`. The loop calls the callbacks in order, so later ones see the metrics of
+    earlier ones. With several processes, only process 0 calls them, unless `everywhere` is True.
+
+    Example:
+      >>> class StopBelow(Callback):
+      ...     def __init__(self, threshold):
+      ...         self.threshold = threshold
+      ...
+      ...     def on_iteration(self, loop):
+      ...         loop.add(excess=loop.record.losses["loss"] - self.threshold)
+      ...         loop.stop = loop.record.extra["excess"] < 0
     """
 
     everywhere = False
 
     def on_start(self, loop: "Loop") -> None:
-        """Is called before the first iteration, with the state to start from."""
+        """Runs before the first iteration; `loop.state` is the initial or restored state."""
 
     def on_iteration(self, loop: "Loop") -> None:
-        """Is called after each iteration, with its state and record."""
+        """Runs after each iteration."""
 
     def on_checkpoint(self, loop: "Loop") -> None:
-        """Is called after a checkpoint was saved."""
+        """Runs after a checkpoint is saved."""
 
     def on_end(self, loop: "Loop") -> None:
-        """Is called after the last iteration, unless an exception or Ctrl-C ended the training."""
+        """Runs after the last iteration, but not after an exception or Ctrl-C."""
 
     def close(self) -> None:
-        """Releases what the callback holds; is called however the training ends."""
+        """Releases resources; always runs at the end, even after an exception."""
 
 
 @dataclasses.dataclass
 class Loop:
-    """A training in progress, as callbacks see it.
+    """A training in progress, as passed to callbacks.
 
     Attributes:
-      parts: what is trained.
-      state: after the last iteration. The next one overwrites its buffers.
-      step: one iteration, compiled: `state -> (state, Metrics)`.
-      max_iterations: the training stops after this iteration at the latest.
-      started: the `time.time()` from which the run's seconds count.
-      record: of the last iteration, empty before the first; callbacks add to it by `add`.
-      stop: set by a callback to end the training after this iteration.
-      interrupted: set by a callback to end it with `KeyboardInterrupt`.
+      parts: the components of training.
+      state: the state after the last iteration. It is donated to the next one: copy what you keep.
+      step: one compiled iteration, `state -> (state, Metrics)`.
+      max_iterations: number of the last iteration.
+      started: the `time.time()` from which `record.seconds` counts.
+      record: metrics of the last iteration; callbacks add to it with `add`.
+      stop: set it to True to end training after this iteration.
+      interrupted: set it to True to end training with a `KeyboardInterrupt`.
       callbacks: in the order in which they are called.
     """
 
@@ -96,30 +107,30 @@ class Loop:
 
     @property
     def iteration(self) -> int:
-        """The number of iterations made."""
+        """The number of completed iterations."""
         return int(self.state.iteration)
 
     @property
     def average(self) -> Any:
-        """The averaged parameters, on one device of this process."""
+        """The averaged variables, on one device of this process."""
         return one_copy(self.state.learner.ema_params)
 
     @property
     def is_last(self) -> bool:
-        """Whether the training ends after this iteration."""
+        """Whether training ends after this iteration."""
         return self.stop or self.interrupted or self.iteration >= self.max_iterations
 
     def add(self, **metrics: Any) -> None:
-        """Adds metrics to the record of this iteration.
+        """Adds metrics to the record of this iteration, by name.
 
         Raises:
-          FloatingPointError: if one is NaN or infinite.
+          FloatingPointError: if a metric is NaN or infinite.
         """
         self.record = self.record.add(**metrics)
         self.record.check_finite()
 
     def run(self) -> None:
-        """Trains until `stop` is set or `max_iterations` are made.
+        """Trains until a callback sets `stop`, or for `max_iterations`.
 
         Raises:
           FloatingPointError: if a metric is NaN or infinite.
@@ -140,7 +151,7 @@ class Loop:
             self.tell("on_end")
 
     def tell(self, event: str) -> None:
-        """Calls a method of every callback."""
+        """Calls a method of every callback that overrides it."""
         for callback in self.callbacks:
             method: Any = getattr(callback, event)
             if callback.everywhere:

@@ -1,4 +1,4 @@
-"""The loss (Silver et al. 2017, Eq. 1)."""
+"""The loss of AlphaZero (Silver et al. 2017, Eq. 1)."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -14,6 +14,7 @@ from azjax.training.targets import Sample
 
 Losses = dict[str, jax.Array]  # By name; each `float32 []`.
 Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
+"""`(outputs, params, samples, axis_name) -> (total, terms)`; see `alphazero_loss`."""
 
 
 def policy_loss(logits: jax.Array, policy: jax.Array, legal: jax.Array) -> jax.Array:
@@ -39,28 +40,30 @@ def alphazero_loss(
 ) -> tuple[jax.Array, Losses]:
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
-    With a `policy_surprise` of s, the cross-entropy of a sample counts `1 - s + s * KL / mean KL`
-    times, where KL is the divergence of the network's policy from its target: what is known
-    already teaches less. KataGo has samples in its buffer as often (Wu 2020, policy surprise
-    weighting).
+    A custom loss has the first four arguments and the same result. It may read further outputs of
+    the network, and `samples.extra`.
+
+    With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
+    KL`, where KL is the divergence of the network's policy from the target. KataGo uses the same
+    weights as frequencies in its buffer (Wu 2020, policy surprise weighting).
 
     Args:
-      outputs: the network's; logits `[B, A]` and value `[B]` come first.
-      params: the network's.
+      outputs: of the network: logits `[B, A]`, value `[B]` and any further outputs.
+      params: trainable parameters of the network.
       samples: `[B, ...]`.
-      axis_name: the mesh axis over which the batch is spread; None if it is here as a whole.
-      value_weight: of the value loss.
+      axis_name: mesh axis that the batch is split over; None for a single device.
+      value_weight: weight of the value loss.
       l2: c of the term `c * ||theta||^2`.
       policy_surprise: s, in [0, 1].
 
     Returns:
-      What is minimized, and its terms, means over the batch: `value_loss`, `(z - v)^2`;
-      `policy_loss`, over legal actions; `policy_kl`, the same less the target's own entropy, 0
-      when the policy is the target; `l2`.
+      The minimized total, and its terms by name, each a mean over the batch: `value_loss`,
+      `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
+      the entropy of the target; `l2`.
     """
     logits, value, *_ = outputs
     chex.assert_equal_shape([logits, samples.policy, samples.legal])
-    chex.assert_equal_shape([value, samples.value])  # Others would be broadcast.
+    chex.assert_equal_shape([value, samples.value])  # Other shapes would broadcast.
     cross_entropy = policy_loss(logits, samples.policy, samples.legal)
     entropy = jnp.sum(jax.scipy.special.entr(samples.policy), axis=-1)
     policy = minimized = jnp.mean(cross_entropy)
@@ -78,7 +81,7 @@ def alphazero_loss(
 
 
 def check_losses(returned: Any) -> tuple[jax.Array, Losses]:
-    """Refuses what a loss may not return."""
+    """Checks that a loss returned a scalar total and a dictionary of scalar terms."""
     total, terms = returned, None
     if isinstance(returned, tuple | list) and len(returned) == 2:
         total, terms = cast(Any, returned)
@@ -90,7 +93,7 @@ def check_losses(returned: Any) -> tuple[jax.Array, Losses]:
     for name, value in {"total": total, **terms}.items():
         is_number = isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
         fits = is_number and not jnp.shape(value)
-        if name == "total":  # The gradient of a whole number is not defined.
+        if name == "total":  # Integers have no gradient.
             fits = fits and jnp.issubdtype(jnp.result_type(value), jnp.floating)
         if not fits:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""How much memory a training needs on each device.
+"""Estimate of the memory that training needs on each device.
 
-What lasts, network, optimiser, buffer and trees, is known from shapes before anything is compiled.
-What the computation needs beside that, XLA says of the compiled program.
+The network, the optimizer state, the buffer and the trees follow from shapes, before anything is
+compiled. The memory of the computation comes from XLA's analysis of the compiled program.
 """
 
 import functools
@@ -20,7 +20,7 @@ from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
 from azjax.training.sharding import abstract_state
 
-_LESS = {  # What makes each part smaller.
+_LESS = {  # How to reduce each part.
     "network": "a smaller network",
     "optimizer": "a smaller network",
     "buffer": "a smaller replay.capacity or selfplay.archive, or fewer selfplay.games",
@@ -30,16 +30,16 @@ _LESS = {  # What makes each part smaller.
 }
 
 
-class Footprint(NamedTuple):
-    """Bytes on each device.
+class Estimate(NamedTuple):
+    """Estimated bytes on each device.
 
     Attributes:
-      network: parameters and statistics, and their average.
-      optimizer: its state.
-      buffer: replayed positions, the games in flight, and the archive.
+      network: variables and their running average.
+      optimizer: the optimizer state.
+      buffer: the replay buffer, the games in flight and the position buffer.
       tree: the search trees of the games that are played together.
-      work: everything else: activations, gradients, copies.
-      limit: what the device has.
+      work: everything else, such as activations, gradients and copies.
+      limit: the memory of the device.
     """
 
     network: int
@@ -51,14 +51,14 @@ class Footprint(NamedTuple):
 
     @property
     def total(self) -> int:
-        """What is needed at the worst moment."""
+        """The peak memory."""
         return sum(self[:-1])
 
 
-def footprint(parts: Parts, mesh: Mesh, *programs: Any) -> Footprint:
-    """Adds up what a training needs on each device of a mesh.
+def estimate(parts: Parts, mesh: Mesh, *programs: Any) -> Estimate:
+    """Estimates the memory that training needs on each device of a mesh.
 
-    What the largest of its compiled `programs` needs beside what lasts is `work`, 0 without any.
+    `work` is the extra memory of the largest of the compiled `programs`, and 0 if there are none.
     """
     state = abstract_state(parts, mesh)
     learner = state.learner
@@ -67,19 +67,18 @@ def footprint(parts: Parts, mesh: Mesh, *programs: Any) -> Footprint:
     buffer = _bytes_of((state.replay, state.games)) // mesh.size + _bytes_of(state.archive)
     together = group_size(parts.selfplay, parts.selfplay.games // mesh.size)
     tree = together * tree_bytes(parts.search, parts.game)
-    lasting = Footprint(network, optimizer, buffer, tree, 0, device_memory(mesh))
+    lasting = Estimate(network, optimizer, buffer, tree, 0, device_memory(mesh))
     work = 0
-    for said in (program.memory_analysis() for program in programs):
-        held = said.argument_size_in_bytes + said.output_size_in_bytes - said.alias_size_in_bytes
-        work = max(work, held + said.temp_size_in_bytes - lasting.total)
+    for used in (program.memory_analysis() for program in programs):
+        held = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
+        work = max(work, held + used.temp_size_in_bytes - lasting.total)
     return lasting._replace(work=work)
 
 
-def check_fits(needs: Footprint) -> None:
-    """Refuses a training that its devices cannot hold.
+def check_fits(needs: Estimate) -> None:
+    """Raises a ValueError if training exceeds the memory of a device.
 
-    Raises:
-      ValueError: naming what needs most, and what would make it less.
+    The message names the largest part and the settings that reduce it.
     """
     if needs.total <= needs.limit:
         return
@@ -91,14 +90,13 @@ def check_fits(needs: Footprint) -> None:
 
 
 def check_trees(search: Algorithm, game: Game, positions: int) -> None:
-    """Refuses a search of so many positions at once whose trees one device cannot hold.
+    """Raises a ValueError if the trees of a batched search exceed the memory of one device.
 
-    Raises:
-      ValueError: naming the largest number of simulations that fits.
+    The message names the largest number of simulations that fits.
     """
     needed, limit = positions * tree_bytes(search, game), device_memory()
     if needed > limit:
-        most = max(1, search.num_simulations * limit // needed - 2)  # Two for the root and notes.
+        most = max(1, search.num_simulations * limit // needed - 2)  # 2: the root, and more.
         raise ValueError(
             f"trees of {search.num_simulations} simulations, {positions} at a time, need "
             f"{describe_bytes(needed)}, and the device has {describe_bytes(limit)}: use at most "
@@ -108,7 +106,7 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
 
 @functools.lru_cache(maxsize=64)
 def tree_bytes(search: Algorithm, game: Game) -> int:
-    """Bytes of the search tree of one game: statistics, states, and what the algorithm notes."""
+    """Returns the bytes of one search tree, with its states and the arrays of the algorithm."""
 
     def start():
         grow = make_resumable(search, game, uniform_evaluator(game))
@@ -119,7 +117,7 @@ def tree_bytes(search: Algorithm, game: Game) -> int:
 
 
 def device_memory(mesh: Mesh | None = None) -> int:
-    """Bytes that each device of a mesh has, or one alone; CPU devices share the machine's."""
+    """Returns the bytes of memory per device; CPU devices share the memory of the machine."""
     devices = jax.local_devices()[:1] if mesh is None else mesh.local_devices
     statistics = devices[0].memory_stats() or {}
     if "bytes_limit" in statistics:
@@ -131,7 +129,7 @@ def device_memory(mesh: Mesh | None = None) -> int:
 
 
 def describe_bytes(count: float) -> str:
-    """Such as `1.5 GB`."""
+    """Formats a number of bytes, for example as `1.5 GB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -139,8 +137,8 @@ def describe_bytes(count: float) -> str:
     return f"{count:,.1f} GB"
 
 
-def describe(needs: Footprint, num_devices: int) -> str:
-    """One line for people."""
+def describe(needs: Estimate, num_devices: int) -> str:
+    """Formats an estimate as one line."""
     where = f"each of {num_devices} devices" if num_devices > 1 else "the device"
     parts = ", ".join(f"{name} {describe_bytes(getattr(needs, name))}" for name in _LESS)
     total, limit = describe_bytes(needs.total), describe_bytes(needs.limit)

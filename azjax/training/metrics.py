@@ -1,4 +1,4 @@
-"""Where numbers go on the host: an iteration becomes a `Record`, which is shown and written."""
+"""Records of iterations on the host, and the sinks that print, display and store them."""
 
 import dataclasses
 import json
@@ -18,20 +18,20 @@ from azjax._files import write_text
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One iteration, in plain numbers.
+    """The metrics of one iteration as Python numbers.
 
     Attributes:
       iteration: counted from 1.
-      seconds: since the run began, earlier sittings of a resumed run included.
-      games: games finished in this iteration.
+      seconds: training time, including earlier sessions of a resumed run.
+      games: number of games finished in this iteration.
       games_per_second: over this iteration.
-      losses: by name, see `loss.alphazero_loss`; `loss` is what was minimised.
-      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of
-        the raw network, see `verify.Verdict`; None where the game cannot be enumerated.
-      errors: of the raw network in labelled positions, by name: `error`, the mean share of moves
-        that worsen the outcome, `error/CLASS`, and `sign_error`, the share of wrong signs of the
-        value; see `labelled.Rates`. Empty for iterations without this evaluation.
-      extra: what callbacks added, by name.
+      losses: by name, see `loss.alphazero_loss`; `loss` is the minimized total.
+      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of the raw
+        network, see `verify.Verdict`; None if it was not verified.
+      errors: of the raw network in labelled positions, see `labelled.Rates`: `error`, the fraction
+        of moves that worsen the outcome, `error/CLASS`, and `sign_error`, the fraction of values
+        with the wrong sign. Empty without this evaluation.
+      extra: metrics that callbacks added, by name.
     """
 
     iteration: int
@@ -48,40 +48,34 @@ class Record:
     extra: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, **metrics: Any) -> "Record":
-        """Returns the record with other values of its fields, and other names in `extra`."""
+        """Returns a record with these metrics; names that are not fields go to `extra`."""
         fields = {field.name for field in dataclasses.fields(self)}
         known = {name: value for name, value in metrics.items() if name in fields}
         extra = {name: value for name, value in metrics.items() if name not in fields}
         return dataclasses.replace(self, **known, extra=self.extra | extra)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the names and numbers of a line in the file, losses and errors among them."""
+        """Returns all metrics by name, in one flat dictionary."""
         found = {}
         for name, value in dataclasses.asdict(self).items():
             found |= value if isinstance(value, dict) else {name: value}
         return found
 
     def check_finite(self) -> None:
-        """Refuses to go on with numbers that mean nothing.
-
-        Raises:
-          FloatingPointError: naming the first metric that is NaN or infinite.
-        """
+        """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""
         for name, value in self.as_dict().items():
             if value is not None and not math.isfinite(value):
                 raise FloatingPointError(
-                    f"{name} became {value} in iteration {self.iteration}, so training stopped, "
-                    "and what is saved is from before: start a new run with a lower "
+                    f"{name} became {value} in iteration {self.iteration}, so training stopped "
+                    "without saving that iteration: start a new run with a lower "
                     "learner.learning_rate, or with learner.clip_norm 1"
                 )
 
 
 def rank(record: Record, always_examined: bool = True) -> float:
-    """Ranks checkpoints; higher is better: fewest blunders, where known, then lowest loss.
+    """Returns the score of a checkpoint, by fewest blunders, then lowest loss; higher is better.
 
-    Args:
-      record: of the iteration.
-      always_examined: whether blunders are counted in every iteration, if they are at all.
+    Blunders count only if they are `always_examined`, that is, in every iteration.
     """
     loss = record.losses["loss"]
     if record.blunders is None or not always_examined:
@@ -90,36 +84,29 @@ def rank(record: Record, always_examined: bool = True) -> float:
 
 
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
-    """Waits for the metrics of an iteration and puts them together.
+    """Waits for the `Metrics` of an iteration, and returns its record.
 
-    Args:
-      iteration: its number.
-      measured: its `Metrics`.
-      before: the `time.time()` when it began.
-      started: the `time.time()` from which the run's seconds count.
+    The iteration started at the `time.time()` of `before`, and the run at that of `started`.
     """
     measured = jax.device_get(measured)
     now, losses = time.time(), measured.losses
+    # Compiled programs return the losses in alphabetical order.
+    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
+    names = [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
     return Record(
         iteration=iteration,
         seconds=now - started,
         games=int(measured.games),
         games_per_second=float(measured.games) / (now - before),
-        losses={name: float(losses[name]) for name in _in_order(losses)},
+        losses={name: float(losses[name]) for name in names},
     )
 
 
-def _in_order(losses: dict[str, Any]) -> list[str]:
-    """The names of losses; compiled programs return them in the order of the alphabet."""
-    first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
-    return [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
-
-
 class JsonLines:
-    """Appends records to a file, one JSON object a line."""
+    """Appends records to a file, one JSON object per line."""
 
     def __init__(self, path: pathlib.Path, after: int = 0):
-        """Opens the file, dropping what iterations beyond `after` left in it.
+        """Opens the file, and drops records of iterations beyond `after`.
 
         Raises:
           ValueError: as `read_records` does.
@@ -139,20 +126,20 @@ class JsonLines:
 
 
 def read_records(path: pathlib.Path) -> list[dict]:
-    """Returns what `JsonLines` wrote; a last line that a crash cut short is left out.
+    """Reads the records that `JsonLines` wrote, except for an incomplete last line.
 
     Raises:
-      ValueError: naming the line, if another one is no record, or not of a later iteration
-        than the one before it.
+      ValueError: naming the first line that is not a record of a later iteration than the line
+        before.
     """
     lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
     records, last = [], 0
-    if _parse(lines[-1]) is None:  # It is empty where the file ends well.
+    if _parse(lines[-1]) is None:  # Empty after the last newline, or cut off by a crash.
         lines.pop()
     for number, line in enumerate(lines, start=1):
         record = _parse(line)
         if record is None or record["iteration"] <= last:
-            what = f"of no iteration after {last}" if record else "no record of an iteration"
+            what = f"not after iteration {last}" if record else "not a record of an iteration"
             raise ValueError(
                 f"{path}, line {number}, is {what}: restore the file, or delete the line"
             )
@@ -162,7 +149,7 @@ def read_records(path: pathlib.Path) -> list[dict]:
 
 
 def _parse(line: str) -> dict | None:
-    """Reads one record; returns None if the line is something else."""
+    """Parses a line; returns None if it is not a record."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -181,12 +168,12 @@ def _parse(line: str) -> dict | None:
 
 
 def last_seconds(records: list[dict], iteration: int) -> float:
-    """Returns the seconds on record at an iteration of an earlier sitting; 0 if none."""
+    """Returns the seconds recorded at an iteration, or 0."""
     return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)
 
 
 def format_line(record: Record) -> str:
-    """Returns a record as one line of text, as it is printed when output is piped."""
+    """Formats a record as one line of text."""
     terms = ", ".join(f"{word} {value:.3f}" for word, value in _terms(record).items())
     parts = [
         f"iteration {record.iteration:4d}",
@@ -196,23 +183,26 @@ def format_line(record: Record) -> str:
     ]
     if record.blunders is not None:
         first, second = record.losing_lines_first, record.losing_lines_second
-        parts += [f"blunders {record.blunders:4d}", f"losing lines {first:3d} + {second:3d}"]
+        parts += [
+            f"blunders {record.blunders:4d}",
+            f"losing lines {first:3d} 1st + {second:3d} 2nd",
+        ]
     if "error" in record.errors:
-        parts.append(f"error {record.errors['error']:.1%}")
+        parts.append(f"errors on {record.errors['error']:.1%} of labelled positions")
     return "  ".join(parts)
 
 
-_UNSHOWN = {"loss", "l2", "grad_norm"}
+_HIDDEN = {"loss", "l2", "grad_norm"}
 _WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}
 
 
 def _terms(record: Record) -> dict[str, float]:
-    """The terms of the loss that are shown, by their words."""
-    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _UNSHOWN}
+    """Returns the displayed terms of the loss, by their labels."""
+    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _HIDDEN}
 
 
 def _cells(record: Record) -> dict[str, str]:
-    """The cells of a record's row in the table of `Display`, by the titles of their columns."""
+    """Returns the cells of a row of `Display`, by the titles of their columns."""
     return {
         "iteration": f"{record.iteration}",
         "seconds": f"{record.seconds:.1f}",
@@ -224,7 +214,7 @@ def _cells(record: Record) -> dict[str, str]:
 
 
 def _proof_cells(record: Record) -> dict[str, str]:
-    """The cells that depend on ground truth; empty if the iteration was not examined."""
+    """Returns the cells of the verification; empty if the iteration was not verified."""
     if record.blunders is None:
         return {}
     return {
@@ -235,10 +225,10 @@ def _proof_cells(record: Record) -> dict[str, str]:
 
 
 class Plain:
-    """Prints one line a record; for pipes and files."""
+    """Prints one line per record, for pipes and files."""
 
     def __init__(self, stream: TextIO):
-        """Writes to `stream`."""
+        """Takes the stream to print to."""
         self._stream = stream
 
     def __call__(self, record: Record) -> None:
@@ -246,14 +236,14 @@ class Plain:
         print(format_line(record), file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Does nothing; the stream is the caller's."""
+        """Does nothing: the caller owns the stream."""
 
 
 class Display:
     """A live table of the last iterations on a terminal."""
 
     def __init__(self, console: Console, max_iterations: int, target: str, rows: int = 8):
-        """Opens the display of the last `rows` iterations, and of the time left."""
+        """Opens a display of the last `rows` iterations and the remaining time."""
         self._rows = rows
         self._records: list[Record] = []
         self._max_iterations, self._target = max_iterations, target
@@ -272,7 +262,7 @@ class Display:
     def _render(self) -> Group:
         rows = [_cells(record) for record in self._records[-self._rows :]]
         titles = dict.fromkeys(title for row in rows for title in row)
-        # The proof's columns come last and stay where the last iterations were not examined.
+        # The columns of the verification come last, also if no displayed iteration has one.
         proof = {title: None for record in self._records for title in _proof_cells(record)}
         titles = [title for title in titles if title not in proof] + [*proof]
         table = Table(box=None, padding=(0, 1, 0, 0))
@@ -286,11 +276,11 @@ class Display:
         first, last = self._records[0], self._records[-1]
         done = max(last.iteration - first.iteration, 1)
         left = (last.seconds - first.seconds) / done * (self._max_iterations - last.iteration)
-        said = ""
-        if judged := [record for record in self._records if "error" in record.errors]:
-            share, iteration = judged[-1].errors["error"], judged[-1].iteration
-            said = f"\niteration {iteration}: {share:.1%} of moves worsen the outcome"
+        line = ""
+        if evaluated := [record for record in self._records if "error" in record.errors]:
+            error, iteration = evaluated[-1].errors["error"], evaluated[-1].iteration
+            line = f"\niteration {iteration}: {error:.1%} of moves worsen the outcome"
         return (
             f"until {self._target}: {last.seconds:.0f} s elapsed, at most {left:.0f} s to "
-            f"iteration {self._max_iterations}{said}"
+            f"iteration {self._max_iterations}{line}"
         )

@@ -1,4 +1,4 @@
-"""What is trained, and how."""
+"""The components of training, as one record."""
 
 import math
 from typing import NamedTuple
@@ -18,16 +18,20 @@ from azjax.training.targets import Targets
 
 
 class Parts(NamedTuple):
-    """What is trained, and how; everything but the numbers that change.
+    """The components of training. You pass every component explicitly.
+
+    Each component is a record of pure functions or a dataclass of settings, and `parts._replace`
+    swaps in a custom one. A custom loss goes into the learner:
+    `parts._replace(learner=make_learner(network, optimizer, loss))`.
 
     Attributes:
-      game: the rules.
-      network: see `networks.make_network` and `networks.from_module`.
+      game: the rules, such as `azjax.make("hex:5")`.
+      network: from `networks.make_network`, `from_module` or `from_nnx`.
       search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
-      selfplay: how games are generated.
-      targets: what is learned of them, see `targets.make_targets`.
-      replay: the buffer, see `replay.make_replay`.
-      learner: loss and optimizer, see `learner.make_learner`.
+      selfplay: settings of self-play.
+      targets: from self-play to samples, see `targets.make_targets`.
+      replay: the replay buffer, see `replay.make_replay`.
+      learner: loss, optimizer and running average, see `learner.make_learner`.
     """
 
     game: Game
@@ -44,15 +48,14 @@ class Parts(NamedTuple):
 
     @property
     def evaluate(self) -> Evaluator:
-        """The network as an evaluator; its `params` are `network.fold(variables)`."""
+        """The network as an evaluator, for the parameters `network.fold(variables)`."""
         return network_evaluator(self.game, self.network)
 
 
 def check_parts(parts: Parts, num_devices: int = 1) -> None:
-    """Refuses parts that contradict each other or the number of devices.
+    """Raises a ValueError if parts contradict each other or the number of devices.
 
-    Raises:
-      ValueError: naming the setting, its value and what would work.
+    The message names the setting, its value and a value that works.
     """
     _check_members(parts)
     _check_shards(parts, num_devices)
@@ -62,7 +65,7 @@ def check_parts(parts: Parts, num_devices: int = 1) -> None:
 
 
 def _check_members(parts: Parts) -> None:
-    """Refuses parts that are of the wrong kind, or of another game."""
+    """Checks the types of the parts, and that the network fits the game."""
     makers = {
         "game": (Game, "azjax.make"),
         "selfplay": (SelfPlayConfig, "SelfPlayConfig"),
@@ -81,7 +84,7 @@ def _check_members(parts: Parts) -> None:
 
 
 def _check_shards(parts: Parts, num_devices: int) -> None:
-    """Refuses shards of the buffer that do not divide games, batch and devices."""
+    """Checks that the shards of the buffer divide games and batch, and the devices the shards."""
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
@@ -103,13 +106,13 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
 
 
 def _check_capacity(parts: Parts) -> None:
-    """Refuses a buffer that holds less than the moves of an iteration."""
+    """Checks that the buffer holds the moves of an iteration."""
     capacity, games = parts.replay.capacity, parts.selfplay.games
     needed = games * parts.selfplay.unroll_length
     if needed > MOST:
         raise ValueError(
-            f"selfplay.unroll_length is {parts.selfplay.unroll_length}, and {games} games of so "
-            f"many moves are more than any replay.capacity: use at most {MOST // games}"
+            f"selfplay.unroll_length is {parts.selfplay.unroll_length}, so the moves of {games} "
+            f"games exceed any replay.capacity: use at most {MOST // games}"
         )
     if capacity < needed:
         raise ValueError(

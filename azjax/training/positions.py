@@ -1,11 +1,11 @@
-"""An archive of positions met in self-play, from which games may begin.
+"""The position buffer: positions met in self-play, from which new games may start.
 
-Random openings reach most positions of a game rarely, and some as good as never. A game that
-begins from one of those met before, each as likely as any other, sees them all alike: the archive
-of Go-Exploit (Trudeau and Bowling 2023, "Targeted Search Control in AlphaZero").
+Random openings reach some positions rarely or never. Starting games uniformly from the positions
+met so far covers them evenly, as in Go-Exploit (Trudeau and Bowling 2023, "Targeted Search Control
+in AlphaZero").
 
-The archive is a table by hashes: a position has one place, where it is kept once however often it
-is met, until another one with the same place is met.
+The buffer is a hash table. A position is stored once, however often it is met, until a position
+with the same bucket replaces it.
 """
 
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from azjax.games.base import State
 
 
 class Archive(NamedTuple):
-    """The table. `K` is the number of its places.
+    """The hash table, with `K` buckets.
 
     Attributes:
-      entries: what is kept at each place; every leaf is `[K, ...]`.
-      full: `bool [K]`, where something is.
-      filled: `int32 [K]`, those places, `used` of them, in the order in which they were filled.
-      used: `int32 []`.
+      entries: the content of each bucket; every leaf is `[K, ...]`.
+      full: `bool [K]`, whether a bucket has content.
+      filled: `int32 [K]`; the first `used` are the full buckets, in the order of their first use.
+      used: `int32 []`, number of full buckets.
     """
 
     entries: Any
@@ -34,22 +34,22 @@ class Archive(NamedTuple):
 
 
 def make_archive(example: Any, places: int) -> Archive:
-    """Returns an empty archive of so many places for entries such as the example, one of them."""
+    """Returns an empty buffer with `places` buckets, for entries of the shapes of `example`."""
     entries = jax.tree.map(lambda x: jnp.broadcast_to(x, (places, *jnp.shape(x))), example)
     nowhere = jnp.zeros(places, jnp.int32)
     return Archive(entries, jnp.zeros(places, bool), nowhere, jnp.int32(0))
 
 
 def add(archive: Archive, states: State, entries: Any) -> Archive:
-    """Puts entries `[N, ...]` at the places of their states `[N, ...]`; the last of them stay.
+    """Stores entries `[N, ...]` by their states `[N, ...]`; in each bucket the last one stays.
 
     Raises:
-      ValueError: if a leaf of the states cannot be looked up, see `hashing.contents`.
+      ValueError: if a leaf of the states cannot be hashed, see `hashing.contents`.
     """
     size = len(archive.full)
     place = hashing.buckets(states, size)
     number = jnp.arange(len(place), dtype=jnp.int32)
-    # To scatter the entries themselves could mix those that share a place.
+    # Scattering the entries directly could mix leaves of entries that share a bucket.
     stays = jnp.full(size, -1, jnp.int32).at[place].max(number)[place] == number
     begins = stays & ~archive.full[place]
     to = jnp.where(stays, place, size)
@@ -65,14 +65,10 @@ def add(archive: Archive, states: State, entries: Any) -> Archive:
 
 
 def draw(archive: Archive, uniform: jax.Array) -> tuple[Any, jax.Array]:
-    """Draws one entry, each as likely as any other.
-
-    Args:
-      archive: the table.
-      uniform: `float32 []`, in [0, 1).
+    """Draws an entry uniformly, by a number `float32 []` in [0, 1).
 
     Returns:
-      The entry, and whether there is any, `bool []`.
+      The entry, and whether the buffer has any, `bool []`.
     """
     chosen = jnp.floor(uniform * archive.used.astype(uniform.dtype)).astype(jnp.int32)
     place = archive.filled[jnp.minimum(chosen, archive.used - 1)]

@@ -1,7 +1,7 @@
-"""The replay buffer, on the device: flashbax's item buffer behind one typed seam.
+"""The replay buffer on the device, based on the item buffer of flashbax.
 
-The buffer is cut into a fixed number of shards, each a ring of its own with its own random
-draws, so that what is sampled does not depend on how many devices the shards lie on.
+The buffer has a fixed number of shards. Each is a ring buffer with separate random draws, so the
+samples do not depend on the number of devices.
 """
 
 import dataclasses
@@ -23,29 +23,29 @@ _MOST_SHARDS = 65_536
 
 @dataclasses.dataclass(frozen=True)
 class ReplayConfig:
-    """How many positions are remembered."""
+    """Settings of the replay buffer."""
 
     capacity: Positive = 16_384
-    """Positions kept, the newest ones, over all devices, rounded down to a multiple of the shards.
-    AlphaZero: those of the last million games."""
+    """Number of newest positions to keep, over all devices, rounded down to a multiple of the
+    shards. AlphaZero: those of the last million games."""
     shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
-    """Rings that the buffer is cut into, a multiple of the number of devices. A new run on devices
-    that do not divide the default has one for each, and rounds games and batch up to match."""
+    """Ring buffers, a multiple of the number of devices. If the devices do not divide the default,
+    a new run has one per device and rounds up the numbers of games and samples to match."""
 
     def __post_init__(self):
         check("replay", self)
 
 
 class Replay(NamedTuple):
-    """The buffer as pure functions. `D` is the number of shards handed in.
+    """The buffer as pure functions of `D` shards, those of one device or of all.
 
     Attributes:
-      init: `(example, D) -> state`; the example is one `Sample`; leaves are `[D, ...]`.
+      init: `(example, D) -> state`, for one example `Sample`; leaves are `[D, ...]`.
       add: `(state, samples [D, K, ...]) -> state`, overwriting the oldest.
       sample: `(state, keys [D]) -> samples [D, M, ...]`, uniform with replacement.
-      shards: rings over all devices.
-      capacity: positions kept, over all shards.
-      batch_size: samples drawn at a time, over all shards.
+      shards: number of shards over all devices.
+      capacity: number of positions over all shards.
+      batch_size: number of samples in a batch over all shards.
     """
 
     init: Callable[[Sample, int], ReplayState]
@@ -57,10 +57,10 @@ class Replay(NamedTuple):
 
 
 def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
-    """Builds the buffer; `batch_size` samples are drawn at a time, over all shards.
+    """Builds the buffer, for batches of `batch_size` samples over all shards.
 
     Raises:
-      ValueError: if it holds less than one batch; when it is used, if the shards do not divide
+      ValueError: if it holds less than one batch, or, when it is used, if the shards do not divide
         the batch.
     """
     if config.capacity < batch_size:
@@ -70,7 +70,7 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
         )
 
     @functools.cache
-    def ring():  # Made when it is used: `check_parts` says first what too many shards are.
+    def ring():  # Built at first use, after `check_parts` has checked the shards.
         if batch_size % config.shards:
             raise ValueError(
                 f"a batch of {batch_size} cannot be drawn evenly from {config.shards} shards: use "
@@ -84,7 +84,7 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
         )
 
     def init(example, shards):
-        state = ring().init(example)  # Its index has as many bits as JAX's whole numbers.
+        state = ring().init(example)  # The width of its index depends on `jax_enable_x64`.
         state = state.replace(current_index=state.current_index.astype(jnp.int32))
         return jax.tree.map(lambda x: jnp.full((shards, *x.shape), x, x.dtype), state)
 

@@ -1,4 +1,4 @@
-"""Self-play on the device: every game of a batch searches, moves and restarts in one scan."""
+"""Self-play on the device: a batch of games searches, moves and restarts in one scan."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from azjax.search import Search, SearchResult
 from azjax.training.positions import Archive
 from azjax.training.starts import Games, SelfPlayConfig, new_starts, restart, start_games
 
-_CPU_GAMES = 256  # The search trees of that many games fit into the cache of a core.
+_CPU_GAMES = 256  # Their search trees fit into the cache of a core.
 
 
 class Transition(NamedTuple):
@@ -24,13 +24,13 @@ class Transition(NamedTuple):
       planes: `bool` or `float32 [H, W, C]`, the observation before the move.
       legal: `bool [A]`.
       action_weights: `float32 [A]`, the search's policy.
-      root_value: `float32 []`, what that policy is worth by the search, for the player to move.
+      root_value: `float32 []`, the value of that policy in the search, for the player to move.
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, see `game.Step`; 0 where the game ended with this move.
-      extra: what `note` of `unroll` kept of the search; nothing by default.
-      new_starts: `Games [2, ...]`, what goes into the archive, if there is one: the game before the
-        move, and the same after a random move, which no player might ever make.
+      discount: `float32 []`, see `game.Step`; 0 if the move ended the game.
+      extra: the result of the `note` of `unroll`; empty by default.
+      new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before the
+        move, and the game after a random move instead.
     """
 
     planes: jax.Array  # [H, W, C]
@@ -45,7 +45,7 @@ class Transition(NamedTuple):
 
 
 def no_extra(result: SearchResult) -> Any:
-    """Keeps nothing of a search but its policy and value."""
+    """Records nothing about a search except its policy and value."""
     del result
     return ()
 
@@ -63,21 +63,19 @@ def unroll(
 ) -> tuple[Games, Transition]:
     """Plays `config.unroll_length` moves in every game; finished games restart in place.
 
-    Games are played in groups of `config.games_at_once`, one group after the other; 0: all at once.
-
     Args:
-      config: lengths, openings and temperature.
+      config: lengths, openings, temperature and the size of groups played one after another.
       game: the rules.
       encoding: of the recorded planes.
       search: from `search.make_search`.
-      params: for the search's evaluator.
-      keys: one, or `[B]`, one per game, so that a game does not depend on the batch around it.
+      params: for the evaluator of the search.
+      keys: one key, or `[B]`, one per game, so that a game does not depend on the others.
       games: the games in flight.
-      note: `SearchResult -> extra`, what else to keep of each search; leaves `[B, ...]`.
-      archive: of `Games`, which other ones may begin from; None for none.
+      note: `SearchResult -> extra`, further data to record about each search; leaves `[B, ...]`.
+      archive: position buffer of `Games` that new games may start from.
 
     Returns:
-      The games in flight afterwards, and the moves, `[T, B, ...]`.
+      The games in flight afterwards, and the moves `[T, B, ...]`.
     """
     start = functools.partial(start_games, config, game, archive=archive)
     purposes = 2 if archive is None else 3
@@ -114,7 +112,7 @@ def unroll(
 def _in_groups(
     play_group: Callable[[Any], tuple[Games, Transition]], size: int, keys: jax.Array, games: Games
 ) -> tuple[Games, Transition]:
-    """Plays games in groups of one size, one group after the other."""
+    """Plays games in groups of equal size, one group after another."""
     if size == len(keys):
         return play_group((keys, games))
     shape = len(keys) // size, size  # Not -1: some games have leaves without elements.
@@ -125,17 +123,17 @@ def _in_groups(
 
 
 def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
-    """Returns the settings with `games_at_once` chosen for a platform where it is 0."""
+    """Chooses `games_at_once` for a platform, if it is 0."""
     if config.games_at_once or platform != "cpu":
         return config
     return dataclasses.replace(config, games_at_once=_CPU_GAMES)
 
 
 def group_size(config: SelfPlayConfig, games: int) -> int:
-    """The number of games that one device plays together, of those it has.
+    """Returns how many of its `games` a device plays together.
 
-    Groups are of one size and as large as `config.games_at_once` allows. Where that is 0, or the
-    number of games has no divisor near it, they are played all at once.
+    It is the largest divisor of `games` up to `config.games_at_once`. If that is 0, or the divisor
+    is below a quarter of it, all games are played together.
     """
     limit = config.games_at_once or games
     small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]

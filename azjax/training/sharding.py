@@ -1,4 +1,4 @@
-"""Training on a mesh of devices: games and replay shards are spread over it, the rest is copied."""
+"""Training on a mesh of devices: games and buffer are sharded, the rest is replicated."""
 
 import functools
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from azjax.training.selfplay import Transition
 from azjax.training.starts import Games
 from azjax.training.step import TrainState, init, iteration, self_play
 
-AXIS = "data"  # The mesh's one axis.
+AXIS = "data"  # The only axis of the mesh.
 
 
 def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
@@ -63,9 +63,7 @@ def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
 def make_state(
     parts: Parts, key: jax.Array, mesh: Mesh, check: Callable[[Any], None] | None = None
 ) -> TrainState:
-    """Computes `init` on the devices of a mesh, each part in its place.
-
-    The compiled program is handed to `check` before it runs, to raise if it is too large.
+    """Computes `init` on a mesh. `check` gets the compiled program before it runs.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.
@@ -81,7 +79,7 @@ def make_state(
 
 
 def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
-    """Returns the shapes, types and places of a run's state, without computing it.
+    """Returns shapes, types and shardings of the state, without computing it.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.
@@ -98,12 +96,12 @@ def abstract_state(parts: Parts, mesh: Mesh) -> TrainState:
 
 @functools.lru_cache(maxsize=8)
 def _initial(parts: Parts, key_impl: str) -> Any:
-    """`init` of a key's data, to be traced once for its shapes and its values."""
+    """Returns the jitted `init`, as a function of key data; cached to trace it only once."""
     return jax.jit(lambda data: init(parts, jax.random.wrap_key_data(data, impl=key_impl)))
 
 
 def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
-    """Where each leaf of a state belongs."""
+    """Returns the sharding of each leaf of a state."""
 
     def place(spec, tree):
         return jax.tree.map(lambda _: NamedSharding(mesh, spec), tree)
@@ -112,32 +110,32 @@ def _shardings(mesh: Mesh, state: TrainState) -> TrainState:
 
 
 def state_specs() -> TrainState:
-    """How a `TrainState` lies on the mesh: games and buffer are spread, the rest is copied."""
+    """Returns the partition specs of a `TrainState`: games and buffer are sharded."""
     specs: Any = (P(), P(AXIS), P(AXIS), P(), P(), P())
     return TrainState(*specs)
 
 
 def make_mesh(devices=None) -> Mesh:
-    """Returns a mesh of one axis over the given devices, all local ones by default."""
+    """Returns a mesh with one axis over the given devices, by default over all."""
     devices = jax.devices() if devices is None else devices
     return Mesh(np.asarray(devices), (AXIS,))
 
 
 def one_copy(replicated: Any) -> Any:
-    """Returns a tree that every device holds as this process's first device holds it."""
+    """Returns the copy of a replicated tree on the first device of this process."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
 
 
 def compiled(function: Any, *args: Any, often: bool = True) -> Any:
-    """Compiles a jitted function for arguments, or their shapes; see `compiler_options`."""
+    """Compiles a jitted function for arguments or their shapes; see `compiler_options`."""
     return function.lower(*args).compile(compiler_options(often))
 
 
 def compiler_options(often: bool = True, platform: str | None = None) -> dict[str, Any]:
-    """Options for `lower(...).compile(...)` that make programs start soonest.
+    """Returns options for `lower(...).compile(...)` that shorten compilation.
 
-    On CPUs most time goes to matrix products, which are compiled already: optimizing the rest
-    makes no iteration measurably shorter. A program that does not run `often` needs even less.
+    On CPUs most time goes to matrix products in precompiled kernels, so optimizing the rest does
+    not speed up an iteration measurably. Programs that do not run `often` need even less.
     """
     on_cpu = resolve_platform(platform) == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

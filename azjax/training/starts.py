@@ -1,4 +1,4 @@
-"""How games of self-play start, and how new ones take the place of finished ones."""
+"""Starts of self-play games, and restarts of finished ones."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,31 +17,31 @@ _MOST_PLIES = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
-    """How games are generated."""
+    """Settings of self-play."""
 
     games: Positive = 1024
     """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
     games_at_once: Count = 0
-    """Games that a device plays together, the others wait their turn: less memory, and data
-    that stay in the cache. 0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
+    """Games that a device plays together, group after group, to save memory and fit the cache.
+    0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
     unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
     carry_over: bool = True
-    """Whether games that are not over go on in the next iteration. If not, all games start again in
-    each, and the search's value stands for the rest of the games that are cut off."""
+    """Whether unfinished games continue in the next iteration. If not, all games restart in each
+    iteration, and cut-off games are bootstrapped with the value of the search."""
     opening_share: Fraction = 0.9
-    """Share of games that start with random moves. AlphaZero: 0."""
+    """Fraction of games that start with random moves. AlphaZero: 0."""
     opening_plies: Annotated[int, Range(0, _MOST_PLIES)] = 8
-    """Largest number of random opening moves; each number from 0 is equally likely."""
+    """Maximum number of random opening moves; the number is uniform from 0."""
     archive: Count = 0
-    """Places for positions met, from which games may begin; see `azjax.training.positions`.
+    """Buckets of the position buffer, from which games may start; see `azjax.training.positions`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
-    """Share of the games with an opening that begin from the archive instead."""
+    """Fraction of the games with an opening that start from the position buffer instead."""
     temperature: NonNegative = 1.0
-    """PUCT: moves are drawn from visits ** (1 / temperature). AlphaZero: 1."""
+    """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
-    """PUCT: from this ply on the most visited move is played. AlphaZero: 30."""
+    """PUCT: from this ply on, the most visited move is played. AlphaZero: 30."""
 
     def __post_init__(self):
         check("selfplay", self)
@@ -52,7 +52,7 @@ class Games(NamedTuple):
 
     Attributes:
       states: the positions, every leaf `[B, ...]`; none is finished.
-      ply: `int32 [B]`, moves made in each game, the opening's included.
+      ply: `int32 [B]`, number of moves made, including the opening.
     """
 
     states: State  # [B, ...]
@@ -62,16 +62,13 @@ class Games(NamedTuple):
 def start_games(
     config: SelfPlayConfig, game: Game, keys: jax.Array, archive: Archive | None = None
 ) -> Games:
-    """Starts one game for each of `keys [B]`, random openings included.
-
-    The entries of the archive, if there is one, are `Games`.
-    """
+    """Starts a game for each of `keys [B]`, with a random opening or from a buffer of `Games`."""
     keys = batch_keys(keys)
     return jax.vmap(lambda key: _start(config, game, archive, key))(keys)
 
 
 def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax.Array) -> Games:
-    """Starts one game from the archive, or with random moves, none of which ends it."""
+    """Starts a game from the position buffer, or with random moves that do not end it."""
     key_archive = key
     if archive is not None:
         key, key_archive = jax.random.split(key)
@@ -101,7 +98,7 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
 def restart(
     start: Callable[[jax.Array], Games], keys: jax.Array, over: jax.Array, games: Games
 ) -> Games:
-    """Replaces finished games, a few together until none is left.
+    """Replaces finished games, in chunks, so that few of them cost little.
 
     Args:
       start: `keys [K] -> Games [K]`.
@@ -125,7 +122,7 @@ def restart(
 
 
 def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
-    """Returns games `[B, 2, ...]`: as they are, and after a random move unless it ends them."""
+    """Returns games `[B, 2, ...]`: unchanged, and after a random move unless that ends them."""
 
     def explore(key, one):
         state = game.step(one.states, random_action(game, key, one.states))[0]

@@ -1,8 +1,8 @@
-"""Training: one iteration, self-play to updated parameters, as one pure function.
+"""One iteration of training, from self-play to updated parameters, as a pure function.
 
-`init(parts, key)` is the first `TrainState`, and `iteration(parts, state)` the next one with its
-metrics: both are pure, to be jitted, or vmapped over keys for many trainings at once.
-`sharding.make_iteration` compiles the same for a mesh of devices.
+`init(parts, key)` returns the first `TrainState`, and `iteration(parts, state)` the next one with
+metrics. Both can be jitted, and vmapped over keys to train many networks together.
+`sharding.make_iteration` compiles an iteration for a mesh of devices.
 """
 
 from typing import Any, NamedTuple
@@ -26,15 +26,15 @@ from azjax.training.targets import Sample
 
 @flax.struct.dataclass
 class TrainState:
-    """All that a run carries from one iteration to the next.
+    """The complete state of training between iterations.
 
     Attributes:
-      learner: parameters, their average, the optimizer's state.
-      replay: the buffer; leaves `[shards, ...]`.
+      learner: variables, their running average and the optimizer state.
+      replay: the replay buffer; leaves `[shards, ...]`.
       games: the games in flight; leaves `[B, ...]`.
-      archive: of positions that games begin from, or None.
-      key: the run's key; iteration `i` uses `fold_in(key, i)` and nothing else.
-      iteration: `int32 []`, iterations made.
+      archive: the position buffer, or None.
+      key: the key of the run; iteration `i` uses `fold_in(key, i)` and nothing else.
+      iteration: `int32 []`, number of completed iterations.
     """
 
     learner: LearnerState
@@ -49,12 +49,12 @@ class TrainState:
 
 
 class Metrics(NamedTuple):
-    """What one iteration reports; each `float32 []`.
+    """Metrics of one iteration, each `float32 []`.
 
     Attributes:
-      losses: by name, means over the iteration's optimizer steps.
-      games: games finished.
-      moves: moves made.
+      losses: by name, means over the optimizer steps of the iteration.
+      games: number of finished games.
+      moves: number of moves.
     """
 
     losses: Losses
@@ -63,7 +63,7 @@ class Metrics(NamedTuple):
 
 
 def init(parts: Parts, key: jax.Array) -> TrainState:
-    """Returns the state before the first iteration; the key is for all that the run draws.
+    """Returns the state before the first iteration; all random draws derive from the key.
 
     Raises:
       ValueError: if the parts contradict each other, see `check_parts`.
@@ -84,7 +84,7 @@ def init(parts: Parts, key: jax.Array) -> TrainState:
 
 
 def example(parts: Parts) -> Sample:
-    """Returns a sample of the right shapes and types."""
+    """Returns a sample with the shapes and types of the run."""
     state = parts.game.init()
     legal = parts.game.legal_actions(state)
     transition = Transition(
@@ -102,8 +102,8 @@ def example(parts: Parts) -> Sample:
 
 
 def _example_note(parts: Parts) -> Any:
-    """What self-play keeps of the search of one position; zeros."""
-    if parts.targets.note is no_extra:  # So that no search is traced in vain.
+    """Returns zeros of the shapes that `targets.note` returns for one position."""
+    if parts.targets.note is no_extra:  # Avoids tracing a search.
         return ()
 
     def search():
@@ -118,13 +118,12 @@ def _example_note(parts: Parts) -> Any:
 def iteration(
     parts: Parts, state: TrainState, axis_name: str | None = None
 ) -> tuple[TrainState, Metrics]:
-    """Makes one iteration: plays, stores, learns. Pure.
+    """Runs one iteration: self-play, storing samples, learning.
 
     Args:
-      parts: what is trained.
-      state: from `init`, or from the iteration before; of several devices, the share of one.
-      axis_name: the mesh axis that games, buffer and gradients are shared over; None for one
-        device.
+      parts: the components of training.
+      state: from `init` or the previous iteration; under `jax.shard_map`, the shard of one device.
+      axis_name: mesh axis of games, buffer and gradients; None for one device.
 
     Raises:
       ValueError: if the parts contradict each other or the size of the axis, see `check_parts`.
@@ -149,7 +148,7 @@ def iteration(
 def self_play(
     parts: Parts, key: jax.Array, state: TrainState, axis_name: str | None
 ) -> tuple[Games, Transition]:
-    """Makes the moves of one iteration `[T, B, ...]`, by the averaged network's inference form."""
+    """Plays the moves `[T, B, ...]` of one iteration, with the averaged network."""
     games = state.games
     keys = _local_keys(key, len(games.ply), axis_name)
     if not parts.selfplay.carry_over:
@@ -169,7 +168,7 @@ def self_play(
 
 
 def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:
-    """Puts games `[T, B, 2, ...]` of all devices into the archive, of which each has a copy."""
+    """Adds games `[T, B, 2, ...]` of all devices to the position buffer, which is replicated."""
     if archive is None:
         return None
     if axis_name is not None:
@@ -179,13 +178,13 @@ def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Arc
 
 
 def _local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
-    """This device's share of the keys for all games, or all shards: one each."""
+    """Returns the keys of the games or shards of this device, independent of the devices."""
     first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
 
 
 def _into_shards(replay: ReplayState, samples: Sample) -> Sample:
-    """Deals samples `[T, B, ...]` out to this device's shards, `[D, K, ...]`, by game."""
+    """Distributes samples `[T, B, ...]` over the shards of this device, `[D, K, ...]`, by game."""
     shards = jax.tree.leaves(replay)[0].shape[0]
     return jax.tree.map(
         lambda leaf: jnp.swapaxes(leaf, 0, 1).reshape(shards, -1, *leaf.shape[2:]), samples
@@ -199,7 +198,7 @@ def _learn(
     replay: ReplayState,
     axis_name: str | None,
 ) -> tuple[LearnerState, Losses]:
-    """Draws batches from the buffer and makes the iteration's optimizer steps."""
+    """Makes the optimizer steps of an iteration, with batches from the buffer."""
     shards, steps = jax.tree.leaves(replay)[0].shape[0], parts.learner.steps
     keys = _local_keys(key, shards, axis_name)
     keys = jax.vmap(lambda key: jax.random.split(key, (steps, 2)))(keys)

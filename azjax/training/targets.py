@@ -1,4 +1,4 @@
-"""What the network learns from self-play: targets, and symmetric copies of samples."""
+"""Training targets from self-play, and their augmentation with symmetric copies."""
 
 import dataclasses
 import functools
@@ -17,28 +17,28 @@ from azjax.training.selfplay import Transition, no_extra
 
 @dataclasses.dataclass(frozen=True)
 class TargetConfig:
-    """What the value head learns."""
+    """Settings of the value target."""
 
     outcome_weight: Fraction = 1.0
-    """Share of the game's outcome z in the value target; the rest is the search's root
-    value. AlphaZero: 1."""
+    """Weight of the game's outcome z in the value target; the rest is the root value of the search.
+    AlphaZero: 1."""
     td_lambda: Fraction = 1.0
-    """Lambda of TD(lambda): 1 carries the outcome back unchanged, less blends in the root
-    value at every ply on the way. AlphaZero: 1."""
+    """Lambda of TD(lambda): 1 is the outcome of the game; smaller values mix in the root values of
+    later plies. AlphaZero: 1."""
 
     def __post_init__(self):
         check("targets", self)
 
 
 class Sample(NamedTuple):
-    """One position to learn from.
+    """A training sample: one position.
 
     Attributes:
       planes: `bool` or `float32 [H, W, C]`.
       legal: `bool [A]`.
       policy: `float32 [A]`, the target policy; sums to 1.
       value: `float32 []`, the target value in [-1, 1], for the player to move.
-      extra: what a loss of one's own learns from beside these; nothing by default.
+      extra: further targets for a custom loss; empty by default.
     """
 
     planes: jax.Array
@@ -49,12 +49,12 @@ class Sample(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What is learned, as pure functions.
+    """Training targets as pure functions.
 
     Attributes:
       make: `transitions [T, B, ...] -> Sample [T, B, ...]`.
       augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, draws symmetric copies.
-      note: `SearchResult -> extra`, what self-play keeps of every search, for `make` to find in
+      note: `SearchResult -> extra`, further data about each search, which `make` gets as
         `Transition.extra`.
     """
 
@@ -71,11 +71,11 @@ def make_targets(config: TargetConfig, game: Game) -> Targets:
 
 
 def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
-    """Carries results back to every ply, each from the view of the player to move there.
+    """Computes the outcome at every ply, for the player to move there.
 
-    The outcome obeys `z[t] = reward[t] + discount[t] * z[t + 1]`; with a lambda below
-    1, `z[t + 1]` is blended with the root value there (TD(lambda), Sutton 1988). A game
-    that the fragment cuts off is bootstrapped: its last `z` is the search's root value.
+    The outcome is `z[t] = reward[t] + discount[t] * z[t + 1]`. With lambda below 1, `z[t + 1]` is
+    mixed with the root value there (TD(lambda), Sutton 1988). Cut-off games are bootstrapped: their
+    last `z` is the root value of the search.
 
     Args:
       transitions: leaves `[T, B, ...]`.
@@ -99,7 +99,7 @@ def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
 
 
 def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
-    """Turns moves `[T, B, ...]` into samples of the same leading axes."""
+    """Returns the samples of moves `[T, B, ...]`, with the same leading axes."""
     z = outcomes(transitions, config.td_lambda)
     weight = config.outcome_weight
     value = weight * z + (1 - weight) * transitions.root_value
@@ -107,11 +107,11 @@ def make_samples(config: TargetConfig, transitions: Transition) -> Sample:
 
 
 def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
-    """Applies a random symmetry of the game to each sample, planes and policy alike.
+    """Applies a random symmetry of the game to each sample.
 
     Raises:
-      ValueError: if the samples have an `extra`, which a symmetry may change, too, or are of
-        another game.
+      ValueError: if the samples are of another game, or have an `extra`, for which the effect of a
+        symmetry is not known.
     """
     *_, height, width, _ = samples.planes.shape
     if ((height, width), samples.legal.shape[-1]) != (game.board_shape, game.num_actions):
@@ -122,8 +122,8 @@ def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
         )
     if jax.tree.leaves(samples.extra):
         raise ValueError(
-            "the samples carry something extra, which a symmetry of the board may change: give "
-            "Targets an augment of its own, which may be lambda key, samples: samples"
+            "the samples have an extra, which a symmetry of the board may change: pass Targets a "
+            "custom augment, for example lambda key, samples: samples"
         )
     size = samples.value.shape[0]
     chosen = jax.random.bits(key, (size,)) % game.num_symmetries
@@ -131,7 +131,7 @@ def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
 
 
 def transform(game: Game, sample: Sample, symmetry: jax.Array) -> Sample:
-    """Applies symmetry number `symmetry` to one sample."""
+    """Applies the symmetry of that number to one sample."""
     if game.symmetries is None:
         return sample
     cells = jnp.asarray(game.symmetries.cells)[symmetry]

@@ -2,11 +2,9 @@
 
 import json
 import pathlib
-import shlex
 from typing import Any
 
 from azjax import runs
-from azjax._commands import command
 from azjax._files import Path
 from azjax.drawing import Drawing, node
 from azjax.networks import MLPConfig, ResNetConfig
@@ -83,18 +81,11 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
         known = content["game"], content["seed"], content["iterations"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged: delete it, or make it again with "
-            f"{certificate_command(path, config)}"
+            f"{path} is damaged: delete it, or make it again by verifying the run"
         ) from error
     if known != (player.game.name, config.seed, player.iteration):
         return "Nothing was proved about this iteration."
     return f"{title}."
-
-
-def certificate_command(path: pathlib.Path, config: Config) -> str:
-    """Returns the shell command that writes the certificate of a run again, at its path there."""
-    options = runs.name_run(path.parent, config)
-    return f"{command('azjax', 'verify', *options, '--json')} > {shlex.quote(str(path))}"
 
 
 def pictures(run_dir: Path, player: Player) -> Section:

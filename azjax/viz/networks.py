@@ -100,8 +100,8 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
     network = player.parts.network
     if network.plain is None:
         raise ValueError(
-            "a page computes MLPs, residual networks of dense layers, and those of convolutions on "
-            "boards of more than 16 cells, and this network is another: train one of these"
+            "a page computes MLPs and residual networks, and this network is another: train one of "
+            "these"
         )
     kind, blocks, norm, layers = network.plain(player.params)
     size = width or jax.tree.leaves(layers)[0].dtype.itemsize

@@ -22,7 +22,6 @@ from azjax.runs.config import Config
 from azjax.runs.player import Player, load
 from azjax.training import metrics
 from azjax.viz import atlas as atlases
-from azjax.viz.about import certificate_command
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyse, games_strips, sample_games
 from azjax.viz.matches import Notify, matches
@@ -109,8 +108,8 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
             raise ValueError("it is another run's")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is damaged, or of another run: delete it, or make it again with "
-            f"{certificate_command(path, config)}"
+            f"{path} is damaged, or of another run: delete it, or make it again by verifying the "
+            "run"
         ) from error
     intro = "Found by enumeration of every position in which there is something to decide."
     return [Section(title, intro, element=facts(rows))]

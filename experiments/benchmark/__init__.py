@@ -1,1 +1,1 @@
-"""Measures what the README claims: `python -m experiments.benchmark --help`."""
+"""Measures the README's claims: `python -m experiments.benchmark --help`."""

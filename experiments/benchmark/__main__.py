@@ -1,14 +1,16 @@
-"""Runs the measurements that were asked for, and prints and writes what they found."""
+"""Runs the chosen measurements, prints tables and writes JSON."""
 
 from azjax.cli import run_program
 
 if __name__ == "__main__":
     run_program("experiments.benchmark.__main__")
 
+import importlib
 import json
 import math
 import platform
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
@@ -16,24 +18,23 @@ from azjax.cli import console, launch
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
 from experiments.benchmark.cost import choose_sizes, count_costs
-from experiments.benchmark.following import time_lines
+from experiments.benchmark.enumeration import time_lines, time_solve
 from experiments.benchmark.iterations import time_batches, time_many_seeds, time_verification
 from experiments.benchmark.options import Options
 from experiments.benchmark.products import time_products
-from experiments.benchmark.solving import time_solve
 from experiments.benchmark.stepping import time_explorer
 from experiments.benchmark.training import time_first_iteration, time_to_perfect
 
 
 def measure(options: Options) -> dict:
-    """Measures; returns the results for JSON."""
+    """Runs the measurements; returns the results for JSON."""
     count = jax.device_count()
     machine = f"{launch.cores()} CPU cores, {platform.machine()}, {certificates.device_name()}"
     machine += f", {count} device{'s' if count > 1 else ''}"
-    for number in options.shared():
+    for number in options.divided():
         if number % count:
             raise ValueError(
-                f"{number} games or shards cannot be dealt out to {count} devices alike: use "
+                f"{number} games or shards cannot be divided evenly among {count} devices: use "
                 f"multiples of {count}"
             )
     print(f"{machine}; jax {jax.__version__}, python {platform.python_version()}")
@@ -41,46 +42,42 @@ def measure(options: Options) -> dict:
     return {"machine": machine, "devices": count, "versions": certificates.versions()} | results
 
 
-def _speed(options: Options) -> list[dict]:
-    from experiments.benchmark.speed import time_speed  # It needs pgx, an extra.
-
-    return time_speed(options)
-
-
-def _large(options: Options) -> list[dict]:
-    from experiments.benchmark.large import time_large  # It needs pgx, too.
-
-    return time_large(options)
+def _import(module: str) -> Any:
+    """Imports a module that needs pgx, an extra."""
+    return importlib.import_module(f"experiments.benchmark.{module}")
 
 
 _RUN: dict[str, Callable[[Options], list[dict]]] = {
-    "speed": _speed,
+    "speed": lambda options: _import("speed").time_speed(options),
     "batch": time_batches,
     "first_iteration": time_first_iteration,
     "time_to_perfect": time_to_perfect,
     "many_seeds": time_many_seeds,
     "verification": time_verification,
-    "lines": lambda options: time_lines(options.repeats),
+    "lines": time_lines,
     "explorer": lambda options: time_explorer(),
     "products": time_products,
     "solve": time_solve,
-    "large": _large,
+    "large": lambda options: _import("large").time_large(options),
     "cost": count_costs,
     "cards": choose_sizes,
 }
 
 
 def split_cpu(options: Options) -> None:
-    """Splits the CPU into devices that divide what is dealt out, before JAX's first computation."""
-    launch.spread(0, math.gcd(*options.shared()))
+    """Splits the CPU into a number of devices that divides all games and shards.
+
+    This must come before JAX's first computation.
+    """
+    launch.spread(0, math.gcd(*options.divided()))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status.
 
     Args:
-      arguments: of the command line; None for those of this process, whose CPU is then split
-        into devices. Inside other programs JAX may be running already.
+      arguments: of the command line. None: those of this process, whose CPU is then split into
+        devices; in other programs, JAX may have started already.
     """
     return console.run(lambda: _run(arguments), interrupted="the results were not written")
 

@@ -1,7 +1,7 @@
-"""What a search costs an accelerator, on paper: nothing here is run on one.
+"""Estimated costs of a search on an accelerator; nothing here runs on one.
 
-The programs are those of GPUs, traced and optimized by XLA for this CPU: arithmetic in float32, all
-games together, and no form that is chosen for CPUs alone. How operations fuse differs by platform.
+The programs are built for GPUs (float32, all games together, no forms for CPUs) and then traced and
+optimized by XLA for this CPU. Fusion differs by platform.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from azjax import training
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
-from azjax.search import Gumbel, make_search, mctx_fns
+from azjax.search import Engine, Gumbel, make_search, mctx_fns
 from azjax.search.evaluators import Evaluator
 from azjax.training import memory
 from azjax.training.parts import Parts
@@ -30,12 +30,12 @@ from experiments.benchmark.options import Options
 _PRESET = "connect_four"
 _STOCK = "mctx.gumbel_muzero_policy"
 _PLACES = {(): "around", (0,): "simulation", (0, 0): "down", (0, 1): "up"}
-_LAUNCH = 5e-6  # Seconds a kernel, assumed.
-_MEASURED = 4096  # Games, of which a card's traffic is taken.
-_BATCH = 4096  # Of the learner, at most.
-_SAMPLES = 4  # Times that a move is learned from, as in the preset.
+_LAUNCH = 5e-6  # Assumed seconds to launch a kernel.
+_MEASURED = 4096  # Number of games from which a card's memory traffic is estimated.
+_BATCH = 4096  # Largest batch of the learner.
+_SAMPLES = 4  # Samples of each move, as in the preset.
 _WINDOW = 24  # Iterations in the buffer, as in the preset.
-_CARDS = {  # By memory in GB: an example, and its bandwidth in GB/s by the maker's data sheet.
+_CARDS = {  # By memory in GB: an example, and its bandwidth in GB/s from the data sheet.
     16: ("T4", 320),
     40: ("A100 40 GB", 1555),
     80: ("A100 80 GB", 2039),
@@ -43,25 +43,22 @@ _CARDS = {  # By memory in GB: an example, and its bandwidth in GB/s by the make
 
 
 def count_costs(options: Options) -> list[dict]:
-    """Prints what a move costs with every number of games, and then each loop of the search."""
+    """Prints the cost of one move for each number of games, and of each loop of the search."""
     rows, loops = [], []
     for games in track(options.cost_games, "costs", transient=True):
-        for engine, found, calls in find_costs(games):
-            rows.append({"engine": engine, "games": games, **_sum_up(found, calls)})
-            loops += [{"engine": engine, "games": games, **_row(loop)} for loop in found]
+        for engine, parts, calls in find_costs(games):
+            name = {"engine": engine, "games": games}
+            rows.append(name | _sum_up(parts, calls))
+            loops.append([name | _row(loop) for loop in parts])
     show(f"one move of all games, preset {_PRESET}; counted, not run on an accelerator", rows)
-    show("its loops, each time once around; counted, not run on an accelerator", loops)
-    return [row | {"loops": [loop for loop in loops if _same(loop, row)]} for row in rows]
-
-
-def _same(loop: dict, row: dict) -> bool:
-    return all(loop[name] == row[name] for name in ("engine", "games"))
+    show("one iteration of its loops; counted, not run on an accelerator", sum(loops, []))
+    return [row | {"loops": parts} for row, parts in zip(rows, loops, strict=True)]
 
 
 def find_costs(games: int) -> Iterator[tuple[str, list[Loop], int]]:
-    """Yields, for every engine, its name, the loops of a search and the number of network calls.
+    """Yields each engine's name, the loops of its search and its number of network calls.
 
-    The searches start from that many positions of self-play, with a network that learned nothing.
+    The searches start from `games` positions of self-play, with an untrained network.
     """
     parts = make_gpu_parts(presets.get(_PRESET))
 
@@ -78,7 +75,7 @@ def find_costs(games: int) -> Iterator[tuple[str, list[Loop], int]]:
 
 
 def make_gpu_parts(config: Config) -> Parts:
-    """The parts as they are built for a GPU without bfloat16, which this CPU counts alike."""
+    """Builds the parts for a GPU in float32, which XLA counts the same on this CPU."""
     in_full = {"evaluation_dtype": "float32", "learning_dtype": "float32"}
     network: Any = config.network
     config = dataclasses.replace(config, network=dataclasses.replace(network, **in_full))
@@ -86,34 +83,26 @@ def make_gpu_parts(config: Config) -> Parts:
 
 
 def make_searches(parts: Parts) -> dict[str, Callable]:
-    """Returns `(params, key, states) -> weights [B, A]` of every engine, by its name."""
+    """Returns `(params, key, states) -> weights [B, A]` for every engine, by its name."""
 
     @jax.jit
     def evaluate_positions(params, keys, states):
         return parts.evaluate(params, keys, states)
 
-    # One by one, as in self-play, where some position nearly always has only few legal actions.
+    # First simulations one by one, as in large batches of self-play (see `search/first.py`).
     settings: Any = parts.search
-    search = dataclasses.replace(settings, rows_together=1)
-    hint = typing.get_type_hints(type(search)).get("engine")
-    engines = {
-        name: dataclasses.replace(search, engine=name) for name in typing.get_args(hint)
-    } or {"azjax": search}
-    searches: dict[str, Callable] = {
-        name: functools.partial(
-            _weights, make_search(search, parts.game, Evaluator(evaluate_positions))
-        )
-        for name, search in engines.items()
-    }
-    return searches | {_STOCK: _stock_search(search, parts.game, evaluate_positions)}
+    settings, evaluate = dataclasses.replace(settings, rows_together=1), evaluate_positions
 
+    def make(engine):
+        search = make_search(settings, parts.game, Evaluator(evaluate), engine)
+        return lambda *arguments: search(*arguments, 1.0, True).action_weights
 
-def _weights(search, params, key, states):
-    return search(params, key, states, 1.0, True).action_weights
+    searches = {engine: make(engine) for engine in typing.get_args(Engine)}
+    return searches | {_STOCK: _stock_search(settings, parts.game, evaluate)}
 
 
 def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:
-    """The policy of mctx as it is, with the same game, network and settings."""
+    """The policy of mctx, with the same game, network and settings."""
     fns = mctx_fns(game, Evaluator(evaluate))
 
     def search(params, key, states):
@@ -138,7 +127,7 @@ def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:
 
 
 def _sum_up(loops: list[Loop], calls: int) -> dict:
-    """What a move costs: every loop as often as it ran."""
+    """The cost of one move: each loop's cost times its iterations."""
     total = {name: sum(loop.trips * getattr(loop.once, name) for loop in loops)
              for name in ("kernels", "bytes", "flops")}  # fmt: skip
     temporary = next(loop.once.memory for loop in loops if not loop.path)
@@ -163,10 +152,10 @@ def _row(loop: Loop) -> dict:
 
 
 def choose_sizes(options: Options) -> list[dict]:
-    """Prints with how many games to start on cards of several sizes, and what the run then needs.
+    """Prints initial sizes for cards, and the time and memory that they take.
 
-    As many games, a power of two, as move in a search for as long as the launches of its kernels
-    take, at least; fewer where the run would need more than half of the card.
+    The number of games is the smallest power of two for which memory traffic takes at least as long
+    as kernel launches, or a smaller one if the run would need more than half of the card's memory.
     """
     del options
     _, loops, calls = next(iter(find_costs(_MEASURED)))
@@ -195,13 +184,13 @@ def choose_sizes(options: Options) -> list[dict]:
         }
         tables.append(({"card": f"{gigabytes} GB, such as {example}"}, sizes, taken))
     title = f"preset {_PRESET}; computed, not run on an accelerator"
-    show(f"sizes to start with, {title}", [card | sizes for card, sizes, _ in tables])
-    show(f"what these take, {title}", [card | taken for card, _, taken in tables])
+    show(f"initial sizes, {title}", [card | sizes for card, sizes, _ in tables])
+    show(f"their time and memory, {title}", [card | taken for card, _, taken in tables])
     return [card | sizes | taken for card, sizes, taken in tables]
 
 
 def config_of(games: int) -> Config:
-    """The preset with another number of games: each move is learned from as often."""
+    """The preset with another number of games and the same number of samples per move."""
     config = presets.get(_PRESET)
     moves = games * config.selfplay.unroll_length
     batch = min(_BATCH, games)
@@ -215,9 +204,9 @@ def config_of(games: int) -> Config:
     )
 
 
-def find_needs(games: int) -> memory.Footprint:
-    """What a training of that many games needs on one device; compiled for this CPU, not run."""
+def find_needs(games: int) -> memory.Estimate:
+    """The memory that training needs on one device; compiled for this CPU, not run."""
     parts, mesh = make_gpu_parts(config_of(games)), training.make_mesh(jax.devices()[:1])
     state = training.abstract_state(parts, mesh)
     iterate = training.compiled(training.make_iteration(parts, mesh), state, often=False)
-    return memory.footprint(parts, mesh, iterate)
+    return memory.estimate(parts, mesh, iterate)

@@ -1,4 +1,4 @@
-"""Iterations and their self-play: with more games, with more seeds, and with their proof."""
+"""Times of iterations: self-play by number of games, several seeds, and verification."""
 
 import dataclasses
 import functools
@@ -23,14 +23,14 @@ from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
 _BATCH = 1024  # Of the learner.
-_PLIES = 2  # Of --batch: few, so that the largest take seconds.
-_COUNTS = (1, 4, 16)  # Of seeds.
+_PLIES = 2  # With --batch; few, so that the largest sizes take seconds.
+_COUNTS = (1, 4, 16)  # Numbers of seeds.
 
 
 def run_config(
     options: Options, devices: int, games: int, plies: int, opening_share: float = 0.0
 ) -> Config:
-    """A run of `plies` moves a game, each learned from once on average, as in AlphaZero."""
+    """A run of `plies` moves per game, each sampled once on average."""
     moves = games * plies
     batch = min(_BATCH, moves) // devices * devices
     return Config(
@@ -45,7 +45,7 @@ def run_config(
 
 
 def preset_config(games: int) -> Config:
-    """The preset `default` with another number of games, and room for their moves."""
+    """The preset `default` with another number of games, and a buffer that holds their moves."""
     config = presets.get("default")
     capacity = max(config.replay.capacity, games * config.selfplay.unroll_length)
     return dataclasses.replace(
@@ -55,14 +55,14 @@ def preset_config(games: int) -> Config:
     )
 
 
-def go_on(iterate: Any, held: list[training.TrainState]) -> training.Metrics:
-    """Makes the next iteration of the state held, which is donated."""
+def step(iterate: Any, held: list[training.TrainState]) -> training.Metrics:
+    """Runs one iteration on the state in `held`, which is donated and replaced."""
     held[0], metrics = iterate(held[0])
     return metrics
 
 
 def time_batches(options: Options) -> list[dict]:
-    """Times self-play with every number of games."""
+    """Times self-play with each number of games."""
     mesh = training.make_mesh()
     sizes = track(options.batch_sizes, "self-play", transient=True)
     rows = [_time_batch(options, mesh, games) for games in sizes]
@@ -70,7 +70,7 @@ def time_batches(options: Options) -> list[dict]:
 
 
 def _time_batch(options: Options, mesh: Mesh, games: int) -> dict:
-    # From random openings, so that two moves see positions of all lengths.
+    # Random openings, so that two moves cover positions of all lengths.
     parts = make_parts(run_config(options, mesh.size, games, _PLIES, opening_share=1.0))
     state = training.make_state(parts, jax.random.key(0), mesh)
     play = training.compiled(training.make_play(parts, mesh), state)
@@ -91,7 +91,7 @@ def time_verification(options: Options) -> list[dict]:
     verify = Verification(parts, mesh)._verify
     seconds = median_seconds(
         options.repeats,
-        iteration=lambda: go_on(iterate, held),
+        iteration=lambda: step(iterate, held),
         verification=lambda: verify(training.one_copy(held[0].learner.ema_params)),
     )
     row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
@@ -100,10 +100,7 @@ def time_verification(options: Options) -> list[dict]:
 
 
 def time_many_seeds(options: Options) -> list[dict]:
-    """Times iterations of several seeds in one program and of one run alone, in turn.
-
-    Separate runs, one after the other, take for each seed what one takes alone.
-    """
+    """Times iterations of several seeds in one program and of one run, in turn."""
     mesh, rows = training.make_mesh(), []
     for games in options.train_games:
         parts = make_parts(preset_config(games))
@@ -114,8 +111,8 @@ def time_many_seeds(options: Options) -> list[dict]:
             together = [states]
             seconds = median_seconds(
                 options.repeats,
-                together=functools.partial(go_on, advance, together),
-                alone=functools.partial(go_on, iterate, alone),
+                together=functools.partial(step, advance, together),
+                alone=functools.partial(step, iterate, alone),
             )
             shared = seconds["together"] / count
             rows.append(

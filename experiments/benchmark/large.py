@@ -1,4 +1,4 @@
-"""Iterations of games with large boards against the textbook's, and where their time goes."""
+"""Times of iterations on large boards, against the textbook baseline and by component."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from azjax import training
 from azjax.games.base import init_batch, play
 from azjax.runs.config import make_parts
 from experiments.benchmark import textbook
-from experiments.benchmark.iterations import go_on, run_config
+from experiments.benchmark.iterations import run_config, step
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Large, Options
 
-_PLIES = 2  # Few, so that large networks take seconds.
+_PLIES = 2  # Few, so that iterations of large networks take seconds.
 
 
 def time_large(options: Options) -> list[dict]:
-    """Times iterations of both sides in turn, from the same sizes and with the same learning."""
+    """Times iterations of azjax and the baseline in turn, with equal sizes and settings."""
     names = track(options.large_games, "large games", transient=True)
     rows = [_time_game(options, name) for name in names]
     title = f"an iteration of {_PLIES} moves in each of {options.games:,} games, {options.sizes}"
@@ -35,19 +35,19 @@ def _time_game(options: Options, name: Large) -> dict:
     parts = make_parts(dataclasses.replace(config, game=f"pgx:{name}"))
     held = [training.make_state(parts, key, mesh)]
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
-    theirs = _textbook_iteration(options, name, config.learner.batch_size)
+    textbook_iterate = _textbook_iteration(options, name, config.learner.batch_size)
     game, folded = parts.game, parts.network.fold(held[0].learner.ema_params)
     spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     states = jax.device_put(init_batch(game, options.games), spread)
-    asked = _PLIES * (options.simulations + 1)  # Positions that a game's searches ask about.
+    evaluations = _PLIES * (options.simulations + 1)  # Of each game's searches.
     rules, both = (
-        _walk(parts, mesh, asked, evaluates).lower(folded, states).compile()
+        _play(parts, mesh, evaluations, evaluates).lower(folded, states).compile()
         for evaluates in (False, True)
     )
     seconds = median_seconds(
         options.repeats,
-        azjax=lambda: go_on(iterate, held),
-        textbook=theirs,
+        azjax=lambda: step(iterate, held),
+        textbook=textbook_iterate,
         rules=lambda: rules(folded, states),
         both=lambda: both(folded, states),
     )
@@ -62,8 +62,8 @@ def _time_game(options: Options, name: Large) -> dict:
     }
 
 
-def _walk(parts: training.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
-    """Builds `(folded, states [B]) -> states`: moves by the rules, or as the network likes them."""
+def _play(parts: training.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any:
+    """Builds `(folded, states [B]) -> states`, which plays moves with or without the network."""
     game = parts.game
 
     def move(folded, states):
@@ -72,13 +72,13 @@ def _walk(parts: training.Parts, mesh: Mesh, moves: int, evaluates: bool) -> Any
         actions = jnp.argmax(jnp.where(legal, logits, -jnp.inf), axis=-1)
         return jax.vmap(lambda state, action: play(game, state, action).state)(states, actions)
 
-    def walk(folded, states):
-        return jax.lax.scan(lambda at, _: (move(folded, at), None), states, None, moves)[0]
+    def play_all(folded, states):
+        return jax.lax.scan(lambda x, _: (move(folded, x), None), states, None, moves)[0]
 
     spread = PartitionSpec(training.AXIS)
     specs = (PartitionSpec(), spread)
     return jax.jit(
-        jax.shard_map(walk, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False)
+        jax.shard_map(play_all, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False)
     )
 
 

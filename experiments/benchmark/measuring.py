@@ -1,4 +1,4 @@
-"""Medians of what runs in turn, and tables of what was found."""
+"""Median times of functions that run in turn, and tables of results."""
 
 import statistics
 import time
@@ -8,10 +8,12 @@ from typing import Any
 import jax
 
 from azjax.cli import console
+from azjax.runs.player import Player
+from azjax.training import Parts
 
 
 def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
-    """The median seconds of each of several functions, run in turn, after one run of each."""
+    """Returns median seconds of functions that run in turn, after one warm-up run of each."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for repeat in range(repeats + 1):
         for name, run in runs.items():
@@ -19,11 +21,17 @@ def median_seconds(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
             jax.block_until_ready(run())
             if repeat:
                 times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def new_player(parts: Parts) -> Player:
+    """Returns the player of an untrained network."""
+    init = jax.jit(lambda key: parts.network.fold(parts.network.init(key)))
+    return Player(parts, init(jax.random.key(0)))
 
 
 def show(title: str, rows: list[dict], missing: str = "") -> list[dict]:
-    """Prints rows with the same headings as a table, `missing` for None; returns the rows."""
+    """Prints rows with the same keys as a table, `missing` for None; returns the rows."""
     texts = [[missing if cell is None else _text(cell) for cell in row.values()] for row in rows]
     names = sum(isinstance(cell, str) for cell in rows[0].values())
     console.print_table(tuple(rows[0]), texts, names, title)
@@ -31,7 +39,7 @@ def show(title: str, rows: list[dict], missing: str = "") -> list[dict]:
 
 
 def _text(cell: str | float) -> str:
-    """Words as they are; of numbers three digits, and all those before the point."""
+    """Formats numbers with three significant digits and a complete integer part."""
     if isinstance(cell, str):
         return cell
     return f"{cell:,.0f}" if isinstance(cell, int) or abs(cell) >= 100 else f"{cell:.3g}"

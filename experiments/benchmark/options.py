@@ -19,7 +19,7 @@ _DEFAULT = presets.get("default")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Measures speeds, times to perfect and what else counts; without flags --speed."""
+    """Measures speeds and times to perfect; without flags --speed."""
 
     speed: bool = False
     """Time search, self-play and iteration against the textbook baseline (needs pgx)."""
@@ -29,56 +29,55 @@ class Options:
     """Time whole training processes to the end of their first iteration, without and with a
     compilation cache; takes minutes."""
     time_to_perfect: bool = False
-    """Train from each seed until the proof holds; print seconds and blunders."""
+    """Train from each seed until the player is verified perfect; print seconds and blunders."""
     many_seeds: bool = False
     """Time iterations of 1, 4 and 16 seeds, in one program and one after the other."""
     verification: bool = False
     """Time one iteration and its verification."""
     lines: bool = False
-    """Time how fast a player of Connect Four is followed against every reply."""
+    """Time exhaustive play of a Connect Four player against every reply."""
     explorer: bool = False
     """Time searches in a browser, of 200 simulations, and the steps of the explorer."""
     products: bool = False
-    """Time matrix products alone: what the machine can do, beside which times are read."""
+    """Time matrix products alone, as a reference for the machine's speed."""
     solve: bool = False
-    """Solve the games of --solve-games, which takes minutes."""
+    """Solve the games of --solve-games; takes minutes."""
     large: bool = False
-    """Time iterations of --large-games against the textbook's (needs pgx); takes minutes."""
+    """Time iterations of --large-games against the textbook baseline (needs pgx); takes minutes."""
     cost: bool = False
-    """Count what a search costs an accelerator: network calls, loops, kernels and memory traffic,
-    with the numbers of games of --cost-games. Nothing runs on one; takes minutes."""
+    """Count a search's network calls, loop iterations, kernels and memory traffic for the numbers
+    of games of --cost-games, as compiled for accelerators; nothing runs on one. Takes minutes."""
     cards: bool = False
-    """Compute sizes to start with on cards of 16, 40 and 80 GB."""
+    """Compute initial sizes for cards of 16, 40 and 80 GB."""
     games: Positive = 1024
     """Games in parallel, over all devices."""
     simulations: Simulations = 32
-    """Simulations a move."""
+    """Simulations per move."""
     channels: Annotated[int, Range(1, WIDEST)] = 64
     """Channels of the network's convolutions."""
     blocks: Annotated[int, Range(0, DEEPEST)] = 2
     """Residual blocks."""
     repeats: Positive = 7
-    """Runs of each measurement, of which the median counts."""
+    """Runs of each measurement; the tables show medians."""
     batch_sizes: tuple[int, ...] = (64, 256, 1024, 4096, 16_384, 65_536)
     """With --batch: numbers of games."""
     cost_games: tuple[int, ...] = (256, 1024, 4096, 16_384)
     """With --cost: numbers of games."""
     train_games: tuple[int, ...] = (_DEFAULT.selfplay.games,)
-    """With --time-to-perfect and --many-seeds: numbers of games in parallel to train with. The
-    rest is as in the preset `default`; the buffer holds at least an iteration's moves."""
+    """With --time-to-perfect and --many-seeds: numbers of games in parallel. Other settings are
+    those of the preset `default`; the buffer holds at least one iteration's moves."""
     train_networks: tuple[Literal["resnet", "mlp"], ...] = ("resnet",)
-    """With --time-to-perfect: kinds of networks to train in turn, each with its own default
-    settings."""
+    """With --time-to-perfect: kinds of networks to train in turn, with their default settings."""
     seeds: Positive = 5
-    """With --time-to-perfect: seeds 0 to this number less one."""
+    """With --time-to-perfect: number of seeds, counted from 0."""
     max_iterations: Positive = 500
     """With --time-to-perfect: give up on a seed after this many iterations."""
     solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
-    """With --solve: names of games that can be enumerated."""
+    """With --solve: names of enumerable games."""
     large_games: tuple[Large, ...] = ("othello", "go_9x9")
-    """With --large: games of pgx."""
+    """With --large: pgx's names of games."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
-    """Where the results go as JSON."""
+    """File for the results, JSON."""
 
     def __post_init__(self):
         check("--", self)
@@ -97,19 +96,19 @@ class Options:
 
     @property
     def sizes(self) -> str:
-        """Network and search, for the titles of tables."""
+        """Network and search sizes, for the titles of tables."""
         return f"{self.channels} channels, {self.blocks} blocks, {self.simulations} simulations"
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Names of the measurements to make."""
+        """Names of the chosen measurements."""
         names = [field.name for field in dataclasses.fields(self)]
         return tuple(name for name in names if getattr(self, name) is True) or ("speed",)
 
-    def shared(self) -> list[int]:
-        """Numbers of what is dealt out to all devices alike, which have to divide them."""
-        found = [self.games] if "speed" in self.measures or self.large else []
-        found += self.batch_sizes if self.batch else ()
+    def divided(self) -> list[int]:
+        """Numbers of games and shards that the number of devices must divide."""
+        numbers = [self.games] if "speed" in self.measures or self.large else []
+        numbers += self.batch_sizes if self.batch else ()
         if self.first_iteration or self.many_seeds or self.verification:
-            found.append(_DEFAULT.replay.shards)
-        return found
+            numbers.append(_DEFAULT.replay.shards)
+        return numbers

@@ -1,4 +1,4 @@
-"""Matrix products: what a machine can do at all, beside which minutes of training are read."""
+"""Speed of matrix products, as a reference for the machine."""
 
 import functools
 
@@ -14,16 +14,16 @@ _ROWS, _WIDTH, _LAYERS = 512, 512, 40  # Rows of each device.
 
 
 def time_products(options: Options) -> list[dict]:
-    """Times the products of dense layers on all devices at once, in float32 and bfloat16."""
+    """Times the products of dense layers on all devices together, in float32 and bfloat16."""
     mesh = training.make_mesh()
     spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     runs = {
         dtype: functools.partial(_multiply, *_operands(dtype, mesh.size, spread))
         for dtype in ("float32", "bfloat16")
     }
-    found = median_seconds(options.repeats, **runs)
+    seconds = median_seconds(options.repeats, **runs)
     operations = 2 * _LAYERS * mesh.size * _ROWS * _WIDTH**2
-    row = {f"{name}, GFLOP/s": operations / taken / 1e9 for name, taken in found.items()}
+    row = {f"{name}, GFLOP/s": operations / each / 1e9 for name, each in seconds.items()}
     return show(f"products of {_WIDTH} x {_WIDTH}; medians of {options.repeats}", [row])
 
 

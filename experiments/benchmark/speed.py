@@ -1,9 +1,8 @@
-"""How fast self-play and its search are, against the textbook baseline.
+"""Speed of search and self-play against the textbook baseline.
 
-Both sides have the same network, simulations and games, and are timed in turn. azjax runs on
-all devices, as its training program does. The baseline is one program on the first device, as it
-is written everywhere; of the CPU's devices each has the threads of all cores, so its operations
-use them all.
+Both have the same network, simulations and games, and are timed in turn. azjax runs on all devices,
+as in training. The baseline is one program on the first device. On CPUs its operations still use
+all cores, since devices share the threads.
 """
 
 import jax
@@ -18,7 +17,7 @@ from azjax.runs.config import make_parts
 from azjax.search import PUCT, Engine, make_search
 from azjax.search.evaluators import uniform_evaluator
 from experiments.benchmark import textbook
-from experiments.benchmark.iterations import go_on, run_config
+from experiments.benchmark.iterations import run_config, step
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
@@ -27,7 +26,7 @@ _ENV = pgx.make("tic_tac_toe")
 
 
 def time_speed(options: Options) -> list[dict]:
-    """Measures everything, prints the table, and returns its rows."""
+    """Measures search and self-play, prints the table and returns its rows."""
     mesh = training.make_mesh()
     parts = make_parts(run_config(options, mesh.size, options.games, _PLIES))
     rows = [*_time_searches(options, parts.game, mesh), *_time_selfplay(options, parts, mesh)]
@@ -35,14 +34,14 @@ def time_speed(options: Options) -> list[dict]:
 
 
 def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> dict:
-    """A row of the table; without a baseline there is no ratio."""
+    """A row of the table; the ratio is None without a baseline."""
     ratio = azjax / baseline if baseline else None
     row = {"what": what, "unit": unit, "azjax": azjax, "textbook": baseline}
     return row | {"azjax / textbook": ratio}
 
 
 def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
-    """PUCT on both engines from the starting position, with a network that costs nothing."""
+    """Times PUCT on both engines from the starting position, with a trivial network."""
     key, spread = jax.random.key(2), P(training.AXIS)
     states = jax.device_put(init_batch(game, options.games), NamedSharding(mesh, spread))
     keys = jax.device_put(jax.random.split(key, options.games), NamedSharding(mesh, spread))
@@ -83,7 +82,7 @@ def _time_searches(options: Options, game: Game, mesh: Mesh) -> list[dict]:
 
 
 def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh) -> list[dict]:
-    """Self-play from the starting position by Gumbel search, and the iteration around it."""
+    """Times self-play by Gumbel search from the starting position, and a whole iteration."""
     key = jax.random.key(3)
     state = training.make_state(parts, key, mesh)
     play = training.compiled(training.make_play(parts, mesh), state)
@@ -100,7 +99,7 @@ def _time_selfplay(options: Options, parts: training.Parts, mesh: Mesh) -> list[
     )
     whole = median_seconds(
         options.repeats,
-        iteration=lambda: go_on(iterate, held),
+        iteration=lambda: step(iterate, held),
         play=lambda: play(held[0]),
     )
     rates = (options.games * _PLIES / seconds[side] for side in ("azjax", "textbook"))

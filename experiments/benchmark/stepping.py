@@ -1,4 +1,4 @@
-"""How long a reader of the explorer waits: for a search, and for each of its steps."""
+"""Waiting times in the explorer: for a search, and for each of its steps."""
 
 import contextlib
 import dataclasses
@@ -7,17 +7,14 @@ import statistics
 import tempfile
 from typing import Any
 
-import jax
-
 from azjax import games
-from azjax.cli.browser import open_browser
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from azjax.runs.player import Player
 from azjax.search import PUCT
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player
-from experiments.benchmark.measuring import show
+from experiments.benchmark.measuring import new_player, show
+from experiments.browser import open_browser
 
 _STEP_THROUGH = """async () => {
   const next = document.querySelector("[data-button=next]");
@@ -45,17 +42,17 @@ _SEARCH = """async ([setting, values]) => {
   return times;
 }"""
 _SEEDS = ["seed", list(range(1, 21))]
-_SLOWER = 4  # So many times slower is a phone's processor.
+_SLOWER = 4  # Times; about a phone's processor.
 _SPEEDS = {"": 1, f", processor {_SLOWER} times slower": _SLOWER}
-_SETTLING = 700  # Milliseconds until a page has opened, before anybody could have clicked.
-_PAGES = 5  # Searches of Connect Four, each in a page that searched nothing before.
+_SETTLING = 700  # Milliseconds until a page has opened.
+_PAGES = 5  # Searches of Connect Four, each in a new page.
 _PRESETS = {"2 dense blocks of 320": "connect_four", "2 blocks of 64 channels": "paper"}
 
 
 def time_explorer(simulations: int = 200) -> list[dict]:
-    """Times searches in the page, and every step through one, from the click to the painting.
+    """Times searches in the page, and each step through one from click to paint.
 
-    Searches are timed with the processor held back, too, so that it is as slow as a phone's.
+    Searches are also timed with the processor throttled to a phone's speed.
     """
     search = PUCT(num_simulations=simulations)
     data = live_data(games.make("tic_tac_toe"), search, evaluator="rollout")
@@ -98,7 +95,7 @@ def _open(browser: Any, path: pathlib.Path) -> Any:
 
 
 def _search(tab: Any, slower: int, setting: list) -> list[float]:
-    """The milliseconds that a search takes with each value of a setting."""
+    """Returns the milliseconds of a search for each value of a setting."""
     devtools = tab.context.new_cdp_session(tab)
     devtools.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     times = tab.evaluate(_SEARCH, setting)
@@ -107,8 +104,6 @@ def _search(tab: Any, slower: int, setting: list) -> list[float]:
 
 
 def _connect_four(preset: str) -> dict[str, Any]:
-    """Connect Four with the network of a preset, as it is before it learns."""
-    parts = make_parts(dataclasses.replace(presets.get(preset), game="connect_four"))
-    init = jax.jit(lambda key: parts.network.fold(parts.network.init(key)))
-    player = Player(parts, init(jax.random.key(0)))
-    return live_data(parts.game, PUCT(num_simulations=1), [pack_player(player)])
+    """Connect Four with the untrained network of a preset."""
+    player = new_player(make_parts(dataclasses.replace(presets.get(preset), game="connect_four")))
+    return live_data(player.game, PUCT(num_simulations=1), [pack_player(player)])

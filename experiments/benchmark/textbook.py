@@ -1,10 +1,10 @@
 # mctx's dataclasses hide their fields and shapes from type checkers.
 # pyright: reportCallIssue=false
-"""AlphaZero as it is written today from public parts: the baseline.
+"""The baseline: AlphaZero written the usual way from public libraries, without azjax.
 
-The environment is pgx's, the network flax's convolutions with BatchNorm, the search mctx's
-policies with their defaults, and games restart in a scan of fixed length. Nothing of azjax is
-in here. An iteration learns from each of its moves once, as in pgx's example of AlphaZero.
+pgx's environment, flax's convolutions with BatchNorm, mctx's policies with their defaults, and
+games that restart in a scan of fixed length. An iteration learns from each of its moves once, as in
+pgx's AlphaZero example.
 """
 
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class ResNet(nn.Module):
 
 
 class Move(NamedTuple):
-    """What self-play records, leaves `[T, B, ...]`."""
+    """Records of self-play, leaves `[T, B, ...]`."""
 
     observation: jax.Array
     weights: jax.Array
@@ -51,7 +51,7 @@ class Move(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What changes from one iteration to the next."""
+    """The state between iterations."""
 
     variables: Any
     optimizer: Any
@@ -59,7 +59,7 @@ class Training(NamedTuple):
 
 
 def make_network(env: Any, channels: int, blocks: int):
-    """Returns `init(key) -> variables` and the network, whose `apply` evaluates."""
+    """Returns `init(key) -> variables` and the network."""
     network = ResNet(channels, blocks, env.num_actions)
     observation = jnp.zeros((1, *env.observation_shape))
     return lambda key: network.init(key, observation), network
@@ -120,7 +120,7 @@ def make_selfplay(env: Any, search, plies: int):
 def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
     """Builds `start(variables, games) -> Training` and `iterate(Training, key) -> Training`.
 
-    Self-play is one program and an optimiser step another.
+    Self-play is one program, an optimizer step another.
     """
     play, optimizer = jax.jit(make_selfplay(env, search, plies)), optax.adam(1e-3)
 
@@ -147,7 +147,7 @@ def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
 
     @jax.jit
     def shuffle(key, moves):
-        """Outcomes, where the game has ended, and all in batches `[steps, batch, ...]`."""
+        """Adds outcomes of ended games; returns random batches `[steps, batch, ...]`."""
 
         def back(carry, move):
             target, is_known = carry

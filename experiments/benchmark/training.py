@@ -1,4 +1,4 @@
-"""How long whole training processes take: imports and compilation count, and start-up."""
+"""Times of whole training processes, including start-up, imports and compilation."""
 
 import json
 import math
@@ -19,32 +19,33 @@ from experiments.benchmark.options import Options
 
 
 def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: str) -> list[dict]:
-    """Runs the training program; returns what it wrote of its iterations."""
+    """Runs the training program; returns the records of its iterations."""
     flags = [f"--{name}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "experiments.train", f"--run-dir={run_dir}", *flags]
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     if done.returncode not in (0, 1):  # 1: the goal was not reached, which is a result.
-        raise ValueError(f"training failed: {done.stderr.strip()}")
+        errors = done.stderr.splitlines()[1:]  # After "azjax train: starting…".
+        raise ValueError(f"training failed: {' '.join(errors)}")
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 
 
 def time_first_iteration(options: Options) -> list[dict]:
-    """Times pairs of processes: one with an empty cache, then one with what it left."""
+    """Times pairs of processes: one with an empty compilation cache, one with the cache filled."""
     times: dict[str, list[float]] = {"cold, s": [], "warm cache, s": []}
     for _ in track(range(options.repeats), "starting", transient=True):
         with tempfile.TemporaryDirectory() as name:
             cache = {"JAX_COMPILATION_CACHE_DIR": name}
-            cache["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # Small programs, too.
-            for kind, found in times.items():
+            cache["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # Caches small programs.
+            for kind, seconds in times.items():
                 run_dir = pathlib.Path(name) / kind
                 (record,) = run_training(run_dir, first_settings(options), **cache)
-                found.append(record["seconds"])
+                seconds.append(record["seconds"])
     title = f"first iteration of a process, {options.sizes}, {options.games:,} games, 1 move each"
-    return show(title, [{kind: statistics.median(found) for kind, found in times.items()}])
+    return show(title, [{kind: statistics.median(seconds) for kind, seconds in times.items()}])
 
 
 def first_settings(options: Options) -> dict[str, Any]:
-    """What a process trains one iteration with."""
+    """Settings of a process that trains one iteration."""
     return {
         "preset": "paper",
         "network.width": options.channels,
@@ -64,25 +65,25 @@ def first_settings(options: Options) -> dict[str, Any]:
 def time_to_perfect(options: Options) -> list[dict]:
     """Trains from every seed with every number of games, and prints the tables.
 
-    The networks take turns, so that a machine that slows down slows all of them down.
+    The networks take turns, so that changes in the machine's speed affect all of them.
     """
     rows = []
     for games in options.train_games:
         seeds = track(range(options.seeds), f"training, {games:,} games", transient=True)
         kinds = options.train_networks
-        found = [train_once(options, games, seed, kind) for seed in seeds for kind in kinds]
+        runs = [train_once(options, games, seed, kind) for seed in seeds for kind in kinds]
         title = "preset default: cold, whole process"
-        show(title, [*found, *(_medians(found, kind) for kind in kinds)], missing="never")
+        show(title, [*runs, *(_medians(runs, kind) for kind in kinds)], missing="never")
         for kind in kinds:
-            times = [row["perfect, s"] or math.inf for row in found if row["network"] == kind]
+            times = [row["perfect, s"] or math.inf for row in runs if row["network"] == kind]
             within = sum(time <= 120 for time in times)
             print(f"{kind}: perfect within 120 s: {within} of {len(times)}")
-        rows += found
+        rows += runs
     return rows
 
 
 def _medians(rows: list[dict], kind: str) -> dict:
-    """The row of medians of one kind of network."""
+    """The medians of one kind of network, as a row."""
     rows = [row for row in rows if row["network"] == kind]
     names = ("unbeatable, s", "perfect, s", "process, s", "iterations")
     medians = {name: _median([row[name] for row in rows]) for name in names}
@@ -90,7 +91,7 @@ def _medians(rows: list[dict], kind: str) -> dict:
 
 
 def train_once(options: Options, games: int, seed: int, kind: str) -> dict:
-    """Trains in a process of its own until the proof holds."""
+    """Trains in a new process until the player is verified perfect."""
     settings = {
         "network.kind": kind,
         "seed": seed,
@@ -117,11 +118,11 @@ def train_once(options: Options, games: int, seed: int, kind: str) -> dict:
 
 
 def _first(records: list[dict], *mistakes: str) -> float | None:
-    """Seconds to the first iteration without such mistakes, None if there is none."""
+    """Seconds until the first iteration without these mistakes; None: never."""
     return next((r["seconds"] for r in records if not any(r[name] for name in mistakes)), None)
 
 
 def _median(values: list[float | None]) -> float | None:
-    """The median, a run that never got there counting as slower than all others."""
+    """The median; None counts as slower than all others."""
     middle = statistics.median_high([math.inf if value is None else value for value in values])
     return None if middle == math.inf else middle

@@ -1,4 +1,4 @@
-"""Networks made of Flax NNX modules: modes, statistics over devices, checkpoints, errors."""
+"""Networks from Flax NNX modules: modes, statistics over devices, checkpoints, errors."""
 
 import functools
 
@@ -12,7 +12,7 @@ from flax import nnx
 from azjax import runs, training
 from azjax.networks import from_module, from_nnx
 from azjax.runs import checkpoint
-from azjax.runs.config import Config, OwnNetworkConfig, make_parts
+from azjax.runs.config import Config, CustomNetworkConfig, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
 from azjax.training.replay import ReplayConfig
@@ -21,7 +21,7 @@ from azjax.viz import architecture
 from test_network import random_planes, train_on_one_and_two
 
 SMALL = Config(
-    network=OwnNetworkConfig(),
+    network=CustomNetworkConfig(),
     search=Gumbel(num_simulations=2),
     selfplay=SelfPlayConfig(games=4, unroll_length=2),
     replay=ReplayConfig(capacity=32, shards=2),
@@ -30,7 +30,7 @@ SMALL = Config(
 
 
 class Model(nnx.Module):
-    """Somebody's network, with BatchNorm, a list of layers, and arrays that are not learned."""
+    """A custom network with BatchNorm, a list of layers, and arrays that are not learned."""
 
     def __init__(self, rngs):
         self.first = nnx.Linear(18, 8, rngs=rngs)
@@ -54,7 +54,7 @@ def network(tic_tac_toe):
     return from_nnx(tic_tac_toe, Model)
 
 
-def test_its_variables_are_arrays_of_parameters_and_of_the_rest(network):
+def test_its_variables_are_parameters_and_state(network):
     with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
         shapes = jax.tree.map(jnp.shape, jax.eval_shape(network.init, jax.random.key(0)))
     assert network.made_for == (3, 3, 2, 9)
@@ -76,7 +76,7 @@ def test_weights_are_drawn_from_the_key(network):
     assert (kernels[0] != kernels[2]).mean() > 0.9
 
 
-def test_its_numbers_are_those_of_the_module(network, tic_tac_toe):
+def test_its_outputs_equal_those_of_the_module(network, tic_tac_toe):
     planes, key = random_planes(tic_tac_toe, "relative"), jax.random.key(3)
     module, variables = Model(nnx.Rngs(key)), network.init(key)
     module.train()
@@ -114,7 +114,7 @@ def rename(outputs, updated):
 
 
 class Counts(nnx.Module):
-    """Statistics that are not those of `nnx.BatchNorm`."""
+    """A module with statistics outside `nnx.BatchNorm`."""
 
     def __init__(self, rngs):
         self.layer = nnx.Linear(18, 10, rngs=rngs)
@@ -136,7 +136,7 @@ def test_other_statistics_are_averaged_over_the_devices(tic_tac_toe):
         np.testing.assert_allclose(found, whole[2]["mean"], rtol=1e-5)
 
 
-def test_a_training_is_saved_and_goes_on_bit_for_bit(network, tic_tac_toe, tmp_path):
+def test_a_saved_training_resumes_bit_for_bit(network, tic_tac_toe, tmp_path):
     parts, mesh = make_parts(SMALL, tic_tac_toe, network), training.make_mesh(jax.devices()[:2])
     iterate = training.make_iteration(parts, mesh)
     runs.create_run(tmp_path / "run", SMALL)
@@ -165,7 +165,7 @@ def test_its_picture_lists_its_parameters(network, tic_tac_toe):
 
 
 class Variant(nnx.Module):
-    """A layer, and whatever else a test is about."""
+    """A layer with variations for the tests."""
 
     def __init__(self, rngs, width=18, **others):
         self.layer = nnx.Linear(width, 10, rngs=rngs)
@@ -205,8 +205,8 @@ MADE = Variant(nnx.Rngs(0))
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (MADE, "make is a module, Variant, whose weights are drawn already: give a function that"),
-        (lambda rngs: MADE, "make returns a module, Variant, without parameters or whose weights"),
+        (MADE, "make is a module, Variant, with weights already drawn: give a function that makes"),
+        (lambda rngs: MADE, "make returns a module, Variant, without parameters or with weights"),
         (3, "make is of type int: give a function of rngs alone"),
         (lambda: MADE, "make cannot be called with rngs (too many positional arguments): give"),
         (nn.Dense(3), "Dense is a module of flax.linen: use from_module(game, module)"),
@@ -218,20 +218,20 @@ MADE = Variant(nnx.Rngs(0))
         (variant(width=7), "the module cannot be applied to planes bool[3, 3, 3, 2] of tic_tac_"),
         (
             variant(noise=lambda rngs: nnx.Dropout(0.5, rngs=rngs)),
-            "Variant keeps a random state, noise.rngs.count, and networks draw nothing at random",
+            "Variant keeps a random state, noise.rngs.count, but networks draw no random numbers",
         ),
-        (variant(noise=lambda rngs: nnx.Dropout(0.5)), "or draws something at random (`determin"),
+        (variant(noise=lambda rngs: nnx.Dropout(0.5)), "or draws random numbers (`determin"),
         (
             variant(kept=lambda rngs: jnp.zeros(3)),
             "Variant keeps an array, kept, that is not a variable: make it an nnx.Param",
         ),
         (
             Grows,
-            "training adds or changes state.seen, a variable of the module: make it",
+            "training adds or changes state.seen, a variable of the module: create it",
         ),
     ],
 )
-def test_what_cannot_be_a_network_is_refused(make, sentence, tic_tac_toe):
+def test_invalid_modules_are_rejected(make, sentence, tic_tac_toe):
     with pytest.raises(ValueError) as error:
         from_nnx(tic_tac_toe, make)
     assert sentence in str(error.value)

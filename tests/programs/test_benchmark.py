@@ -1,4 +1,4 @@
-"""The baseline plays the same game with the same network, and the measurements measure."""
+"""The baseline uses the same game and network, and every measurement runs."""
 
 import contextlib
 import dataclasses
@@ -39,7 +39,7 @@ COUNT = jax.device_count()
 ENV = pgx.make("tic_tac_toe")
 SMALL = Options(games=8, simulations=4, channels=4, blocks=1, repeats=1)
 FLAGS = ["--games=8", "--simulations=4", "--channels=4", "--blocks=1", "--repeats=1"]
-NAMES = {  # Of the baseline's layers, in the order of their making, and ours.
+NAMES = {  # The baseline's layers, in order of creation, and ours.
     **{f"Conv_{i}": name for i, name in enumerate(["stem", "block0_a", "block0_b"])},
     **{f"BatchNorm_{i}": f"{name}_norm" for i, name in enumerate(["stem", "block0_a", "block0_b"])},
     **{"Conv_3": "policy_conv", "BatchNorm_3": "policy_conv_norm"},
@@ -49,7 +49,7 @@ NAMES = {  # Of the baseline's layers, in the order of their making, and ours.
 
 @pytest.mark.slow
 def test_both_networks_compute_the_same(tic_tac_toe):
-    """With the same weights: so neither side has less to do."""
+    """With the same weights, so both do the same work."""
     config = conv(width=4, blocks=1)
     network = make_network(config, tic_tac_toe)
     variables = jax.jit(network.init)(jax.random.key(0))
@@ -59,7 +59,7 @@ def test_both_networks_compute_the_same(tic_tac_toe):
     dense = {}
     for path in theirs:
         name = NAMES.get(path[1])
-        if name is None:  # Dense layers are told apart by their shapes.
+        if name is None:  # Dense layers are matched by shape.
             shape = theirs[path].shape
             (match,) = [p for p in ours if p[1] in ("policy", "value_hidden", "value")
                         and p[-1] == path[-1] and ours[p].shape == shape]  # fmt: skip
@@ -94,7 +94,7 @@ def test_the_baseline_plays_whole_games(algorithm):
 
 
 @pytest.mark.slow
-def test_without_flags_the_whole_table_is_printed_and_written(tmp_path, capsys):
+def test_without_flags_the_speed_table_is_printed_and_written(tmp_path, capsys):
     path = tmp_path / "found.json"
     assert benchmark.main([*FLAGS, "--blocks=0", f"--out={path}"]) == 0
     shown, found = capsys.readouterr().out, json.loads(path.read_text())
@@ -131,24 +131,24 @@ def test_a_search_is_timed_on_each_engine(monkeypatch, tic_tac_toe):
     assert clocked["azjax"].shape == clocked["textbook"].shape == (8,)
 
 
-def test_measurements_asked_for_are_made_alone():
+def test_only_chosen_measurements_run():
     assert Options().measures == ("speed",)
     assert Options(batch=True, verification=True).measures == ("batch", "verification")
     assert all(name in benchmark._RUN for name in Options(batch=True, many_seeds=True).measures)
 
 
-def test_every_measurement_can_be_asked_for():
+def test_every_measurement_has_a_flag():
     asked = [field.name for field in dataclasses.fields(Options) if field.default is False]
     assert asked == list(benchmark._RUN)
 
 
-def test_medians_are_of_runs_in_turn_after_one_of_each():
+def test_functions_run_in_turn_after_a_warm_up():
     order = []
     found = measuring.median_seconds(2, a=lambda: order.append("a"), b=lambda: order.append("b"))
     assert order == ["a", "b"] * 3 and set(found) == {"a", "b"} and min(found.values()) >= 0
 
 
-def test_tables_hold_words_numbers_and_what_is_missing(capsys):
+def test_tables_contain_words_numbers_and_missing_values(capsys):
     rows = [{"what": "a", "s": 0.12345, "games": 1024}, {"what": "b", "s": None, "games": 8}]
     assert measuring.show("title", rows, missing="never") is rows
     shown = capsys.readouterr().out
@@ -193,7 +193,7 @@ print(jax.device_count())
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "sentence"),
     [
         (["--batch", "--batch-sizes", "9"], f"use multiples of {COUNT}"),
         (["--games", "0"], "--games is 0: use 1 or more"),
@@ -203,13 +203,13 @@ print(jax.device_count())
         (["--batch", "--batch-sizes"], "--batch-sizes is empty: use numbers of games"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_one_sentence(flags, said, capsys):
+def test_impossible_measurements_are_rejected_in_one_sentence(flags, sentence, capsys):
     assert benchmark.main(flags) == 2
     message = capsys.readouterr().err
-    assert said in message and len(message.splitlines()) == 1
+    assert sentence in message and len(message.splitlines()) == 1
 
 
-def test_what_is_missing_is_named_before_the_work(monkeypatch, capsys):
+def test_missing_packages_are_reported_before_the_work(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert benchmark.main(["--speed"]) == 2
     install = command("pip", "install", "pgx")
@@ -244,7 +244,7 @@ def test_seeds_in_one_program_are_timed_against_one_alone(monkeypatch):
     assert list(row.values()) == [16, 2, 3.0, 2.0, pytest.approx(2 / 3)]
 
 
-def test_products_are_counted_as_two_operations_a_factor(monkeypatch):
+def test_products_count_two_operations_per_factor(monkeypatch):
     def clock(repeats, **runs):
         shapes = {name: (run().shape, run().dtype.name) for name, run in runs.items()}
         assert shapes == {name: ((512 * COUNT, 512), name) for name in ("float32", "bfloat16")}
@@ -269,7 +269,7 @@ def test_every_wait_in_the_explorer_is_timed(browser, monkeypatch):
     assert all(0 < row["median, ms"] <= row["slowest, ms"] for row in rows)
 
 
-def test_the_training_process_gets_the_sizes_asked_for():
+def test_the_training_process_gets_the_chosen_sizes():
     settings = training.first_settings(dataclasses.replace(SMALL, games=256))
     parsed = training_options.parse([f"--{name}={value}" for name, value in settings.items()])
     config, plan = parsed.config, parsed.plan
@@ -288,7 +288,7 @@ def test_the_first_iteration_starts_cold_then_warm():
 
 
 def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
-    """A run that never got there is slower than all others."""
+    """A run that never becomes perfect is slower than all others."""
     names = ("seconds", "losing_lines_first", "losing_lines_second", "blunders")
     runs = [
         [(5.0, 1, 0, 9), (6.0, 0, 0, 2), (7.0, 0, 0, 0)],
@@ -313,6 +313,6 @@ def test_times_to_perfect_are_read_off_the_iterations(monkeypatch, capsys):
     assert median.count("130") == 2
 
 
-def test_results_are_left_out_of_the_repository():
+def test_results_are_ignored_by_git():
     ignored = (pathlib.Path(__file__).parents[2] / ".gitignore").read_text().split()
     assert f"/{Options().out}" in ignored

@@ -31,7 +31,7 @@ def test_it_lists_its_programs(arguments, monkeypatch, capsys):
 
 def test_an_unknown_name_is_refused(monkeypatch, capsys):
     assert run(monkeypatch, "trian") == 2
-    assert "there is no program 'trian': use train, verify, " in capsys.readouterr().err
+    assert "unknown program 'trian': use train, verify, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", cli.PROGRAMS)

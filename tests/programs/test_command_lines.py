@@ -1,4 +1,4 @@
-"""Commands: those that are printed run as they are, and those of the guide are understood."""
+"""Printed commands run as they are, and the programs parse the commands of the guide."""
 
 import ast
 import dataclasses
@@ -41,12 +41,12 @@ def find_program(name):
 
 
 class Accepted(Exception):
-    """Raised in the place of what a program does with options that it understood."""
+    """Raised in place of running a program, once its options are parsed."""
 
 
 @pytest.fixture
 def understand(monkeypatch):
-    """Has a command, after `-m`, read by the option parser of its program, which does nothing."""
+    """Returns a function that parses the options of a command, after `-m`, without running it."""
     parse = console.parse
 
     def only_parse(*arguments, **settings):
@@ -60,7 +60,7 @@ def understand(monkeypatch):
         if name == "azjax":
             name, *arguments = arguments
         program = find_program(name.removeprefix("experiments."))
-        if name.endswith("train"):  # The run to go on with is not here.
+        if name.endswith("train"):  # The run to resume does not exist.
             arguments = [word for word in arguments if word != "--resume"]
         with pytest.raises(SystemExit if "--help" in arguments else Accepted) as stop:
             program.main(arguments)
@@ -69,7 +69,7 @@ def understand(monkeypatch):
     return check
 
 
-# Those of the guide.
+# Commands of the guide.
 
 
 def read(page):
@@ -77,7 +77,7 @@ def read(page):
 
 
 def documented():
-    """Every command of the pages, the notebooks and the programs' own texts, after `-m`."""
+    """Lists every command in the pages, the notebooks and the source, after `-m`."""
     sources = [path for path in TREES if path.startswith(("experiments", "azjax/cli"))]
     texts = [path.read_text() for path in [*PAGES, *NOTEBOOKS, *map(ROOT.joinpath, sources)]]
     text = re.sub(r"\\\n\s*", "", "\n".join(texts))
@@ -91,7 +91,7 @@ def documented():
 
 
 @pytest.mark.parametrize("line", documented())
-def test_a_documented_command_is_understood(line, understand, monkeypatch):
+def test_a_documented_command_is_parsed(line, understand, monkeypatch):
     monkeypatch.chdir(ROOT)
     understand(shlex.split(line.replace("{seed}", "0")))
 
@@ -102,18 +102,18 @@ def test_documented_commands_are_found():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_a_page_says_first_how_to_activate_the_environment(page):
+def test_a_page_starts_with_how_to_activate_the_environment(page):
     text = page.read_text()
     bare = re.search(r"(?<!bin/)\b(python -m|pip install|azjax (train|verify|play|arena) )", text)
     activated = text.find("source .venv/bin/activate")
     assert bare is None or 0 <= activated < bare.start()
 
 
-# Those that are printed.
+# Printed commands.
 
 
 def test_every_printed_command_names_the_interpreter():
-    """No text that is printed has a command written out; the helper makes all of them."""
+    """All printed commands come from `command`; no string contains one."""
     written = []
     for path in [*TREES, *(str(p.relative_to(ROOT)) for p in (ROOT / "examples").glob("*.py"))]:
         tree = ast.parse((ROOT / path).read_text())
@@ -128,7 +128,7 @@ def test_every_printed_command_names_the_interpreter():
             if isinstance(node, ast.Constant) and node not in documentation
             if re.search(r"python -m|pip install|(experiments\.|azjax )[a-z]+ --", str(node.value))
         ]
-    # What a file of labels says of its origin, in every environment the same.
+    # The source in the file of labels, which is the same in every environment.
     assert written == [("experiments/label.py", "python -m experiments.label --seed ")]
 
 
@@ -138,7 +138,7 @@ PROGRAMS += ["verify", "benchmark", "lecture"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The current folder, with a run of a custom game; their names need quotes in a shell."""
+    """The current folder, with a custom game and a run whose names need quotes in a shell."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(misere_pile.__file__, "its pile.py")
     game = functions.identify("its pile.py:make")
@@ -148,13 +148,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def printed(text):
-    """The commands in what a program prints, up to what follows them in a sentence."""
+    """Finds the commands in the output of a program, without the rest of their sentence."""
     start = re.escape(command("X").partition(" -m ")[0])
     return re.findall(rf"{start} -m .+?(?=, | lists |$)", text, re.MULTILINE)
 
 
 def conclude_run(run_dir):
-    """Prints what a training does at its end."""
+    """Prints the last lines of a training."""
     config = runs.read_config(run_dir)
     run = SimpleNamespace(
         run_dir=run_dir,
@@ -167,7 +167,7 @@ def conclude_run(run_dir):
 
 
 def complain_of_certificate(run_dir):
-    """Prints what the pages say of a certificate that is damaged."""
+    """Prints the errors of the pages about a damaged certificate."""
     (run_dir / "certificate.json").write_text("{")
     player = load(run_dir, None, misere_pile.make())
     for page in (about, write_report):
@@ -180,17 +180,18 @@ def complain_of_certificate(run_dir):
     ("program", "statuses"),
     [
         ("play", [0]),
-        ("verify --json", [0, 1]),  # Whether the player is perfect.
+        ("verify --json", [0, 1]),  # 0 if the player is perfect.
         pytest.param("explain", [0], marks=pytest.mark.slow),
         pytest.param("verify", [0, 1], marks=pytest.mark.slow),
     ],
 )
-def test_what_a_training_and_its_pages_print_runs_in_a_bare_shell(program, statuses, folder, capfd):
+def test_printed_commands_run_in_a_bare_shell(program, statuses, folder, capfd):
     run_dir = pathlib.Path("its run")
     conclude_run(run_dir)
     complain_of_certificate(run_dir)
     lines = dict.fromkeys(printed(capfd.readouterr().out))
-    by_program = dict(zip(("play", "explain", "verify", "verify --json"), lines, strict=True))
+    by_program = dict(zip(("play", "explain", "verify"), lines, strict=True))
+    by_program["verify --json"] = f"{by_program['verify']} --json > 'its run/certificate.json'"
     (run_dir / "certificate.json").unlink()
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder)}
     environment |= {name: os.environ[name] for name in ("JAX_PLATFORMS", "XLA_FLAGS")}
@@ -229,11 +230,11 @@ def test_a_long_command_in_an_error_is_whole(columns, monkeypatch, capsys):
     assert os.environ.get("COLUMNS") == columns
 
 
-def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch):
+def test_commands_in_errors_are_parsed(folder, understand, capfd, monkeypatch):
     (folder / "its run").rename("moved")
     with pytest.raises(runs.CheckpointError) as no_run:
         runs.newest("hex:3")
-    with pytest.raises(ValueError, match="there is no trained player") as no_player:
+    with pytest.raises(ValueError, match="runs/ has no trained player") as no_player:
         custom.open_run(custom.Typed(game="hex:3"))
     with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
         make_agent(
@@ -241,8 +242,9 @@ def test_what_errors_print_is_understood(folder, understand, capfd, monkeypatch)
         )
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2
-    text = "\n".join([*(str(error.value) for error in (no_run, no_player, no_book))])
+    assert "azjax.train('hex:3')" in str(no_run.value)
+    text = "\n".join([*(str(error.value) for error in (no_player, no_book))])
     lines = printed(text + "\n" + capfd.readouterr().err)
-    assert len(lines) == 3 + len(PROGRAMS)
+    assert len(lines) == 2 + len(PROGRAMS)
     for line in lines:
         understand(shlex.split(line)[2:])

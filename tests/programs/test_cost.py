@@ -1,4 +1,4 @@
-"""What a program costs is counted: every loop as often as it runs, and nothing twice."""
+"""Costs of programs: every loop is counted as often as it runs, and nothing twice."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ def multiply(x):
 
 
 def nested(x, counts):
-    """Outside 1 product; 3 trips of 2; in each of these, `max(counts)` trips of 1 in rows."""
+    """1 product outside, 3 trips with 2, and in each trip `max(counts)` inner trips with 1."""
 
     def below(carry):
         i, x = carry
@@ -40,7 +40,7 @@ def nested(x, counts):
     return jax.lax.scan(outer, multiply(x), None, length=3)[0]
 
 
-def test_trips_are_counted_and_loops_within_loops_left_out():
+def test_trips_are_counted_and_inner_loops_excluded():
     x = jnp.eye(WIDTH)
     loops, called = find_loops(nested, x, jnp.array([2, 5, 1]))
     assert called == 0
@@ -49,11 +49,11 @@ def test_trips_are_counted_and_loops_within_loops_left_out():
     assert products == {(): 1, (0,): 2, (0, 0): 0, (0, 1): 1}
     assert trips == {(): 1, (0,): 3, (0, 0): 15, (0, 1): 15}
     in_trip = next(loop for loop in loops if loop.path == (0, 1)).once
-    assert in_trip.bytes >= 2 * x.nbytes  # Reads one matrix, and writes another.
+    assert in_trip.bytes >= 2 * x.nbytes  # Reads one matrix and writes another.
     assert 1 <= in_trip.kernels <= 4
 
 
-def test_rows_that_are_done_keep_what_they_carry():
+def test_finished_rows_keep_their_carry():
     """The interpreted program computes what the program itself computes."""
 
     @jax.vmap
@@ -95,7 +95,7 @@ def test_branches_and_calls_are_counted_where_they_are_taken(choice, trips):
     assert sum(loop.trips for loop in loops if loop.path) == trips
 
 
-def test_kernels_are_operations_that_compute_or_move():
+def test_kernels_are_operations_that_compute_or_move_data():
     text = """HloModule jit_f
 
 %body (p: f32[3]) -> f32[3] {
@@ -140,7 +140,7 @@ def test_the_costs_of_a_search_are_printed_and_written(small, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_stock_search_is_that_of_mctx_with_the_same_settings():
-    """Without noise it finds the weights of azjax's own search: they count the same work."""
+    """Without noise its weights equal those of azjax's search, so both do the same work."""
     quiet = dataclasses.replace(SMALL.search, gumbel_scale=0.0, num_simulations=8)
     parts = cost.make_gpu_parts(dataclasses.replace(SMALL, search=quiet))
     evaluate = network_evaluator(parts.game, parts.network)
@@ -158,7 +158,7 @@ def test_the_stock_search_is_that_of_mctx_with_the_same_settings():
 
 
 def test_sizes_fit_their_cards(small, monkeypatch):
-    """Launches of 5 us take as long as the traffic of that many games, but for a power of two."""
+    """Launches take as long as the games' traffic, up to a power of two."""
     once = Cost(kernels=1000, flops=1e9, bytes=2e6 * cost._MEASURED, memory=0)
     monkeypatch.setattr(cost, "find_costs", lambda games: [("azjax", [Loop((), 1, once)], 17)])
     monkeypatch.setattr(
@@ -168,7 +168,7 @@ def test_sizes_fit_their_cards(small, monkeypatch):
 
     def find_needs(games):
         asked.append(games)
-        return cost.memory.Footprint(0, 0, games * 90_000, games * 10_000, 0, 0)
+        return cost.memory.Estimate(0, 0, games * 90_000, games * 10_000, 0, 0)
 
     monkeypatch.setattr(cost, "find_needs", find_needs)
     slow, fast, tiny = cost.choose_sizes(benchmark.Options(cards=True))
@@ -186,7 +186,7 @@ def test_sizes_fit_their_cards(small, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_a_training_needs_is_known_before_it_runs(small):
+def test_memory_is_estimated_before_training(small):
     few, many = cost.find_needs(64), cost.find_needs(128)
     assert (many.tree, many.buffer > few.buffer) == (2 * few.tree, True)
     assert min(few.work, few.network, few.optimizer) > 0

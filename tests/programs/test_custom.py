@@ -1,4 +1,4 @@
-"""Games and networks of one's own: every program takes them, and no run directory runs code."""
+"""Custom games and networks: all programs accept them, and import only code that is named."""
 
 import dataclasses
 import importlib.metadata
@@ -42,7 +42,7 @@ TINY = ["--smoke", "--no-report", "--max-iterations", "1"]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a game, a network, and a run of both."""
+    """A folder with a game, a network, and a run with both."""
     folder = tmp_path_factory.mktemp("own")
     shutil.copy(misere_pile.__file__, folder / "pile.py")
     (folder / "net.py").write_text(NETWORK)
@@ -58,7 +58,7 @@ NETWORK_OPTION = ["--network", "net.py:make"]
 
 
 def leave_searches_out(monkeypatch):
-    """Lets certificates leave the two searches out, which take longer than all the rest."""
+    """Replaces the two searches of certificates, which take most of the time."""
 
     def search_policy(parts, search, params):
         return certificate.network_policy(parts, params)
@@ -68,7 +68,7 @@ def leave_searches_out(monkeypatch):
 
 @pytest.fixture
 def inside(place, tmp_path, monkeypatch):
-    """A copy of the folder, as the current one."""
+    """A copy of the folder, which is the current one."""
     monkeypatch.chdir(shutil.copytree(place, tmp_path / "own"))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     leave_searches_out(monkeypatch)
@@ -87,7 +87,7 @@ PROGRAMS = {
 
 
 def said(capfd):
-    """The one sentence of an error."""
+    """Returns the error, which is one sentence."""
     out, err = capfd.readouterr()
     assert out == "" and err.startswith("error: ") and err.count("\n") == 1
     return err
@@ -103,7 +103,7 @@ def said(capfd):
         ("arena", 0, "network #1"),
     ],
 )
-def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
+def test_a_program_accepts_custom_code(name, status, shown, inside, capfd):
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == status
     assert shown in capfd.readouterr().out
     if name == "train":
@@ -111,7 +111,7 @@ def test_a_program_takes_what_was_typed(name, status, shown, inside, capfd):
 
 
 @pytest.mark.slow
-def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(inside, capfd):
+def test_a_page_of_a_custom_game_lists_what_it_leaves_out(inside, capfd):
     assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 0
     note = "this one of misere pile is without searches to step through"
     assert note in capfd.readouterr().err
@@ -122,7 +122,7 @@ def test_a_page_of_a_game_whose_rules_it_does_not_know_says_what_it_leaves_out(i
 
 
 @pytest.mark.slow
-def test_a_game_of_rules_alone_goes_through_every_program(inside, capfd, monkeypatch):
+def test_every_program_accepts_a_game_without_optional_fields(inside, capfd, monkeypatch):
     edit("\n\ndef rules():\n    return Game(*make()[:10])\n")
     own = ["--game", "pile.py:rules", *NETWORK_OPTION, "--run-dir", "rules"]
     assert train.main([*TINY, *own]) == 0
@@ -138,7 +138,7 @@ def test_a_game_of_rules_alone_goes_through_every_program(inside, capfd, monkeyp
     assert "board [0 0 0 0 0]\nplayer 0\nover False" in shown and "board [1 0 0 0 0]" in shown
 
 
-def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
+def test_commands_that_training_prints_name_the_custom_code(inside, capfd):
     assert PROGRAMS["train"](*GAME, *NETWORK_OPTION) == 0
     said = capfd.readouterr().out
     words = ["--run-dir", "run", *GAME, *NETWORK_OPTION]
@@ -147,7 +147,7 @@ def test_what_training_says_to_do_next_can_be_pasted(inside, capfd):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
+def test_no_program_imports_code_that_only_the_run_names(name, inside, capfd, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(functions, "_import", None)
         assert PROGRAMS[name]() == 2
@@ -157,14 +157,14 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
         first
         == second
         == (
-            "error: run has a game of its own, and no run directory may name code: add --game "
+            "error: run has a custom game, and azjax imports only code that you name: add --game "
             "pile.py:make, if you trust that file"
         )
     )
     assert PROGRAMS[name](*GAME) == 2
     assert "add --network net.py:make, if you trust that file" in said(capfd)
     edit("# Another file.\n")
-    pathlib.Path("run/rules.json").unlink()  # As in runs of before.
+    pathlib.Path("run/rules.json").unlink()  # As in runs of older versions.
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     error = said(capfd)
     assert "--game pile.py:make has the SHA-256 " in error
@@ -172,7 +172,7 @@ def test_no_run_directory_names_code(name, inside, capfd, monkeypatch):
 
 
 def edit(text, old="", file="pile.py"):
-    """Edits a file: replaces text in it, or adds some at its end."""
+    """Replaces text in a file, or appends some."""
     path = pathlib.Path(file)
     content = path.read_text()
     assert old in content
@@ -181,16 +181,16 @@ def edit(text, old="", file="pile.py"):
 
 @pytest.mark.parametrize(
     ("name", "arguments", "status"),
-    [("verify", [], 1), ("train", ["--max-iterations", "1"], 0)],  # It starts, and has ended.
+    [("verify", [], 1), ("train", ["--max-iterations", "1"], 0)],  # Starts, and has ended already.
 )
-def test_an_edited_comment_locks_no_run_out(name, arguments, status, inside, capfd):
+def test_an_edited_comment_is_accepted(name, arguments, status, inside, capfd):
     edit("# A comment.\n")
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION, *arguments) == status
     sentence = "pile.py:make was edited since run was trained, and its rules are the same in 128 "
     assert capfd.readouterr().err.count(f"{sentence}random games: it is used\n") == 1
 
 
-def test_an_edited_comment_in_the_network_locks_no_run_out(inside, capfd):
+def test_an_edited_comment_in_the_network_is_accepted(inside, capfd):
     edit("# A comment.\n", file="net.py")
     assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 1
     sentence = "net.py:make was edited since run was trained, and its network computes the same"
@@ -210,11 +210,11 @@ def test_other_rules_are_refused_by_every_program(name, inside, capfd):
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     assert said(capfd).endswith(
         "the rules of misere_pile are not those that run was trained with, their rewards differ: "
-        "give the game as it was, or train a new run\n"
+        "pass the original game, or train a new run\n"
     )
 
 
-def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
+def test_a_file_can_move_but_not_its_function(inside, capfd):
     pathlib.Path("net.py").rename("moved.py")
     assert verify.main(["--run-dir", "run", *GAME, "--network", "moved.py:make"]) == 1
     capfd.readouterr()
@@ -225,20 +225,24 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--game", "none.py:make"], "there is no none.py: give FILE.py:FUNCTION or"),
-        (["--game", "no.module:make"], "there is no no.module: give FILE.py:FUNCTION or"),
-        (["--game", "pile.py:no"], "pile.py has no function 'no': name one that it has"),
-        (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): mend it first"),
+        (["--game", "none.py:make"], "none.py does not exist: give FILE.py:FUNCTION or"),
+        (["--game", "no.module:make"], "no.module does not exist: give FILE.py:FUNCTION or"),
+        (["--game", "pile.py:no"], "pile.py has no function 'no': give one of its functions"),
+        (["--game", "bad.py:make"], "bad.py cannot be imported (KeyError: 1): fix it first"),
         (["--network", "net.py:broken"], "net.py:broken returns NoneType: return a Network"),
         (["--game", "pile.py"], "pile.py names no function: give pile.py:FUNCTION; functions that"),
         (["--game", "pile.py:"], "pile.py: names no function: give pile.py:FUNCTION; functions"),
         (["--game", "pile.py"], "; functions that take no argument: init, make\n"),
         (["--network", "net.py"], "net.py:FUNCTION; functions that take a single argument: make\n"),
         (["--game", "my.module"], "my.module names no function: give FILE.py:FUNCTION or package."),
-        (["--game", "pil.py"], "there is no pil.py: give FILE.py:FUNCTION or package.module:FUNC"),
+        (
+            ["--game", "pil.py"],
+            "pil.py does not exist: give FILE.py:FUNCTION or package.module:FUNC",
+        ),
         (["--game", "pil.py:make"], "package.module:FUNCTION; did you mean pile.py?"),
-        (["--game", "conect_four:4x5"], "there is no conect_four: give FILE.py:FUNCTION or "),
+        (["--game", "conect_four:4x5"], "conect_four does not exist: give FILE.py:FUNCTION or "),
         (["--game", "conect_four:4x5"], "package.module:FUNCTION; did you mean connect_four?"),
+        (["--game", "tic_tac_toe:3"], "tic_tac_toe has one size: leave the colon and what follows"),
         (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),
         (
             ["--game", "pile.py:init"],
@@ -247,17 +251,17 @@ def test_a_file_may_have_moved_but_not_its_function(inside, capfd):
         (["--game", "pile.py:step"], "pile.py:step cannot be called with no argument (missing a "),
         (
             ["--network", "pile.py:step"],
-            "pile.py:step cannot be called with the game alone (missing",
+            "pile.py:step cannot be called with only the game as its argument (missing",
         ),
         (
             ["--game", "bad2.py:make"],
             "bad2.py:make fails (ZeroDivisionError: division by zero, from ",
         ),
-        (["--game", "bad2.py:make"], "division by zero, from line 2): mend it first"),
+        (["--game", "bad2.py:make"], "division by zero, from line 2): fix it first"),
         (["--game", "bad3.py:make"], "bad3.py cannot be imported (SyntaxError: invalid syntax"),
     ],
 )
-def test_refuses_files_that_make_nothing(arguments, sentence, inside, capfd):
+def test_unusable_functions_are_refused(arguments, sentence, inside, capfd):
     pathlib.Path("bad.py").write_text("{}[1]\n")
     pathlib.Path("bad2.py").write_text("def make():\n    return 1 / 0\n")
     pathlib.Path("bad3.py").write_text("def make(:\n")
@@ -266,14 +270,16 @@ def test_refuses_files_that_make_nothing(arguments, sentence, inside, capfd):
     assert not pathlib.Path("runs").exists()
 
 
-def test_a_run_without_files_of_its_own_needs_none(tmp_path, capfd):
+def test_a_run_without_custom_code_refuses_some(tmp_path, capfd):
     runs.create_run(tmp_path / "run", options.parse(["--smoke"]).config)
     run_dir = str(tmp_path / "run")
     for arguments in (["--game", f"{__file__}:x"], ["--game", "connect_four"]):
         assert verify.main(["--run-dir", run_dir, *arguments]) == 2
         assert f"{run_dir} is a run of tic_tac_toe, not of {arguments[1]}" in said(capfd)
-    assert train.main(["--resume", "--run-dir", run_dir, "--network", f"{__file__}:x"]) == 2
-    assert "--network" in said(capfd)
+    arguments = ["--run-dir", run_dir, "--network", f"{__file__}:x"]
+    for program, resume in ((train, ["--resume"]), (verify, [])):
+        assert program.main([*resume, *arguments]) == 2
+        assert "was trained without a custom network: leave --network out" in said(capfd)
 
 
 def test_the_same_file_is_the_same_game(inside):
@@ -285,7 +291,7 @@ def test_the_same_file_is_the_same_game(inside):
     assert custom.find_game("pile.py:make") is not before
 
 
-def test_installed_packages_name_their_games(monkeypatch):
+def test_installed_packages_register_games(monkeypatch):
     point = importlib.metadata.EntryPoint("pile", "misere_pile:make", "azjax.games")
     found = {"azjax.games": importlib.metadata.EntryPoints([point])}
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found[group])

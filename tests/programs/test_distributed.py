@@ -1,4 +1,4 @@
-"""Several processes that train one network: one run directory, the same numbers, no hang."""
+"""Several processes train one network: one run directory, the same results, no deadlock."""
 
 import contextlib
 import dataclasses
@@ -22,19 +22,19 @@ from azjax import runs
 from azjax.cli import launch, options, train
 from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
-from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.runs.config import Config, count_devices, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
 from test_imports import ROOT
 
-# Two processes of two devices each, which the four shards of the buffer are spread over.
+# Two processes with two devices each, which share four shards of the buffer.
 SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]
 SHORT += ["--no-report", "--replay.shards", "4", "--cpu-devices", "2"]
 
-PATIENCE = 300  # Seconds, after which a test takes its processes for stuck.
+PATIENCE = 300  # Seconds after which a test fails because its processes hang.
 
 
 def environment(**variables):
-    """What a process of its own gets: no devices forced on it, and the tests' compilations."""
+    """Returns the environment of a separate process, with the compilation cache of the tests."""
     kept = {name: value for name, value in os.environ.items() if "_proxy" not in name.lower()}
     kept["XLA_FLAGS"] = re.sub("--xla_force_host_platform_device_count=8", "", kept["XLA_FLAGS"])
     return kept | {
@@ -65,7 +65,7 @@ def start_two(command):
 
 
 def finish(pair):
-    """Waits for both; returns their exit statuses, and what each printed and complained of."""
+    """Waits for both; returns their exit statuses, stdout and stderr."""
     deadline = time.monotonic() + PATIENCE
     try:
         said = [p.communicate(timeout=max(deadline - time.monotonic(), 1)) for p in pair]
@@ -77,7 +77,7 @@ def finish(pair):
 
 
 def without_greetings(out):
-    """Leaves out what Gloo, which carries the numbers between CPUs, says from each device."""
+    """Removes the messages of Gloo, the communication library of JAX on CPUs."""
     return re.sub(r"^(.*(Gloo|Rank|peer|connected).*)?\n", "", out, flags=re.MULTILINE)
 
 
@@ -91,7 +91,7 @@ def train_two(run_dir, *arguments, program=("-m", "experiments.train")):
 
 
 def patched(lines):
-    """A program that trains after some lines of Python, which know their `index`."""
+    """Returns a training program that first runs some lines of Python with `index`."""
     program = f"""
 import os, resource, signal, sys
 from azjax.runs import checkpoint
@@ -106,7 +106,7 @@ sys.exit(train.main(sys.argv[1:]))
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run of two processes that nothing ever interrupted, and what they printed."""
+    """An uninterrupted run of two processes, and their output."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     statuses, outs, errs = finish(train_two(run_dir, *SHORT))
     assert statuses == [0, 0], errs
@@ -168,7 +168,7 @@ launch.leave()
 HEARD = "(True, False)"
 
 
-def test_what_one_process_asks_for_or_fails_in_all_hear_of():
+def test_requests_and_errors_reach_all_processes():
     statuses, outs, errs = finish(start_two(["-c", TOGETHER]))
     assert statuses == [0, 0], errs
     long = "i" + "ä" * 8
@@ -180,8 +180,10 @@ def test_what_one_process_asks_for_or_fails_in_all_hear_of():
     ]
 
 
-@pytest.mark.parametrize(("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .* 1 does")])
-def test_processes_with_unequal_numbers_of_devices_are_refused(numbers, said, monkeypatch):
+@pytest.mark.parametrize(
+    ("numbers", "said"), [([2, 2], None), ([2, 1], "2, 1 devices: .*`cpu_devices=1`")]
+)
+def test_processes_with_unequal_numbers_of_devices_are_rejected(numbers, said, monkeypatch):
     indices = np.repeat(np.arange(len(numbers)), numbers)
     devices = [types.SimpleNamespace(process_index=index) for index in indices]
     monkeypatch.setattr(jax, "devices", lambda: devices)
@@ -211,7 +213,7 @@ def test_two_processes_write_one_run(whole):
     assert errs == ["", ""]
 
 
-# Restores, and writes a digest of the learner as each device of this process holds it.
+# Restores, and prints a digest of the learner on each device of this process.
 DIGEST = """
 import hashlib, pathlib, sys
 import jax, numpy as np
@@ -235,7 +237,7 @@ launch.leave()
 
 
 @pytest.mark.slow
-def test_killed_processes_go_on_as_if_nothing_had_happened(whole, tmp_path):
+def test_killed_processes_resume_without_a_difference(whole, tmp_path):
     run_dir = tmp_path / "run"
     moment = """
 rename = os.rename
@@ -259,12 +261,12 @@ os.rename = watched
     assert statuses == [0, 0], errs
     lines = [line for i in range(2) for line in (tmp_path / f"run-{i}").read_text().split("\n")]
     assert len(lines) == 4 and len(set(lines)) == 1  # Four devices, and the same on all.
-    assert lines[0].endswith(" 2")  # Of four parts of the games.
+    assert lines[0].endswith(" 2")  # Of four shards of the games.
 
 
 @pytest.mark.slow
 def test_each_process_writes_its_own_shards(whole):
-    """And NumPy alone reads them."""
+    """And NumPy can read them."""
     folder = whole[0] / "checkpoints" / "5"
     assert names(folder / "player") == ["arrays.npz"]
     assert names(folder / "state") == ["arrays-1.npz", "arrays.npz"]
@@ -286,7 +288,7 @@ def test_each_process_writes_its_own_shards(whole):
                 np.testing.assert_array_equal(file[part], parts[part], strict=True)
 
 
-# Reads checkpoints and writes them into new runs; says what it read of which file.
+# Copies checkpoints to new runs; prints which parts of which files it read.
 COPY = """
 import os, pathlib, sys, zipfile
 import jax
@@ -316,7 +318,7 @@ jax.distributed.shutdown()
 
 
 @pytest.mark.slow
-def test_one_process_reads_what_two_wrote_and_the_other_way_round(whole, tmp_path):
+def test_one_process_and_two_read_each_others_checkpoints(whole, tmp_path):
     one, two, again = tmp_path / "one", tmp_path / "two", tmp_path / "again"
     runs.create_run(one, runs.read_config(whole[0]))
     checkpoint.save(one, restore(whole[0]).state, 0.0)
@@ -344,7 +346,7 @@ loop.make_record = watched
     rarely = ["--checkpoint-every", "4"]
     statuses, outs, errs = finish(train_two(run_dir, *SHORT, *rarely, program=patched(moment)))
     assert statuses == [130, 130], errs
-    assert errs == [f"interrupted: go on with --resume --run-dir {run_dir}\n", ""]
+    assert errs == [f"interrupted: continue with --resume --run-dir {run_dir}\n", ""]
     memory, *lines = outs[0].splitlines()
     assert memory.startswith("memory") and len(lines) == 2 and outs[1] == ""
     assert names(run_dir / "checkpoints") == ["2"]
@@ -393,7 +395,7 @@ def flip_a_byte(path):
         ("arrays-1.npz", flip_a_byte, "its file state/arrays-1.npz was changed"),
     ],
 )
-def test_a_damaged_checkpoint_is_passed_over_by_both(name, damage, said, whole, tmp_path):
+def test_both_skip_a_damaged_checkpoint(name, damage, said, whole, tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     for path in whole[0].rglob("*"):
@@ -418,12 +420,12 @@ def test_a_directory_that_exists_stops_both(whole):
     assert statuses == [2, 2]
     assert outs == ["", ""]
     for err in errs:
-        assert_error(err, f"{whole[0]} exists already", "add --resume", "another --run-dir")
+        assert_error(err, f"{whole[0]} exists already", "with --resume", "another --run-dir")
     assert (whole[0] / "plan.json").read_bytes() == before
 
 
 @pytest.mark.slow
-def test_a_run_in_which_another_program_trains_stops_both(whole):
+def test_a_run_with_another_trainer_stops_both(whole):
     with lock.hold(whole[0]):
         statuses, outs, errs = finish(train_two(whole[0], "--resume"))
     assert statuses == [2, 2]
@@ -442,7 +444,7 @@ def test_a_run_in_which_another_program_trains_stops_both(whole):
     ],
     ids=str,
 )
-def test_says_which_variables_to_set(given, tmp_path):
+def test_names_the_variables_to_set(given, tmp_path):
     command = ["-m", "experiments.train", "--distributed", "--smoke", "--run-dir", tmp_path / "run"]
     process = start(command, JAX_NUM_PROCESSES="2", **given)
     [status], [out], [err] = finish([process])
@@ -454,6 +456,13 @@ def test_says_which_variables_to_set(given, tmp_path):
 def test_several_processes_need_a_folder_that_they_share(capfd):
     assert train.main(["--smoke", "--distributed"]) == 2
     assert_error(capfd.readouterr().err, "--distributed needs a folder", "add --run-dir")
+
+
+def test_jax_has_the_index_and_the_number_of_processes_in_its_private_state():
+    """No public function returns them before JAX starts; see `launch._index_and_count`."""
+    from jax._src.distributed import global_state
+
+    assert (global_state.process_id, global_state.num_processes) == (0, 1)
 
 
 # CPU devices.
@@ -470,12 +479,12 @@ def test_several_processes_need_a_folder_that_they_share(capfd):
         (12, 5, 1, 4),
         (7, 6, 1, 1),
         (16, 8, 4, 4),
-        (16, 8, 3, 1),  # Whatever the number, 3 processes don't divide 16 shards.
+        (16, 8, 3, 1),  # 3 processes never divide 16 shards.
         (2, 8, 2, 1),
     ],
 )
 def test_gives_each_core_a_device(shards, cores, count, number):
-    assert launch.share(shards, cores, count) == number
+    assert count_devices(shards, cores, count) == number
 
 
 @pytest.mark.parametrize(
@@ -491,7 +500,7 @@ def test_gives_each_core_a_device(shards, cores, count, number):
     ],
 )
 def test_cores_that_divide_games_and_batch_are_devices_of_a_new_run(evenly, cores, count, number):
-    assert launch.share(8, cores, count, evenly) == number
+    assert count_devices(8, cores, count, evenly) == number
 
 
 @pytest.mark.parametrize(
@@ -505,10 +514,10 @@ def test_cores_that_divide_games_and_batch_are_devices_of_a_new_run(evenly, core
 )
 def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
     monkeypatch.setattr(launch, "cores", lambda: 64)
-    monkeypatch.delenv("XLA_FLAGS")  # Of conftest.
+    monkeypatch.delenv("XLA_FLAGS")  # From conftest.
     found = {}
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
-    train._start(options.parse(arguments), True, contextlib.ExitStack())
+    launch.start(options.parse(arguments), True, contextlib.ExitStack())
     assert found == {"jax_num_cpu_devices": wanted}
 
 
@@ -518,7 +527,7 @@ def use_devices(number, monkeypatch):
 
 
 @pytest.mark.slow
-def test_any_number_of_devices_trains_and_goes_on(tmp_path, monkeypatch, capfd):
+def test_any_number_of_devices_trains_and_resumes(tmp_path, monkeypatch, capfd):
     """Three, then two, of which one is used."""
     run_dir = tmp_path / "run"
     use_devices(3, monkeypatch)
@@ -539,7 +548,7 @@ def test_any_number_of_devices_trains_and_goes_on(tmp_path, monkeypatch, capfd):
 
 
 def test_a_resumed_run_keeps_its_settings(monkeypatch):
-    """And as many devices as divide its shards, of which the preset `mlp` has two."""
+    """It uses as many devices as divide its shards; the preset `mlp` has two shards."""
     config, said = presets.get("mlp"), []
     use_devices(3, monkeypatch)
     assert prepare._make_mesh(config.replay.shards, True, said.append).size == 2
@@ -561,7 +570,7 @@ def test_the_guide_has_the_numbers_of_the_default():
             assert [int("".join(cell)) for cell in said] == list(found)
 
 
-def test_settings_that_were_given_are_not_rounded(tmp_path, monkeypatch, capfd):
+def test_given_settings_are_not_rounded(tmp_path, monkeypatch, capfd):
     use_devices(3, monkeypatch)
     short = ["--smoke", "--run-dir", str(tmp_path / "run"), "--selfplay.games=16"]
     assert train.main(short) == 2
@@ -570,7 +579,7 @@ def test_settings_that_were_given_are_not_rounded(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.slow
-def test_a_program_spreads_its_games_over_the_cores_and_goes_on_so(tmp_path):
+def test_a_program_keeps_using_all_cores_when_resumed(tmp_path):
     run_dir = tmp_path / "run"
     short = ["-m", "experiments.train", "--run-dir", run_dir]
     short += ["--max-iterations", "1", "--until", "never", "--no-report"]
@@ -578,7 +587,7 @@ def test_a_program_spreads_its_games_over_the_cores_and_goes_on_so(tmp_path):
     assert status == 0, err
     plan = json.loads((run_dir / "plan.json").read_text())
     shards = runs.read_config(run_dir).replay.shards
-    assert plan["cpu_devices"] == launch.share(shards, launch.cores())
+    assert plan["cpu_devices"] == count_devices(shards, launch.cores())
 
 
 def resumed_plan(run_dir, content, *arguments):
@@ -591,5 +600,5 @@ def test_a_resumed_run_keeps_its_cpu_devices(tmp_path):
     assert resumed_plan(tmp_path / "new", {"cpu_devices": 3}).cpu_devices == 3
     with pytest.raises(ValueError, match="--cpu-devices was 3, not 2: leave it out"):
         resumed_plan(tmp_path / "other", {"cpu_devices": 3}, "--cpu-devices", "2")
-    with pytest.raises(ValueError, match="--cpu-devices is -1: use 0 to 256"):
+    with pytest.raises(ValueError, match="cpu_devices is -1: use 0 to 256"):
         options.parse(["--cpu-devices", "-1"])

@@ -1,4 +1,4 @@
-"""Training on the loop of mctx: the same run bit for bit, and one that is proved perfect."""
+"""Training with the engine `mctx`: the same run bit for bit, and a perfect player."""
 
 import json
 
@@ -33,12 +33,12 @@ def test_both_engines_train_the_same_network_bit_for_bit(tmp_path, monkeypatch):
     digests = [
         read_summary(tmp_path / engine / "checkpoints" / "3").files for engine in ("azjax", "mctx")
     ]
-    assert digests[0] == digests[1]  # The whole state, with its buffer.
+    assert digests[0] == digests[1]  # The whole state, including the buffer.
     assert digests[0].keys() == {"player/arrays.npz", "state/arrays.npz"}
 
 
 @pytest.mark.slow
-def test_training_on_the_loop_of_mctx_reaches_the_proof(tmp_path):
+def test_training_with_mctx_becomes_perfect(tmp_path):
     assert train_by("mctx", tmp_path / "run", "--max-iterations", "60") == 0
     certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
     assert certificate["blunders"] == 0

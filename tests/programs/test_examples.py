@@ -1,4 +1,4 @@
-"""The examples run as they stand, are short, and each is the whole of a page of the guide."""
+"""The examples run unchanged, are short, and each has a page in the guide."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from azjax.games.check import check_game
 from azjax.proof import verify
 from azjax.proof.certificate import network_policy
 from azjax.runs import checkpoint, presets
-from azjax.runs.config import OwnNetworkConfig, make_parts
+from azjax.runs.config import CustomNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
 from azjax.training.sharding import make_iteration, make_mesh, make_state
@@ -36,7 +36,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def names(path):
-    """The names of an example, without running what it does as a program."""
+    """The names defined by an example, without running it as a program."""
     return runpy.run_path(str(path), run_name=path.stem)
 
 
@@ -47,7 +47,7 @@ def test_there_are_twelve_and_each_is_short():
         assert len(path.read_text().splitlines()) <= most, path
 
 
-def test_each_is_the_whole_of_a_page():
+def test_each_is_included_in_one_page():
     pages = [page.read_text() for page in PAGES]
     for path in EXAMPLES:
         included = f'--8<-- "examples/{path.name}"'
@@ -60,10 +60,10 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     if path.stem == "equinox_network":
         pytest.importorskip("equinox")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(path)])  # Not those of the tests.
-    blunders = itertools.cycle([1, 0])  # So that no training is longer than two iterations.
+    monkeypatch.setattr(sys, "argv", [str(path)])  # Without the options of pytest.
+    blunders = itertools.cycle([1, 0])  # No training takes more than two iterations.
     judged = types.SimpleNamespace
-    if "train(" not in path.read_text():  # Of those with a loop of their own.
+    if "train(" not in path.read_text():  # Examples with a custom loop.
         monkeypatch.setattr(verify, "verify_outputs", lambda *_: judged(blunders=next(blunders)))
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_dots_and_boxes_draws_every_edge():
     [("networks", "transformer"), ("networks", "residual_mlp"), ("nnx_network", "residual_mlp")]
     + [("equinox_network", "mlp")],
 )
-def test_the_networks_are_networks_of_any_game(file, network):
+def test_the_networks_work_for_other_games(file, network):
     if file == "equinox_network":
         pytest.importorskip("equinox")
     found = names(ROOT / "examples" / f"{file}.py")
@@ -136,12 +136,12 @@ def examine(parts, solution, params):
     return verify.verify(solution, network_policy(parts, params)).blunders
 
 
-def test_an_equinox_network_is_trained_saved_and_goes_on(tic_tac_toe, tmp_path):
+def test_an_equinox_network_is_trained_saved_and_resumed(tic_tac_toe, tmp_path):
     pytest.importorskip("equinox")
     network = names(ROOT / "examples" / "equinox_network.py")["mlp"](tic_tac_toe)
     config = presets.smoke(presets.get("default"))
     learner = dataclasses.replace(config.learner, weight_decay=0.1)
-    config = dataclasses.replace(config, network=OwnNetworkConfig(), learner=learner)
+    config = dataclasses.replace(config, network=CustomNetworkConfig(), learner=learner)
     parts, mesh = make_parts(config, tic_tac_toe, network), make_mesh(jax.devices()[:1])
     iterate = make_iteration(parts, mesh)
     runs.create_run(tmp_path / "run", config)
@@ -162,9 +162,9 @@ def test_an_equinox_network_is_trained_saved_and_goes_on(tic_tac_toe, tmp_path):
 
 @pytest.mark.slow
 def test_a_constant_exploration_is_a_special_case_of_the_rule(tic_tac_toe):
-    """With an endless base its exploration never grows, and it is PUCT."""
+    """With a huge base its exploration does not grow, so it equals PUCT."""
     rule = names(ROOT / "examples" / "search_rule.py")["GrowingPUCT"]
-    evaluate = rollout_evaluator(tic_tac_toe)  # With values that say more than 0.
+    evaluate = rollout_evaluator(tic_tac_toe)  # With random values.
     states, key = init_batch(tic_tac_toe, 1), jax.random.key(0)
     found = [
         make_search(search, tic_tac_toe, evaluate)(None, key, states).visit_counts
@@ -197,8 +197,8 @@ def test_the_target_is_the_value_at_the_end_of_the_most_visited_line(tic_tac_toe
     assert state.replay is not None
 
 
-def test_games_go_on_where_the_player_can_still_lose():
-    """The player of the lowest legal action; all of its games are followed by the slow rules."""
+def test_games_start_where_the_player_can_still_lose():
+    """For the player of the lowest legal action, against plain recursion over all games."""
     example = names(ROOT / "examples" / "counterexamples.py")
     begun = example["from_lost_games"](
         lambda states: np.argmax(states.board == 0, axis=1), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Who may import what: the package's order, its seams, and an import that touches nothing."""
+"""Allowed imports: the order of packages, wrapped libraries, and imports without side effects."""
 
 import ast
 import graphlib
@@ -28,7 +28,7 @@ def module_of(file):
 
 
 def imported(tree):
-    """The dotted names that a file imports, inside its functions too."""
+    """Returns the dotted names that a file imports, also inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -38,7 +38,7 @@ def imported(tree):
 
 
 def siblings(tree):
-    """The modules of azjax that a file imports."""
+    """Returns the modules of azjax that a file imports."""
     names = [name.split(".") for name in imported(tree)]
     return {parts[1] for parts in names if parts[0] == "azjax" and len(parts) > 1}
 
@@ -61,7 +61,7 @@ def test_a_package_imports_only_from_those_above_it():
 
 
 def test_no_files_import_each_other():
-    """Not by way of others either."""
+    """Neither directly nor indirectly."""
     names = {
         file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file
         for file in PACKAGE
@@ -74,7 +74,7 @@ def test_no_files_import_each_other():
 
     needs = {file: {file_of(name) for name in imported(tree)} for file, tree in PACKAGE.items()}
     graph = {file: needed - {None, file} for file, needed in needs.items()}
-    list(graphlib.TopologicalSorter(graph).static_order())  # Raises CycleError, with the files.
+    list(graphlib.TopologicalSorter(graph).static_order())  # Raises a CycleError with the files.
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,32 @@ def test_one_place_imports_it(library, home):
     assert users == {home}
 
 
-def test_learning_never_sees_the_solver():
+# Private names that have no public equivalent, each in one place and with a test of its behavior.
+PRIVATE = {
+    ("azjax/cli/launch.py", "jax._src.distributed.global_state"),
+    ("azjax/games/from_pgx.py", "pgx._src.games.chess.FROM_PLANE"),
+}
+
+
+def test_private_names_of_other_packages_have_one_place():
+    private = {
+        (file, name)
+        for file, tree in TREES.items()
+        for name in imported(tree)
+        if not name.startswith(("azjax", "__future__"))
+        and any(part.startswith("_") for part in name.split("."))
+    }
+    assert private <= PRIVATE
+
+
+def test_training_does_not_import_the_solver():
     for file, tree in PACKAGE.items():
         if module_of(file) == "training":
             assert not [name for name in imported(tree) if "solver" in name.split(".")], file
 
 
-def test_learning_never_sees_labels():
-    """Programs hand a game's labelled positions to the judge; hardly a file asks for them."""
+def test_training_does_not_read_labels():
+    """Only a few files read the labelled positions of a game."""
     askers = {
         file
         for file, tree in PACKAGE.items()
@@ -118,7 +136,7 @@ def test_learning_never_sees_labels():
 
 
 def test_rules_search_training_and_proof_never_draw():
-    """The files of single games end with their pictures, and `check` tests these."""
+    """The exceptions are the files of games, which define their pictures, and `check`."""
     shared = ["base", "display", "hashing", "in_a_row", "positions", "rows", "solver", "square"]
     files = [f"azjax/games/{name}.py" for name in shared]
     files += [f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof")]
@@ -130,7 +148,7 @@ def test_the_package_never_imports_the_programs():
     assert not [f for f, t in PACKAGE.items() if any("experiments" in n for n in imported(t))]
 
 
-def test_nothing_of_the_past():
+def test_old_names_are_gone():
     past = {"pickle", "cloudpickle", "PRNGKey", "pmap", "device_put_replicated"}
     for file, tree in TREES.items():
         names = {name for dotted in imported(tree) for name in dotted.split(".")}
@@ -150,8 +168,8 @@ def run_python(program):
 
 
 @pytest.mark.slow
-def test_importing_leaves_the_devices_alone():
-    # JAX refuses to change the number of devices once anything has touched them.
+def test_importing_does_not_initialize_devices():
+    # JAX cannot change the number of devices once they are initialized.
     modules = [f[: -len(".py")].replace("/", ".").removesuffix(".__init__") for f in PACKAGE]
     program = f"""
 import importlib

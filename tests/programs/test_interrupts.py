@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, readers that go away and names that cannot be printed."""
+"""Ctrl-C at any moment, closed readers of the output, and unprintable names."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from terminal import Terminal
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
 PROGRAMS += ["benchmark"]
 
-# Runs a program as `python -m` does, after some lines of Python.
+# Executes some lines of Python, and then runs a program like `python -m`.
 PROGRAM = """
 import os, runpy, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # Even if the tests ignore it.
@@ -27,16 +27,16 @@ LINES
 runpy.run_module("experiments.NAME", run_name="__main__", alter_sys=True)
 """
 
-# Computes, without a step of Python, for ever.
+# Computes forever, outside of Python.
 ENDLESS = """
 import jax
 from azjax import _interrupts as interrupts
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # Compute in the main thread.
 endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: (x + 1) % 7, x))
-endless(-1)  # Compiled, and at its end at once.
+endless(-1)  # Compiles, and ends immediately.
 def announce():
-    time.sleep(0.2)  # More than the main thread needs to leave Python.
-    os.write(1, b"computing\\n")  # Not by way of rich.
+    time.sleep(0.2)  # By then the main thread has left Python.
+    os.write(1, b"computing\\n")  # Not through rich.
 def compute(*arguments):
     threading.Thread(target=announce, daemon=True).start()
     endless(0)
@@ -58,7 +58,7 @@ def program(name, lines=""):
 
 
 def run(*command, **options):
-    """Runs Python; returns its exit status and what it printed."""
+    """Runs Python; returns its exit status and its output."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     done = subprocess.run(
         [sys.executable, *command], env=environment(), text=True, timeout=300, **pipes
@@ -96,7 +96,7 @@ def test_ctrl_c_while_a_compiled_program_runs_leaves_the_terminal_as_it_was():
     assert terminal.screen.endswith("\ninterrupted: nothing was written\n")
 
 
-# What happens in the first iteration of a training that is interrupted once or twice.
+# Interrupts the first iteration of a training, and then executes the line NEXT.
 TRAINING = """
 from azjax import _interrupts as interrupts
 from azjax.training import loop
@@ -118,7 +118,7 @@ TERM = "os.kill(os.getpid(), signal.SIGTERM)"
     ("then", "saved"), [("pass", [1]), ("interrupt()", [1]), (TERM, [1]), ("compute()", [])]
 )
 @pytest.mark.slow
-def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, saved, tmp_path):
+def test_the_first_ctrl_c_ends_the_iteration_and_the_second_the_process(then, saved, tmp_path):
     run_dir = tmp_path / "run"
     lines = program("train", ENDLESS + TRAINING.replace("NEXT", then))
     process = subprocess.Popen(
@@ -130,29 +130,29 @@ def test_ctrl_c_ends_training_after_the_iteration_and_a_later_one_at_once(then, 
     )
     with process:
         try:
-            if "computing\n" in process.stdout:  # Or else it has ended.
+            if "computing\n" in process.stdout:  # Otherwise it has ended already.
                 process.send_signal(signal.SIGINT)
             err = process.communicate(timeout=100)[1]
         finally:
             process.kill()
-    said = f"azjax train: starting…\ninterrupted: go on with --resume --run-dir {run_dir}\n"
+    said = f"azjax train: starting…\ninterrupted: continue with --resume --run-dir {run_dir}\n"
     assert (process.returncode, err) == (130, said)
     assert runs.iterations(run_dir) == saved
 
 
-def test_a_background_process_goes_on_ignoring_ctrl_c():
+def test_a_background_process_ignores_ctrl_c():
     lines = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     lines += "from azjax import _interrupts as interrupts; interrupts.listen()\n"
     lines += "signal.raise_signal(signal.SIGINT); print('done')"
     assert run("-c", lines) == (0, "done\n", "")
 
 
-# Output that goes away.
+# Closed readers.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_reader_that_has_gone_ends_a_program_silently(name):
+def test_a_closed_reader_ends_a_program_silently(name):
     reader, writer = os.pipe()
     os.close(reader)
     status, _, err = run("-m", f"experiments.{name}", "--help", stdout=writer)
@@ -161,7 +161,7 @@ def test_a_reader_that_has_gone_ends_a_program_silently(name):
 
 
 @pytest.mark.parametrize("show", [print, console.print_rich, console.note])
-def test_whatever_prints_ends_silently(show, monkeypatch):
+def test_every_kind_of_output_ends_silently(show, monkeypatch):
     def printing():
         show("said")
         return 0
@@ -177,7 +177,7 @@ def test_whatever_prints_ends_silently(show, monkeypatch):
 # Names.
 
 
-def test_what_cannot_be_printed_is_printed_with_escapes():
+def test_unprintable_characters_are_printed_with_escapes():
     lines = "import sys; from azjax import _interrupts as interrupts; interrupts.listen()\n"
     lines += "print(sys.argv[1])"
     done = subprocess.run(
@@ -204,7 +204,7 @@ assert play.main(["--o", f"network@{folder}"]) == 0
 
 
 @pytest.mark.slow
-def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
+def test_every_program_accepts_a_folder_with_an_unprintable_name(tmp_path):
     folder = os.path.join(os.fsencode(tmp_path), b"l\xe4ufe")
     done = subprocess.run(
         [sys.executable, "-c", NAMED, folder],
@@ -219,8 +219,8 @@ def test_every_program_takes_a_folder_whose_name_cannot_be_printed(tmp_path):
     assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))
 
 
-def test_a_program_that_stops_by_itself_waits_for_the_thread_that_listens(monkeypatch):
-    """Which may hear of a signal late, and would then end the process."""
+def test_a_program_that_stops_by_itself_waits_for_the_signal_thread(monkeypatch):
+    """The thread may receive the signal late, and would then end the process."""
     now, heard = interrupts._Now(listens=True), []
     monkeypatch.setattr(interrupts, "now", now)
 

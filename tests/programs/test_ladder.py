@@ -1,4 +1,4 @@
-"""The ladder of solved games: its trainings, what it reads of them, and the slope."""
+"""The ladder of solved games: its trainings, their results, and the slope."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_the_slope_is_the_exponent_of_positions():
 
 
 @pytest.mark.slow
-def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, capfd):
+def test_a_ladder_trains_draws_and_continues(tmp_path, monkeypatch, capfd):
     cache = jax.config.jax_compilation_cache_dir
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", cache)
     arguments = ["--smoke", "--games", "tic_tac_toe", "--widths", "8"]
@@ -44,7 +44,7 @@ def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, c
     picture = (tmp_path / "ladder" / "tic_tac_toe.svg").read_text()
     assert "blunders in 4,520 positions" in picture and "prefers-color-scheme: dark" in picture
     assert "iteration    2" in capfd.readouterr().out
-    assert ladder.main(arguments) == 0  # All is trained already.
+    assert ladder.main(arguments) == 0  # Everything is trained already.
     assert "iteration" not in capfd.readouterr().out
 
 
@@ -55,6 +55,6 @@ def test_a_ladder_is_trained_read_and_drawn_and_goes_on(tmp_path, monkeypatch, c
         (["--games"], "a ladder needs a game and a width"),
     ],
 )
-def test_what_is_no_ladder_is_refused(arguments, message, capsys):
+def test_a_ladder_without_games_that_can_be_solved_is_refused(arguments, message, capsys):
     assert ladder.main(arguments) == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The table of mistakes fits the code: `mutations.py` itself is run by hand."""
+"""The table of mistakes fits the code; `mutations.py` itself is run by hand."""
 
 import ast
 
@@ -10,7 +10,7 @@ def exists(path, name=""):
 
 
 def test_every_mistake_can_be_made():
-    """Its text is there once, and so are the tests that should notice."""
+    """Its text occurs exactly once, and its tests exist."""
     stale = [
         mutation.name
         for mutation in MUTATIONS
@@ -21,23 +21,21 @@ def test_every_mistake_can_be_made():
 
 
 def is_slow(path, name):
-    """Whether all cases of a test are left out by `make test`."""
+    """Whether `make test` skips all cases of a test."""
     nodes = ast.parse((ROOT / path).read_text()).body
     (test,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
     return "pytest.mark.slow" in map(ast.unparse, test.decorator_list)
 
 
-def test_what_should_notice_a_mistake_is_not_left_out():
+def test_the_tests_of_a_mistake_are_not_slow():
     named = {test for mutation in MUTATIONS for test in mutation.tests.split() if "::" in test}
     assert named and not [test for test in named if is_slow(*test.split("::"))]
 
 
-def test_every_mistake_has_a_name_of_its_own():
+def test_names_of_mistakes_differ():
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
 
 
-def test_there_are_as_many_as_said():
-    assert (
-        f"puts {len(MUTATIONS)} mistakes into the code"
-        in (ROOT / "docs/explanation/enumeration.md").read_text()
-    )
+def test_there_are_as_many_mistakes_as_the_guide_says():
+    text = (ROOT / "docs/explanation/enumeration.md").read_text()
+    assert "puts more than 300 mistakes into the code" in text and len(MUTATIONS) > 300

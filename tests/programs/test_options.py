@@ -1,4 +1,4 @@
-"""The command line of training: kinds of settings, chosen before the rest is read."""
+"""The command line of training, and the kinds of settings that options choose."""
 
 import dataclasses
 from typing import Literal
@@ -87,7 +87,7 @@ def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, 
 
 
 @pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind mlp", "--smoke"])
-def test_the_one_encoding_of_a_custom_game_need_not_be_given(arguments):
+def test_the_only_encoding_of_a_custom_game_is_the_default(arguments):
     found = options.parse(["--game", DOTS, *arguments.split()])
     assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
@@ -95,7 +95,7 @@ def test_the_one_encoding_of_a_custom_game_need_not_be_given(arguments):
         custom.make_parts(given.config, given.typed)
 
 
-def test_symmetries_that_do_not_divide_the_widths_share_nothing():
+def test_symmetries_that_do_not_divide_the_widths_are_not_shared():
     def fitted(count):
         rows = np.zeros((count, 25), np.int32), np.zeros((count, 12), np.int32)
         return presets.fit(
@@ -133,7 +133,7 @@ RESNETS, MLPS = (
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'own'"),
+        ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'custom'"),
         ("--preset mlp --network.width 8", f"--network.width {RESNETS}"),
         ("--preset=mlp --network.norm=layer", f"--network.norm {RESNETS}"),
         ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {RESNETS}"),
@@ -142,17 +142,17 @@ RESNETS, MLPS = (
             "--network.hidden is a setting of mlp, and --network.kind is resnet: leave it out, "
             "or choose --network.kind mlp",
         ),
-        ("--network.kind", "argument --network.kind: expected one argument"),
+        ("--network.kind", "--network.kind has no value: add one, or leave it out"),
     ],
 )
-def test_what_the_chosen_kind_does_not_have_is_refused(arguments, said):
+def test_settings_of_another_kind_are_refused(arguments, said):
     with pytest.raises(ValueError) as error:
         network(arguments)
     assert str(error.value) == said
 
 
 def spelled(config):
-    """The options of a network's settings."""
+    """Returns the options of a network's settings."""
     return {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
 
 
@@ -248,7 +248,7 @@ PRESET = SGD(momentum=0.5)
         ),
     ],
 )
-def test_kinds_may_have_kinds(arguments, expected):
+def test_kinds_can_be_nested(arguments, expected):
     assert parse(arguments, PRESET) == expected
 
 
@@ -272,7 +272,7 @@ def test_kinds_may_have_kinds(arguments, expected):
         (f"{OF}.epsilom 1", f"Unrecognized options: {OF}.epsilom"),
     ],
 )
-def test_what_a_kind_within_does_not_have_is_refused(arguments, said):
+def test_settings_of_another_nested_kind_are_refused(arguments, said):
     with pytest.raises(ValueError) as error:
         parse(arguments, PRESET)
     assert str(error.value).startswith(said)

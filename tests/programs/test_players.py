@@ -128,16 +128,16 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
     path.parent.mkdir()
     refuted = np.zeros((len(rows), 9), bool)
     overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
-    arguments = ["--run-dir", str(run), "--lines", "first", "--mend", str(rounds)]
+    arguments = ["--run-dir", str(run), "--lines", "first", "--repair", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert found["up_to_symmetry"] == (rounds > 1)
     assert found["ends"]["lost"] == 0 < found["ends"]["won"]
-    assert found["moves_by_book"] == len(rows)
+    assert found["overrides"] == len(rows)
     changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
-    names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-book-*")}
-    assert ("-compared" in names) and ("-images" in "".join(names)) == (rounds == 1)
+    names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-overrides-*")}
+    assert ("-compared" in names) and ("-copies" in "".join(names)) == (rounds == 1)
     assert len(names) == 2 + (rounds == 1)  # What an earlier book led to is gone.
 
 

@@ -1,4 +1,4 @@
-"""The programs: runs that are killed, interrupted, damaged, diverge or are asked nonsense."""
+"""The programs: runs that are killed, interrupted or damaged, that diverge, and bad input."""
 
 import dataclasses
 import functools
@@ -40,9 +40,9 @@ from azjax.runs.config import make_parts
 from azjax.training import memory
 from terminal import Terminal
 
-# Every test that trains compiles, or starts processes; they share one compilation cache.
+# The tests and their processes share one compilation cache.
 
-# The report has tests of its own, and would take as long as the training.
+# The report has other tests, and would take as long as the training.
 SHORT = ["--smoke", "--until", "never", "--max-iterations", "6", "--checkpoint-every", "2"]
 SHORT += ["--no-report"]
 
@@ -62,7 +62,7 @@ def start(*command, **options):
 
 
 def environment():
-    """What a process needs to share the tests' compilation cache."""
+    """Returns the variables with which a process shares the compilation cache of the tests."""
     return os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
@@ -73,7 +73,7 @@ def environment():
 
 
 def finish(process):
-    """Waits for a process; returns its exit status and what it printed."""
+    """Waits for a process; returns its exit status and its output."""
     try:
         stdout, stderr = process.communicate(timeout=300)
     finally:
@@ -87,7 +87,7 @@ def pipes():
 
 @pytest.fixture(scope="module", autouse=True)
 def traced_once():
-    """Trains with one trace of an iteration for each configuration."""
+    """Traces an iteration once for each configuration."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             prepare.training, "make_iteration", functools.cache(prepare.training.make_iteration)
@@ -104,13 +104,13 @@ def leave_searches_out(patch):
 
 @pytest.fixture
 def raw_only(monkeypatch):
-    """Lets certificates leave out the two searches, which take longer than all the rest."""
+    """Replaces the two searches of certificates, which take most of the time."""
     leave_searches_out(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run that nothing ever interrupted; its certificate leaves out the two searches."""
+    """A run without interruption; its certificate leaves out the two searches."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
         leave_searches_out(patch)
@@ -120,12 +120,12 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def finished(whole, tmp_path):
-    """A copy of it, to be spoiled."""
+    """A copy of that run, for tests that change it."""
     return shutil.copytree(whole, tmp_path / "finished")
 
 
 def arrays(run_dir):
-    """Every array of a run's newest checkpoint: parameters, optimiser, buffer, games, key."""
+    """Returns the arrays of a run's newest checkpoint, from the parameters to the key."""
     state, skipped = checkpoint.restore(run_dir, make_parts(runs.read_config(run_dir)))
     assert not skipped
     state = dataclasses.replace(state, key=jax.random.key_data(state.key))
@@ -134,7 +134,7 @@ def arrays(run_dir):
 
 
 def assert_same_end(run_dir, whole):
-    """Two runs end in the same state, bit for bit, with each iteration on record once."""
+    """Checks that two runs have the same final state, bit for bit, and one record per iteration."""
     left, right = arrays(run_dir), arrays(whole)
     assert left.keys() == right.keys()
     for name in left:
@@ -163,7 +163,7 @@ def files(folder):
 
 # Killed runs.
 
-# Trains, but sends itself a signal before or after one call.
+# Trains, and sends itself a signal before or after one call.
 SIGNALLED = """
 import os, signal, sys
 from azjax.runs import checkpoint
@@ -214,7 +214,7 @@ def start_signalled(moment, run_dir, *arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path, raw_only):
+def test_a_killed_run_resumes_to_the_same_end(moment, whole, tmp_path, raw_only):
     run_dir = tmp_path / "run"
     every = ["--checkpoint-every", "1"] if "deleted" in moment else []
     process = start_signalled(MOMENTS[moment], run_dir, *SHORT, *every)
@@ -230,7 +230,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(moment, whole, tmp_path
     assert not (run_dir / "damaged").exists()
 
 
-def test_a_resumed_run_draws_with_the_implementation_that_it_began_with(tmp_path, raw_only):
+def test_a_resumed_run_keeps_its_prng_implementation(tmp_path, raw_only):
     few = [*SHORT, "--checkpoint-every", "1", "--max-iterations"]
     with jax.default_prng_impl("rbg"):
         assert train_in(tmp_path / "whole", *few, "2") == 0
@@ -241,12 +241,12 @@ def test_a_resumed_run_draws_with_the_implementation_that_it_began_with(tmp_path
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
+def test_a_run_killed_repeatedly_ends_the_same(whole, tmp_path, raw_only):
     run_dir = tmp_path / "run"
     for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
         known = ["--resume"] if run_dir.exists() else [*SHORT, "--checkpoint-every", "1"]
         process = start("-m", "experiments.train", *known, "--run-dir", run_dir, **pipes())
-        process.stdout.readline()  # The next iteration's line.
+        process.stdout.readline()  # The line of the next iteration.
         time.sleep(delay)
         process.kill()
         status, _, stderr = finish(process)
@@ -259,7 +259,9 @@ def test_a_run_killed_again_and_again_arrives(whole, tmp_path, raw_only):
 @pytest.mark.parametrize(
     "moment", ["os, 'rename', goes_to('/run')", "prepare, 'Verification', lambda *_: True"]
 )
-def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path, capfd, raw_only):
+def test_a_run_killed_before_its_directory_is_complete_leaves_none(
+    moment, tmp_path, capfd, raw_only
+):
     run_dir = tmp_path / "run"
     process = start_signalled(moment, run_dir, *SHORT)
     assert finish(process)[0] == -signal.SIGKILL
@@ -269,9 +271,9 @@ def test_a_run_killed_before_its_directory_was_whole_never_was(moment, tmp_path,
     assert train_in(run_dir, "--smoke", "--max-iterations", "1") == 0
 
 
-# Two programs at once.
+# Two programs at the same time.
 
-# Trains, but waits after the first iteration until it is told to go on.
+# Trains, but waits for a line of input after the first iteration.
 WAITING = """
 import sys
 from azjax.cli import train
@@ -298,7 +300,7 @@ def test_only_one_program_at_a_time_trains_in_a_run(whole, tmp_path, capfd, raw_
             assert resume(run_dir) == 2
             assert_error(capfd, f"process {process.pid} on host ", f"trains in {run_dir}: wait")
             assert files(run_dir) == before
-            assert azjax.load(run_dir).iteration == 1  # Whoever only reads needs no lock.
+            assert azjax.load(run_dir).iteration == 1  # Readers need no lock.
             process.stdin.write("go on\n")
         finally:
             status, _, stderr = finish(process)
@@ -328,7 +330,7 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     moment = "metrics.JsonLines, '__call__', iteration(3), False, signal.SIGINT"
     status, stdout, stderr = finish(start_signalled(moment, run_dir, *SHORT))
     assert status == 130
-    assert stderr == f"interrupted: go on with --resume --run-dir {run_dir}\n"
+    assert stderr == f"interrupted: continue with --resume --run-dir {run_dir}\n"
     memory, *iterations = stdout.splitlines()
     assert memory.startswith("memory on each of 8 devices: ") and len(iterations) == 3
     assert steps(run_dir) == [2, 3]
@@ -345,12 +347,12 @@ def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
         assert terminal.finish() == 130
     for heading in ("compiling", "iteration", "games/s", "loss", "blunders left", "losing lines"):
         assert heading in terminal.screen
-    assert "interrupted: go on with --resume" in terminal.screen
-    assert b"\x1b[?25l" in terminal.raw  # Hidden, so that `finish` knows that it is back.
+    assert "interrupted: continue with --resume" in terminal.screen
+    assert b"\x1b[?25l" in terminal.raw  # Hidden; `finish` checks that it is shown again.
 
 
-# Trainings of every kind, one after the other, as the program of a terminal. The proofs of a large
-# game, which is examined now and then, are those of a tiny one.
+# Trainings of every kind, one after the other in a terminal. With `_SMALL` 0, a tiny game is
+# treated as a large one, which is verified only in some iterations.
 AT_A_TERMINAL = """
 import sys
 from azjax import _interrupts as interrupts
@@ -394,7 +396,7 @@ def test_trainings_of_every_kind_at_a_terminal(tmp_path):
     }
     assert len(examined.pop("small")) == len(records(tmp_path / "small"))
     assert examined == {"hex": [], "four": [], "large": [2, 4, 5, 6, 7]}
-    assert "interrupted: go on with --resume" in screens["always"]
+    assert "interrupted: continue with --resume" in screens["always"]
 
 
 # Finished runs.
@@ -448,7 +450,7 @@ def test_smoke_runs_finish(arguments, tmp_path, raw_only):
     assert azjax.load(run_dir).iteration == 3
 
 
-def test_the_certificate_is_what_verification_finds(whole, capfd, raw_only):
+def test_verification_finds_the_certificate(whole, capfd, raw_only):
     said = json.loads((whole / "certificate.json").read_text())
     fields = [field.name for field in dataclasses.fields(Certificate)]
     assert set(said) == {*fields, "perfect", "unbeatable"}
@@ -463,12 +465,12 @@ def test_the_certificate_is_what_verification_finds(whole, capfd, raw_only):
 
 
 def assert_verification_finds(said, run_dir, capfd):
-    assert verify.main(["--run-dir", str(run_dir), "--json"]) == 1  # No perfect player yet.
+    assert verify.main(["--run-dir", str(run_dir), "--json"]) == 1  # The player is not perfect yet.
     assert json.loads(capfd.readouterr().out) | {"seconds": 0} == said | {"seconds": 0}
 
 
 @pytest.mark.parametrize("seat", ["first", "second"])
-def test_lines_are_lost_as_the_certificate_says(finished, seat, capfd):
+def test_exhaustive_play_counts_the_losing_lines_of_the_certificate(finished, seat, capfd):
     losing = json.loads((finished / "certificate.json").read_text())[f"losing_lines_{seat}"]
     arguments = ["--run-dir", str(finished), "--lines", seat]
     status = verify.main([*arguments, "--json"])
@@ -482,37 +484,38 @@ def test_lines_are_lost_as_the_certificate_says(finished, seat, capfd):
 
 
 @pytest.mark.slow
-def test_lost_games_are_mended(finished, capfd):
-    """In one round, which another call takes for done: what is left is followed without it."""
+def test_lost_games_are_repaired(finished, capfd):
+    """One round of repair; a second call with one round repairs nothing more."""
     arguments = ["--run-dir", str(finished), "--lines", "first"]
     assert verify.main([*arguments, "--json"]) == 1
     lost = json.loads(capfd.readouterr().out)["ends"]["lost"]
-    status = verify.main([*arguments, "--mend", "1"])
+    status = verify.main([*arguments, "--repair", "1"])
     out = capfd.readouterr().out
     game = azjax.make("tic_tac_toe")
     book = load_table(table_path(finished, 6, 0, 0), game)
     moves = len(book.actions)
-    said = f"round 1: {lost:,} ends lost; {moves:,} moves in the book now, images counted"
-    assert out.startswith(said) and f" alone, {moves:,} moves by book, " in out
-    assert verify.main([*arguments, "--mend", "1", "--json"]) == status
+    said = f"round 1: {lost:,} lost ends; the override table has {moves:,} moves now, symmetric"
+    assert out.startswith(said) and f" alone, {moves:,} overrides, " in out
+    assert verify.main([*arguments, "--repair", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
-    assert found["moves_by_book"] == moves > 0 and (found["ends"]["lost"] > 0) == status
+    assert found["overrides"] == moves > 0 and (found["ends"]["lost"] > 0) == status
     decide = jax.jit(make_agent("book", game, custom.Typed(finished)).act)
     np.testing.assert_array_equal(
         decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
     )
 
 
-def test_the_same_player_is_followed_by_one_program_at_a_time(finished, capfd):
+def test_only_one_program_at_a_time_explores_a_player(finished, capfd):
     folder, arguments = finished / "lines", ["--run-dir", str(finished), "--lines", "first"]
     folder.mkdir(exist_ok=True)
-    with lock.hold(folder, "6-first-0.lock", "follows this player's games"):
+    with lock.hold(folder, "6-first-0.lock", "explores the games of this player"):
         assert verify.main(arguments) == 2
-    assert f" follows this player's games in {folder}: wait until it ends" in capfd.readouterr().err
+    said = f" explores the games of this player in {folder}: wait until it ends"
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.slow
-def test_the_certificate_s_searches_are_what_verification_finds(tmp_path, capfd):
+def test_verification_finds_the_searches_of_the_certificate(tmp_path, capfd):
     run_dir = tmp_path / "run"
     assert train_in(run_dir, *SHORT, "--max-iterations", "1") == 0
     said = json.loads((run_dir / "certificate.json").read_text())
@@ -536,7 +539,7 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd, raw_only):
     run_dir = tmp_path / "run"
     assert train_in(run_dir, "--smoke", "--until", "perfect", "--max-iterations", "2") == 1
     assert capfd.readouterr().err == (
-        f"not perfect after 2 iterations: go on with --resume --run-dir {run_dir} "
+        f"not perfect after 2 iterations: continue with --resume --run-dir {run_dir} "
         "--max-iterations 4\n"
     )
 
@@ -564,7 +567,7 @@ def test_stops_as_soon_as_the_goal_is_reached(goal, tmp_path, capfd, monkeypatch
 
 
 def proved(goal):
-    """A certificate without losing lines, and without blunders where the goal wants it."""
+    """Returns a certificate without losing lines, and without blunders if the goal is perfect."""
     zeros = {field.name: 0 for field in dataclasses.fields(Certificate)}
     blunders = 0 if goal == "perfect" else 3
     words = {"versions": {}, "device": "", "game": "", "searches": ()}
@@ -588,16 +591,16 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
     for program in ("play", "explain"):
         assert f": {command('azjax', program, '--run-dir', finished)}\n" in out
     assert err == (
-        f"{finished} was finished already, after 6 iterations: to train on, add --until never "
-        "--max-iterations 12\n"
+        f"{finished} was finished already, after 6 iterations: to continue training, add "
+        "--until never --max-iterations 12\n"
     )
 
 
-def test_resuming_with_more_iterations_trains_on(finished, monkeypatch, raw_only):
+def test_resuming_with_more_iterations_continues_training(finished, monkeypatch, raw_only):
     monkeypatch.setattr(train.interrupts.now, "started", time.time())
     assert resume(finished, "--max-iterations", "8") == 0
     seconds = [record["seconds"] for record in records(finished)]
-    assert len(seconds) == 8 and seconds == sorted(seconds)  # Those of both sittings.
+    assert len(seconds) == 8 and seconds == sorted(seconds)  # The records of both sessions.
     certificate = json.loads((finished / "certificate.json").read_text())
     assert certificate["iterations"] == 8
     assert certificate["seconds"] >= seconds[-1]
@@ -626,7 +629,7 @@ def damage(run_dir, step):
 
 
 @pytest.mark.slow
-def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, raw_only):
+def test_a_damaged_run_continues_from_an_older_checkpoint(finished, whole, capfd, raw_only):
     damage(finished, 6)
     assert verify.main(["--run-dir", str(finished), "--json"]) == 1
     out, err = capfd.readouterr()
@@ -639,7 +642,7 @@ def test_a_damaged_run_goes_on_from_an_older_checkpoint(finished, whole, capfd, 
     assert_same_end(finished, whole)
 
 
-def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
+def test_an_error_names_a_run_whose_checkpoints_are_all_damaged(finished, capfd):
     for step in steps(finished):
         damage(finished, step)
     before = files(finished)
@@ -651,7 +654,7 @@ def test_says_so_when_every_checkpoint_is_damaged(finished, capfd):
 
 
 @pytest.mark.slow
-def test_stops_when_the_numbers_explode(tmp_path, capfd):
+def test_training_stops_at_nan(tmp_path, capfd):
     run_dir = tmp_path / "run"
     wild = ["--learner.learning-rate", "1e9", "--learner.clip-norm", "0", "--learner.steps", "1"]
     wild += ["--learner.optimizer", "sgd", "--max-iterations", "9"]
@@ -667,13 +670,13 @@ def test_stops_when_the_numbers_explode(tmp_path, capfd):
 
 
 @pytest.mark.slow
-def test_says_so_when_the_disk_is_full(tmp_path):
+def test_an_error_names_a_full_disk(tmp_path):
     program = """
 import resource, sys
 from azjax.cli import train
 run = train.train
 def limited(*arguments):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # Enough for the answers.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # Enough for the other files.
     return run(*arguments)
 train.train = limited
 sys.exit(train.main(sys.argv[1:]))
@@ -715,7 +718,7 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     kind = ["--network.kind", "mlp"] if setting in MLP else []
     assert train.main([*kind, f"--{setting}", size]) == 2
-    assert_error(capfd, setting.replace("-", "_") if "." in setting else setting, size, ": use ")
+    assert_error(capfd, setting.replace("-", "_"), size, ": use ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -724,19 +727,19 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
     [
         ("--game chess", ["unknown game 'chess'", "tic_tac_toe, connect_four"]),
         ("--preset tiny", ["unknown preset 'tiny'", "default, paper, mlp, connect_four"]),
-        ("--until maybe", ["'maybe'", "--until", "'perfect'", "'never'"]),
+        ("--until maybe", ["--until is 'maybe': use 'auto' or 'never' or"]),
         ("--network.kind cnn", ["'cnn'", "--network.kind", "'resnet'", "'mlp'"]),
         ("--network.hidden 8", ["a setting of mlp", "choose --network.kind mlp"]),
         ("--network.encoding colour", ["network.encoding is 'colour': use 'absolute' or"]),
         ("--frobnicate 3", ["--frobnicate", "--help"]),
         ("--learner.batchsize 3", ["--learner.batchsize", "meant --learner.batch-size"]),
         ("train", ["train", "--help"]),
-        ("--learner.batch-size many", ["--learner.batch-size", "'many'"]),
-        ("--learner.l2 much", ["--learner.l2", "'much'"]),
+        ("--learner.batch-size many", ["--learner.batch-size is 'many': use an integer"]),
+        ("--learner.l2 much", ["--learner.l2 is 'much': use a number"]),
         ("--learner.l2 -1", ["learner.l2 is -1.0", "use 0 or more"]),
-        ("--smoke=3", ["--smoke", "'3'"]),
-        ("--run-dir", ["--run-dir", "expected one argument"]),
-        ("--learner.batch-size", ["--learner.batch-size", "Expected 1"]),
+        ("--smoke=3", ["--smoke takes no value: leave '3' out"]),
+        ("--run-dir", ["--run-dir has no value: add one"]),
+        ("--learner.batch-size", ["--learner.batch-size has no value: add one"]),
         ("--learner.batch-size 1001", ["learner.batch_size is 1001", "such as 1008"]),
         ("--selfplay.games 1001", ["selfplay.games is 1001", "such as 1008"]),
         ("--seed -1", ["seed is -1", "use 0 to 2147483647"]),
@@ -763,7 +766,7 @@ def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monke
 
 def make_dangling(folder):
     (folder / "run").symlink_to("nothing")
-    return "run", "run is a link to nothing, where there is nothing: "
+    return "run", "run is a broken link to nothing: "
 
 
 def make_link_to_a_file(folder):
@@ -774,7 +777,7 @@ def make_link_to_a_file(folder):
 
 def make_loop(folder):
     (folder / "run").symlink_to("run")
-    return "run", "run is a link to run, where there is nothing: "
+    return "run", "run is a broken link to run: "
 
 
 def make_dangling_parent(folder):
@@ -815,7 +818,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("make_place", PLACES.values(), ids=PLACES)
-def test_a_place_where_no_run_can_be_is_refused_before_compiling(
+def test_an_unusable_run_directory_is_refused_before_compiling(
     make_place, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
@@ -827,7 +830,7 @@ def test_a_place_where_no_run_can_be_is_refused_before_compiling(
     assert files(tmp_path) == before
 
 
-def test_folders_above_a_run_that_cannot_be_are_not_made(tmp_path, monkeypatch, capfd):
+def test_a_refused_run_creates_no_folders(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepare, "_compile", refuse)
     assert train.main(["--smoke", "--run-dir", "some/deep/run"]) == 2
@@ -839,7 +842,7 @@ def refuse(*arguments):
     raise ValueError("refused while compiling")
 
 
-def test_a_link_that_leads_nowhere_has_its_number_among_the_new_runs(tmp_path, monkeypatch):
+def test_a_dangling_link_keeps_its_number_among_new_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
@@ -881,14 +884,14 @@ def test_reads_the_boxes_of_a_terminal_without_line_drawing():
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("", ["finished exists already", "add --resume", "another --run-dir"]),
+        ("", ["finished exists already", "with --resume", "another --run-dir"]),
         ("--resume --game connect_four", ["is a run of tic_tac_toe, not of connect_four"]),
         ("--resume --network.width 8", ["--network.width was 16, not 8"]),
         ("--resume --network.kind mlp", ["--network.kind was 'resnet', not 'mlp'"]),
         ("--resume --learner.batch-size 64", ["--learner.batch-size was 32, not 64"]),
         ("--resume --preset paper", ["--preset was 'default', not 'paper'"]),
         ("--resume --seed 1", ["--seed was 0, not 1", "another --run-dir"]),
-        ("--resume --max-iterations 0", ["--max-iterations is 0", "use 1 or more"]),
+        ("--resume --max-iterations 0", ["max_iterations is 0", "use 1 or more"]),
     ],
 )
 def test_refuses_to_change_a_run(arguments, fragments, finished, capfd):
@@ -933,32 +936,37 @@ def test_every_program_refuses_an_edited_configuration(finished, capfd):
     assert files(finished) == before
 
 
-def test_refuses_metrics_that_are_no_records_before_it_moves_anything(finished, capfd):
+def test_invalid_metrics_are_refused_before_anything_moves(finished, capfd):
     path = finished / "metrics.jsonl"
     path.write_text("garbage\n" + path.read_text())
     damage(finished, 6)
     before = files(finished)
     assert resume(finished) == 2
-    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is no record of an")
+    assert_one_sentence(capfd.readouterr().err, f"error: {path}, line 1, is not a record of an")
     assert files(finished) == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ("--run-dir nothing", ["nothing is not a run directory", "give the folder"]),
+        ("--run-dir nothing", ["nothing is not a run directory", "use the folder"]),
         ("--run-dir file", ["file is not a run directory"]),
         ("one", ["one", "--help"]),
         ("--simulations -1", ["--simulations is -1", "use 0 to 1000000"]),
         ("--simulations 32 -1", ["--simulations is -1", "use 0 to 1000000"]),
         ("--simulations 100000000", ["--simulations is 100000000", "use 0 to 1000000"]),
         ("--limit -1", ["--limit is -1", "use 0 or more"]),
-        ("--lines both", ["both", "--lines", "first"]),
+        ("--lines both", ["--lines is 'both': use 'first' or 'second'"]),
+        (
+            "--simulations many",
+            ["--simulations cannot be 'many': ", "--help lists what is allowed"],
+        ),
+        ("--lines first --until perfect", ["leave one of them out\n"]),
         ("--lines first --most 3", ["--most is 3", "use 16 or more"]),
         ("--most 999", ["--most is a setting of --lines: add --lines first"]),
-        ("--mend 9", ["--mend is a setting of --lines: add --lines first"]),
-        ("--lines first --mend -1", ["--mend is -1", "use 0 or more"]),
-        ("--lines first --mend 9 --most 99", ["--mend follows all games: leave --most out"]),
+        ("--repair 9", ["--repair is a setting of --lines: add --lines first"]),
+        ("--lines first --repair -1", ["--repair is -1", "use 0 or more"]),
+        ("--lines first --repair 9 --most 99", ["--repair explores all games: leave --most out"]),
         ("--until never", ["'never'", "'perfect'", "'unbeatable'"]),
     ],
 )
@@ -983,7 +991,7 @@ def test_training_refuses_a_proof_that_does_not_fit(tmp_path, monkeypatch, capfd
     assert re.match("error: trees of 32 simulations, 4520 at a time, need .* 1 MB: use at", said)
 
 
-def test_a_real_process_says_one_sentence_and_exits_with_2(tmp_path):
+def test_a_real_process_prints_one_sentence_and_exits_with_2(tmp_path):
     process = start("-m", "experiments.train", "--game", "chess", cwd=tmp_path, **pipes())
     status, stdout, stderr = finish(process)
     assert (status, stdout) == (2, "")
@@ -1001,7 +1009,7 @@ def test_help_is_as_wide_as_the_terminal(program, columns, monkeypatch, capfd):
     out = capfd.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     if columns == 200 and program is not train:  # Its text has two lines in the code.
-        assert "Left out: that of the run, unless it is your own." in out
+        assert "Default: the game of the run. A custom game must always be named." in out
 
 
 @pytest.mark.parametrize("program", [verify, report, explain])
@@ -1009,7 +1017,7 @@ def test_without_a_run_the_newest_is_taken(program, whole, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for game in ([], ["--game", "connect_four"]):
         assert program.main(game) == 2
-        assert_error(capfd, "there is no trained player", "in runs/: train one", "by --run-dir")
+        assert_error(capfd, "runs/ has no trained player", ": train one", "with --run-dir")
     shutil.copytree(whole, tmp_path / "runs" / "old")
     shutil.copytree(whole, tmp_path / "runs" / "new")
     runs.create_run(tmp_path / "runs" / "untrained", runs.read_config(whole))

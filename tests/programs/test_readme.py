@@ -128,7 +128,7 @@ def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
     parts = make_parts(config)
     iterate = training.make_iteration(parts, mesh)
     iterate = training.compiled(iterate, training.abstract_state(parts, mesh))
-    needs = memory.footprint(parts, mesh, iterate)
+    needs = memory.estimate(parts, mesh, iterate)
     own = memory.describe_bytes(needs.limit)
     expected = memory.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
     assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2

@@ -1,4 +1,4 @@
-"""Many seeds in one program: a row for each, their distribution, and its picture."""
+"""Many seeds in one program: a row for each, their distribution, and its plot."""
 
 import re
 from types import SimpleNamespace
@@ -8,9 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-import azjax
 import misere_pile
 from azjax.cli import seeds
+from azjax.games import solver
+from azjax.proof import certificate
+from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 
@@ -33,7 +35,7 @@ def test_every_seed_has_a_row(tmp_path, capsys):
     )
     found = rows(said)
     assert [row[:2] for row in found] == [("0", "never"), ("1", "never")]
-    assert found[0][2] != found[1][2]  # Each has a key of its own.
+    assert found[0][2] != found[1][2]  # Each seed has its own key.
     assert "perfect: 0 of 2 seeds\n" in said
     picture = ElementTree.parse(tmp_path / "plot.svg").getroot()
     assert picture.get("aria-label") == "Share of 2 seeds: perfect"
@@ -49,7 +51,7 @@ def test_every_seed_has_a_row(tmp_path, capsys):
         (["--game", f"{misere_pile.__file__}:make"], "misere_pile", "default"),
     ],
 )
-def test_seeds_train_the_game_that_is_named(arguments, name, like, monkeypatch, capsys):
+def test_seeds_train_the_named_game(arguments, name, like, monkeypatch, capsys):
     def stop(parts, number):
         raise ValueError(
             f"{parts.game.name}, {parts.selfplay == make_parts(presets.get(like)).selfplay}"
@@ -60,16 +62,19 @@ def test_seeds_train_the_game_that_is_named(arguments, name, like, monkeypatch, 
     assert f"error: {name}, True\n" in capsys.readouterr().err
 
 
-def test_networks_that_are_judged_in_turn_are_judged_alike(monkeypatch):
-    """As many positions as fit at once, and as many as are asked in slices."""
+def test_verification_in_turn_has_the_verdicts_of_all_seeds_together():
     game = misere_pile.make()
     parts = make_parts(presets.smoke(presets.get("default")), game)
     keys = jax.random.split(jax.random.key(0), 3)
     variables = jax.vmap(parts.network.init)(keys)
-    states = SimpleNamespace(learner=SimpleNamespace(ema_params=variables))
-    together = seeds._compile_judge(parts, states)(variables)
-    monkeypatch.setattr(azjax.games.base, "_SMALL", 0)
-    in_turn = seeds._compile_judge(parts, states)(variables)
+
+    def verify_one(variables):
+        policy = certificate.network_policy(parts, parts.network.fold(variables))
+        return verify(solver.solve(game), policy)
+
+    together = jax.vmap(verify_one)(variables)
+    in_turn = seeds._make_verification(parts)(variables)
+    assert max(in_turn.blunders) > 0
     assert len(in_turn.blunders) == 3
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(in_turn), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
@@ -77,10 +82,10 @@ def test_networks_that_are_judged_in_turn_are_judged_alike(monkeypatch):
 
 @pytest.mark.parametrize("until", ["perfect", "unbeatable"])
 def test_the_first_time_counts(until, capsys, monkeypatch):
-    """The first seed gets there in iteration 3; the second one in 1, and in 2 again."""
+    """The first seed reaches the goal in iteration 3; the second one in 1 and again in 2."""
     wrong = iter(np.array([[5, 0], [4, 0], [0, 3]]))
 
-    def judge(params):
+    def verify_all(params):
         found = next(wrong)
         lines, blunders = np.stack([0 * found, found], axis=1), np.array([7, 7])
         return SimpleNamespace(
@@ -89,7 +94,7 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
 
     states = SimpleNamespace(learner=SimpleNamespace(ema_params=None))
     monkeypatch.setattr(seeds, "compile_seeds", lambda *_: (states, lambda s: (s, None)))
-    monkeypatch.setattr(seeds, "_compile_judge", lambda *_: judge)
+    monkeypatch.setattr(seeds, "_make_verification", lambda parts: verify_all)
     assert seeds.main(["--seeds", "2", "--until", until]) == 0
     said = capsys.readouterr().out
     assert [row[1] for row in rows(said)] == ["3", "1"]
@@ -109,10 +114,10 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
             "hex:6 has too many positions to enumerate, so no seed can",
         ),
         (["--game", "connect_four", "--until", "unbeatable"], "no seed can be proved unbeatable: "),
-        (["--game", "nothing.py:make"], "there is no nothing.py"),
+        (["--game", "nothing.py:make"], "nothing.py does not exist"),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys):
+def test_bad_input_is_refused_in_one_sentence(arguments, sentence, capsys):
     assert seeds.main(arguments) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and sentence in said and said.count("\n") == 1

@@ -1,4 +1,4 @@
-"""How a training begins."""
+"""The initial state of a training."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from azjax.programs import prepare
 from azjax.runs.config import Config
 
 
-def test_a_run_draws_from_the_seed_of_its_settings(monkeypatch):
+def test_a_run_uses_the_seed_of_its_settings(monkeypatch):
     keys = []
 
     def note(parts, key, *others):

@@ -1,4 +1,4 @@
-"""Training from Python: `azjax.train`, with custom games and parts, callbacks and resumed runs."""
+"""`azjax.train`, with custom games and parts, callbacks and resumed runs."""
 
 import dataclasses
 import io
@@ -39,7 +39,7 @@ def make():
 
 
 class Counter(az.Callback):
-    """Adds a metric, and counts what it is told."""
+    """Adds a metric, and counts the calls."""
 
     def __init__(self):
         self.events = []
@@ -59,7 +59,7 @@ class Counter(az.Callback):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Leaves out what takes longer than the training: searches examined, and compilations."""
+    """Skips what takes longer than training: verification of searches, and compilation."""
 
     def network_alone(parts, config, params):
         return certificate.network_policy(parts, params)
@@ -93,7 +93,7 @@ def test_a_run_from_python_is_a_run(tmp_path):
     assert verify.main(["--run-dir", str(path), "--json"]) == 1
 
 
-def test_what_is_resumed_ends_as_if_it_had_never_stopped(tmp_path, capfd):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, capfd):
     whole = az.train(TINY, tmp_path / "whole", max_iterations=4, **FEW)
     az.train(TINY, tmp_path / "run", max_iterations=2, **FEW)
     run = az.train(TINY, tmp_path / "run", resume=True, max_iterations=4, display=True)
@@ -154,8 +154,8 @@ def test_a_custom_game_is_trained_by_its_record(tmp_path, monkeypatch):
         az.train("tic_tac_toe", max_iteration=3)
 
 
-def test_what_is_in_memory_is_not_made_again(tmp_path, monkeypatch):
-    """The game is solved once, and no player is loaded, also for certificate and report."""
+def test_results_in_memory_are_reused(tmp_path, monkeypatch):
+    """The game is solved only once, and the certificate and the report do not load the player."""
     counts = {"solve": 0, "load": 0}
 
     def count(owner, name, key):
@@ -193,7 +193,9 @@ def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
         assert program.main([*found, *(["--out", "x.html"] if program is explain else [])]) == 0
     capfd.readouterr()
     assert verify.main(["--run-dir", "run"]) == 2
-    said = "run has parts of its own, and no run directory may name code: add --parts mine.py:make"
+    said = (
+        "run has custom parts, and azjax imports only code that you name: add --parts mine.py:make"
+    )
     assert said in capfd.readouterr().err
     pathlib.Path("edited.py").write_text(PARTS_FILE + "# Edited.\n")
     assert verify.main(["--run-dir", "run", "--parts", "edited.py:make", "--json"]) in (0, 1)
@@ -201,4 +203,4 @@ def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
     pathlib.Path("wrong.py").write_text(PARTS_FILE.replace('norm="none"', 'norm="layer"'))
     assert verify.main(["--run-dir", "run", "--parts", "wrong.py:make"]) == 2
     assert train.main([*named, "--game", "hex:3"]) == 2
-    assert "--parts has a game and a network of its own: leave --game out" in capfd.readouterr().err
+    assert "--parts has its own game: leave --game out" in capfd.readouterr().err

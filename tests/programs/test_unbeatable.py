@@ -1,4 +1,4 @@
-"""What `verify --lines` says of a player rests on all of its games, and on nobody else's."""
+"""`verify --lines` covers all games of a player, and no results of another player."""
 
 import functools
 import itertools
@@ -30,7 +30,7 @@ from tables import Table, bench
 
 @functools.cache
 def table_network(name, symmetric):
-    """A network whose parameters are what it answers, one row for each position."""
+    """A network whose parameters are its outputs, one row for each position."""
 
     def infer(table, planes):
         planes = planes.reshape(len(planes), -1, 3).astype(np.int32)
@@ -42,7 +42,7 @@ def table_network(name, symmetric):
 
 
 def make_player(moves, name="tic_tac_toe", symmetric=False, search=None, iteration=6):
-    """Plays the moves of `{position: action}`, and its search goes by random values."""
+    """Returns a player of the moves `{position: action}`; its search uses random values."""
     table = bench(name).random_table()
     table.logits[:] = 0
     for position, action in moves.items():
@@ -55,40 +55,40 @@ def make_player(moves, name="tic_tac_toe", symmetric=False, search=None, iterati
 
 @pytest.fixture(scope="module")
 def positions(solution):
-    """Those of tic-tac-toe with a decision, in the solution's order."""
+    """The decision states of tic-tac-toe, in the order of the solution."""
     board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
     return list(map(Position, map(tuple, board), player, over))
 
 
 @pytest.fixture(scope="module")
 def choose(solution, positions):
-    """`seed, is_fair, is_optimal -> {position: action}`; the fair respect the symmetries."""
+    """`seed, is_equivariant, is_optimal -> {position: action}`."""
     rows = {position: row for row, position in enumerate(positions)}
 
-    def choose(seed, is_fair=False, is_optimal=False):
+    def choose(seed, is_equivariant=False, is_optimal=False):
         rng = np.random.default_rng(seed)
         moves = {}
         for position in positions:
             row = solution.decisions[rows[position]]
             allowed = solution.optimal[row] if is_optimal else solution.legal[row]
             moves[position] = rng.choice(np.flatnonzero(allowed)).item()
-        if not is_fair:
+        if not is_equivariant:
             return moves
-        return {position: image_of_move(moves, position) for position in positions}
+        return {position: transformed_move(moves, position) for position in positions}
 
     return choose
 
 
-def image_of_move(moves, position):
-    """What is played in the least image of a position, in the position itself."""
+def transformed_move(moves, position):
+    """The move in the least symmetric copy of a position, transformed to the position itself."""
     least = rules.least_image(position)
     [cells, *_] = [cells for cells in rules.symmetries() if rules.image(position, cells) == least]
     return cells[moves[least]]
 
 
 @pytest.fixture(autouse=True)
-def few_at_once(monkeypatch):
-    """Asks about few positions at once, as there are few."""
+def small_batches(monkeypatch):
+    """Uses small batches for a small game."""
     monkeypatch.setattr(deciding, "_POSITIONS", 64)
 
 
@@ -107,7 +107,7 @@ def examine(tmp_path, monkeypatch, capfd):
 
 
 def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position: position):
-    """What was found is what one finds who plays one game after the other."""
+    """The results equal those of a traversal that plays one game after the other."""
     status, found, text = answer
     number = seats.SEATS[seat]
     every = explore(rules, moves.__getitem__, number, same=same)
@@ -129,35 +129,37 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
 
 
 @pytest.mark.parametrize("seat", ["first", "second"])
-@pytest.mark.parametrize(("is_fair", "is_optimal"), [(True, False), (False, False), (True, True)])
-def test_all_games_are_counted(choose, examine, seat, is_fair, is_optimal):
-    moves = choose(1, is_fair, is_optimal)
-    answer = examine(make_player(moves, symmetric=is_fair), seat=seat)
-    assert answer[1]["up_to_symmetry"] == is_fair and answer[1]["unbeatable"] == is_optimal
+@pytest.mark.parametrize(
+    ("is_equivariant", "is_optimal"), [(True, False), (False, False), (True, True)]
+)
+def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal):
+    moves = choose(1, is_equivariant, is_optimal)
+    answer = examine(make_player(moves, symmetric=is_equivariant), seat=seat)
+    assert answer[1]["up_to_symmetry"] == is_equivariant and answer[1]["unbeatable"] == is_optimal
     assert_counts(
-        answer, moves, seat, same=rules.least_image if is_fair else lambda position: position
+        answer, moves, seat, same=rules.least_image if is_equivariant else lambda position: position
     )
 
 
-def pile_moves(is_wise):
-    """With five stones left the first player wins: by one, and by two of four or three."""
+def pile_moves(is_optimal):
+    """With five stones the first player wins: it takes one, and two of four or three."""
     moves, layer = {}, {misere_pile_rules.start()}
     while layer:
         for position in layer:
             legal = misere_pile_rules.legal(position)
-            moves[position] = 1 if is_wise and position.board.count(0) in (3, 4) else legal[0]
+            moves[position] = 1 if is_optimal and position.board.count(0) in (3, 4) else legal[0]
         after = [misere_pile_rules.play(p, a)[0] for p in layer for a in misere_pile_rules.legal(p)]
         layer = {position for position in after if not position.over}
     return moves
 
 
 @pytest.mark.parametrize("seat", ["first", "second"])
-@pytest.mark.parametrize("is_wise", [True, False])
-def test_a_player_may_move_twice_in_a_row(examine, seat, is_wise):
-    moves = pile_moves(is_wise)
+@pytest.mark.parametrize("is_optimal", [True, False])
+def test_a_player_may_move_twice_in_a_row(examine, seat, is_optimal):
+    moves = pile_moves(is_optimal)
     answer = examine(make_player(moves, "misere_pile"), seat=seat)
     assert_counts(answer, moves, seat, misere_pile_rules)
-    assert answer[1]["unbeatable"] == (seat == "first" and is_wise)
+    assert answer[1]["unbeatable"] == (seat == "first" and is_optimal)
 
 
 # Samples.
@@ -166,8 +168,8 @@ def test_a_player_may_move_twice_in_a_row(examine, seat, is_wise):
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("sample_comes_first", [False, True])
 def test_a_sample_proves_nothing(choose, examine, symmetric, sample_comes_first):
-    """Of a player that loses no game, none of which is left out by the sample alone."""
-    moves = choose(2, is_fair=symmetric, is_optimal=True)
+    """Here the player loses no game at all, sampled or not."""
+    moves = choose(2, is_equivariant=symmetric, is_optimal=True)
     player, answers = make_player(moves, symmetric=symmetric), {}
     for most in ("16", None) if sample_comes_first else (None, "16"):
         arguments = ["--most", most] if most else []
@@ -176,7 +178,7 @@ def test_a_sample_proves_nothing(choose, examine, symmetric, sample_comes_first)
     assert_counts(answers[None], moves, "second", same=same)
     status, found, text = answers["16"]
     assert status == 1 and found["sampled"] and not found["unbeatable"]
-    assert "NOT PROVED: no game was lost among those followed, and others were left out" in text
+    assert "NOT PROVED: no explored game is lost, but positions were left out" in text
     assert "UNBEATABLE" not in text and found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["decisions"] < answers[None][1]["decisions"]
 
@@ -194,7 +196,7 @@ def test_a_sample_may_lose_a_game(choose, examine):
     assert low < share < high and f"{100 * share:.4g} [{100 * low:.3g}, {100 * high:.3g}]" in text
 
 
-def test_all_of_few_positions_are_no_sample(choose, examine):
+def test_a_limit_above_all_positions_does_not_sample(choose, examine):
     moves = choose(2, is_optimal=True)
     answer = examine(make_player(moves), "--most", "5000")
     assert_counts(answer, moves)
@@ -204,8 +206,8 @@ def test_all_of_few_positions_are_no_sample(choose, examine):
 # Other players in the same run directory.
 
 
-def test_no_player_goes_on_where_another_was(choose, examine, solution, positions):
-    """The seat, the search, the checkpoint and its network each make another player."""
+def test_a_player_never_resumes_the_exploration_of_another(choose, examine, solution, positions):
+    """Players differ in the seat, the search, the checkpoint or its network."""
     good, other = choose(2, is_optimal=True), choose(1)
     player, replaced = make_player(good), make_player(other)
     later = make_player(choose(4), iteration=7)
@@ -231,8 +233,8 @@ def test_no_player_goes_on_where_another_was(choose, examine, solution, position
     assert len({seats._digest(one, nothing) for one in (player, *changed)}) == 3
 
 
-def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
-    """Saves `{position: action}` as the book of network #6; returns its path."""
+def write_table(run_dir, moves, rounds=1, seat=0, simulations=0):
+    """Saves `{position: action}` as the override table of network #6; returns its path."""
     path = overrides.table_path(run_dir, 6, seat, simulations)
     path.parent.mkdir(exist_ok=True)
     boards = np.array([position.board for position in moves], np.int8)
@@ -248,58 +250,58 @@ def write_book(run_dir, moves, rounds=1, seat=0, simulations=0):
     return path
 
 
-def test_a_book_is_played_if_it_is_asked_for(choose, examine, tmp_path):
-    """Two books with the same positions, one after the other; without `--mend`, neither."""
-    moves, books = choose(1), [choose(2, is_optimal=True), choose(3)]
+def test_an_override_table_is_used_only_with_repair_rounds(choose, examine, tmp_path):
+    """Two tables with the same positions are used in turn; without `--repair`, neither."""
+    moves, tables = choose(1), [choose(2, is_optimal=True), choose(3)]
     player = make_player(moves)
-    for book in (*books, books[0]):
-        write_book(tmp_path, {position: book[position] for position in book if not position.player})
-        answer = examine(player, "--mend", "1")
-        assert_counts(answer, book)
-        assert answer[1]["moves_by_book"] > 1000
-        assert f" alone, {answer[1]['moves_by_book']:,} moves by book, moving first" in answer[2]
+    for table in (*tables, tables[0]):
+        write_table(tmp_path, {p: action for p, action in table.items() if not p.player})
+        answer = examine(player, "--repair", "1")
+        assert_counts(answer, table)
+        assert answer[1]["overrides"] > 1000
+        assert f" alone, {answer[1]['overrides']:,} overrides, moving first" in answer[2]
         assert_counts(alone := examine(player), moves)
-        assert alone[1]["moves_by_book"] == 0 and "by book" not in alone[2]
-    found = [explore(rules, each.__getitem__, 0).games for each in (moves, *books)]
+        assert alone[1]["overrides"] == 0 and "overrides" not in alone[2]
+    found = [explore(rules, each.__getitem__, 0).games for each in (moves, *tables)]
     assert found[0] != found[1] != found[2] != found[0]
 
 
 # Symmetric copies.
 
 
-def mistreatments(solution, positions, moves, worth):
-    """Positions that the first player reaches, each with an unlike move of a certain worth."""
+def symmetry_breaking_moves(solution, positions, moves, value):
+    """Yields a position that the first player reaches, with an asymmetric move of a given value."""
     reached, rows = [], {position: row for row, position in enumerate(positions)}
     explore(rules, lambda position: reached.append(position) or moves[position], 0)
     for position in sorted({*reached}):
         values = solution.action_values[solution.decisions[rows[position]]]
         for action in rules.legal(position):
             after = [rules.play(position, each)[0] for each in (action, moves[position])]
-            if values[action] == worth and rules.least_image(after[0]) != rules.least_image(
+            if values[action] == value and rules.least_image(after[0]) != rules.least_image(
                 after[1]
             ):
                 yield {position: action}
 
 
-@pytest.mark.parametrize("worth", [-1, 0])
-def test_what_is_done_differently_in_one_symmetric_copy_counts(
-    choose, examine, solution, positions, worth
+@pytest.mark.parametrize("value", [-1, 0])
+def test_a_move_that_breaks_symmetry_in_one_position_counts(
+    choose, examine, solution, positions, value
 ):
-    """The network claims to respect the symmetries, and in one position it does not."""
-    moves = choose(2, is_fair=True, is_optimal=True)
-    faults = [*mistreatments(solution, positions, moves, worth)]
+    """The network is declared equivariant, but in one position it is not."""
+    moves = choose(2, is_equivariant=True, is_optimal=True)
+    faults = [*symmetry_breaking_moves(solution, positions, moves, value)]
     is_seen = []
     for number in np.random.default_rng(1).permutation(len(faults))[:4]:
         status, found, text = examine(make_player(moves | faults[number], symmetric=True))
-        assert status == (worth == -1) and found["unbeatable"] == (worth == 0)
+        assert status == (value == -1) and found["unbeatable"] == (value == 0)
         is_seen.append(found["up_to_symmetry"])
         if not is_seen[-1]:
             assert_counts((status, found, text), moves | faults[number])
             break
-    assert not is_seen[-1]  # It was not seen before the player was asked about all copies.
+    assert not is_seen[-1]  # Only the comparison of all copies found it.
 
 
-# All positions, for which there is a certificate.
+# The certificate over all positions.
 
 
 @pytest.fixture
@@ -317,36 +319,36 @@ def certify(solution, tmp_path, monkeypatch, capfd):
     return certify
 
 
-def weaken(moves, solution, positions, worth, thrown):
-    """Plays a worse move in one position that it reaches moving first: `{position: action}`."""
+def weaken(moves, solution, positions, value, played):
+    """Returns `moves` with a worse move in one position that they reach as first player."""
     reached = []
     explore(rules, lambda position: reached.append(position) or moves[position], 0)
     for position in reached:
         values = solution.action_values[solution.decisions[positions.index(position)]]
-        if values.max() == worth and thrown in values:
-            return moves | {position: values.tolist().index(thrown)}
+        if values.max() == value and played in values:
+            return moves | {position: values.tolist().index(played)}
     raise AssertionError
 
 
 @pytest.mark.parametrize(
-    ("worth", "thrown", "perfect", "unbeatable"),
+    ("value", "played", "perfect", "unbeatable"),
     [(None, None, True, True), (1, 0, False, True), (0, -1, False, False)],
 )
-def test_the_goal_decides_on_the_exit_status(
-    choose, certify, solution, positions, worth, thrown, perfect, unbeatable
+def test_the_goal_determines_the_exit_status(
+    choose, certify, solution, positions, value, played, perfect, unbeatable
 ):
     moves = choose(2, is_optimal=True)
-    if worth is not None:
-        moves = weaken(moves, solution, positions, worth, thrown)
+    if value is not None:
+        moves = weaken(moves, solution, positions, value, played)
     for goal, holds in ((None, perfect), ("perfect", perfect), ("unbeatable", unbeatable)):
         arguments = ["--until", goal] if goal else []
         status, found = certify(moves, "--simulations", "0", *arguments)
         assert status == (not holds) and found["searches"] == []
         assert (found["perfect"], found["unbeatable"]) == (perfect, unbeatable)
-        assert found["blunders"] == (worth is not None)
+        assert found["blunders"] == (value is not None)
 
 
-def test_a_search_that_errs_is_not_perfect(choose, certify):
+def test_a_search_with_blunders_is_not_perfect(choose, certify):
     status, found = certify(choose(2, is_optimal=True), "--simulations", "2")
     assert {search["num_simulations"] for search in found["searches"]} == {2}
     assert {search["algorithm"] for search in found["searches"]} == {"puct", "gumbel"}
@@ -354,21 +356,21 @@ def test_a_search_that_errs_is_not_perfect(choose, certify):
     assert status == 1 and not found["perfect"] and found["unbeatable"]
 
 
-# What is refused.
+# Invalid options.
 
 
-def test_nothing_is_proved_of_a_search_that_draws_lots(choose, monkeypatch, tmp_path, capfd):
+def test_a_random_search_is_refused(choose, monkeypatch, tmp_path, capfd):
     player = make_player(choose(1), search=UCT())
     monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
     assert verify.main(["--lines", "first", "--simulations", "2"]) == 2
     assert capfd.readouterr() == (
         "",
-        "error: uct draws lots, so nothing can be proved of it: use --simulations 0, for the "
-        "network alone\n",
+        "error: uct is a random search, so nothing can be proved about it: use --simulations 0, "
+        "for the network alone\n",
     )
 
 
-def test_a_goal_is_for_certificates(capfd):
+def test_a_goal_is_refused_with_lines(capfd):
     assert verify.main(["--lines", "first", "--until", "perfect"]) == 2
     assert "error: --until is for all positions" in capfd.readouterr().err
 
@@ -377,23 +379,23 @@ def test_a_goal_is_for_certificates(capfd):
 
 
 @pytest.fixture
-def thinks_shortly(monkeypatch):
+def short_searches(monkeypatch):
     monkeypatch.setattr(seats, "_SHORTEST", 16)
 
 
-def with_book(moves, path):
-    """The moves of a player with a book, and the book."""
-    book = overrides.load_table(path, bench("tic_tac_toe").game)
-    leaves = (leaf.tolist() for leaf in book.states)
+def with_table(moves, path):
+    """The moves of a player with an override table, the table, and its positions."""
+    table = overrides.load_table(path, bench("tic_tac_toe").game)
+    leaves = (leaf.tolist() for leaf in table.states)
     known = [Position(tuple(board), *rest) for board, *rest in zip(*leaves, strict=True)]
     assert len(set(known)) == len(known)
-    return moves | dict(zip(known, book.actions.tolist(), strict=True)), book, known
+    return moves | dict(zip(known, table.actions.tolist(), strict=True)), table, known
 
 
 def test_symmetric_copies_are_repaired_alike(
-    choose, examine, thinks_shortly, monkeypatch, tmp_path
+    choose, examine, short_searches, monkeypatch, tmp_path
 ):
-    """And what comes of a repair is repaired: all but the first games are played by the book."""
+    """Games that follow from a repair are repaired as well: only the first ones have no table."""
     make_act, names = seats.make_act, []
 
     def make_and_note(agent):
@@ -401,12 +403,12 @@ def test_symmetric_copies_are_repaired_alike(
         return make_act(agent)
 
     monkeypatch.setattr(seats, "make_act", make_and_note)
-    moves, path = choose(1, is_fair=True), overrides.table_path(tmp_path, 6, 0, 0)
+    moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
-    answer = examine(player, "--mend", "1")
-    better, book, known = with_book(moves, path)
+    answer = examine(player, "--repair", "1")
+    better, _, known = with_table(moves, path)
     assert_counts(answer, better, same=rules.least_image)
-    assert answer[1]["up_to_symmetry"] and answer[1]["moves_by_book"] == len(known) > 0
+    assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
     assert [name.endswith(" overrides") for name in names] == [False] + [True] * (len(names) - 1)
     assert len(names) > 2
     for cells in rules.symmetries():
@@ -417,19 +419,19 @@ def test_symmetric_copies_are_repaired_alike(
             assert rules.least_image(after[0]) == rules.least_image(after[1])
 
 
-def test_as_many_rounds_are_made_as_asked_for(
-    choose, examine, thinks_shortly, monkeypatch, tmp_path
+def test_the_limit_of_rounds_counts_all_calls(
+    choose, examine, short_searches, monkeypatch, tmp_path
 ):
-    """All calls together; what is lost is said before each."""
+    """The result is of the player with the last table."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
-        answer = examine(player, "--mend", str(most), seat="second")
-        better, book, _ = with_book(moves, path)
+        answer = examine(player, "--repair", str(most), seat="second")
+        better, table, _ = with_table(moves, path)
         assert_counts(answer, better, "second")
-        assert answer[1]["ends"]["lost"] > 0  # So another round may follow.
-        rounds.append(book.rounds)
+        assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
+        rounds.append(table.rounds)
         contents.append(path.read_bytes())
     assert rounds == [1, 1, 2] and contents[0] == contents[1] != contents[2]
 
@@ -438,61 +440,61 @@ def test_as_many_rounds_are_made_as_asked_for(
     ("rounds", "simulations", "number"),
     [(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
 )
-def test_each_round_thinks_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
-    """And it knows what the book refutes."""
-    numbers, thoughts, player = [], [], make_player(choose(1))
+def test_each_round_searches_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
+    """The search starts with the refuted moves of the table."""
+    numbers, repairs, player = [], [], make_player(choose(1))
     monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
     monkeypatch.setattr(seats, "make_decide", lambda agent: None)
-    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, book: book)
-    monkeypatch.setattr(seats, "repair", lambda *given: thoughts.append(given) or (book, []))
+    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
+    monkeypatch.setattr(seats, "repair_games", lambda *given: repairs.append(given) or (table, []))
     monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    book = overrides.empty_table(player.game)._replace(rounds=rounds)
-    walk = seats.SeatProof(None, tmp_path, False, 0, 0.0, book)
-    seats._improve(tmp_path / "book.npz", player, "first", simulations, walk, seats.finish)
-    assert numbers == [simulations, number] and [given[4] for given in thoughts] == [book]
+    table = overrides.empty_table(player.game)._replace(rounds=rounds)
+    proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
+    seats._Games(player, 0, simulations, tmp_path / "table.npz", seats.finish).improve(proof)
+    assert numbers == [simulations, number] and [given[4] for given in repairs] == [table]
 
 
-def test_an_interrupted_repair_goes_on(
-    choose, examine, thinks_shortly, monkeypatch, tmp_path, capfd
+def test_an_interrupted_repair_resumes(
+    choose, examine, short_searches, monkeypatch, tmp_path, capfd
 ):
-    """Before and after its book is written, and while games are followed."""
+    """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 0, 0)
     player, save, make_act = make_player(moves), seats.save_table, seats.make_act
-    stops, asked = iter([True, False, False, True]), itertools.count()
+    stops, calls = iter([True, False, False, True]), itertools.count()
 
-    def save_or_stop(path, book):
+    def save_or_stop(path, table):
         if next(stops, False):
             raise KeyboardInterrupt
-        save(path, book)
+        save(path, table)
         if next(stops, False):
             raise KeyboardInterrupt
 
     def make_or_stop(agent):
         act = make_act(agent)
 
-        def ask(states):
-            if next(asked) in (3, 9):
+        def act_or_stop(states):
+            if next(calls) in (3, 9):
                 raise KeyboardInterrupt
             return act(states)
 
-        return ask
+        return act_or_stop
 
     monkeypatch.setattr(seats, "save_table", save_or_stop)
     monkeypatch.setattr(seats, "make_act", make_or_stop)
     monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
     statuses = []
     while not {0, 1} & {*statuses}:
-        statuses.append(verify.main(["--lines", "first", "--mend", "1"]))
-    assert len(statuses) == 5 and next(asked) > 9
+        statuses.append(verify.main(["--lines", "first", "--repair", "1"]))
+    assert len(statuses) == 5 and next(calls) > 9
     capfd.readouterr()
-    better, book, _ = with_book(moves, path)
-    answer = examine(player, "--mend", "1")
+    better, table, _ = with_table(moves, path)
+    answer = examine(player, "--repair", "1")
     assert_counts(answer, better)
-    assert book.rounds == 1 and answer[0] == statuses[-1]
+    assert table.rounds == 1 and answer[0] == statuses[-1]
 
 
-def test_a_player_is_proved_and_repaired_from_python(choose, thinks_shortly, tmp_path):
+def test_a_player_is_proved_and_repaired_from_python(choose, short_searches, tmp_path):
     player, rounds = make_player(choose(1)), []
     found = azjax.prove_seat(player, "first", tmp_path)
     assert found.lost > 0 and not found.is_proof and not len(found.table.actions)
@@ -505,9 +507,9 @@ def test_a_player_is_proved_and_repaired_from_python(choose, thinks_shortly, tmp
         azjax.prove_seat(player, "second")
 
 
-def test_what_is_lost_whatever_is_played_stays_so(examine, thinks_shortly):
-    """What is said is of the player whose games were followed, and not of its next book."""
-    moves = pile_moves(is_wise=False)
-    answer = examine(make_player(moves, "misere_pile"), "--mend", "1", seat="second")
+def test_a_seat_that_cannot_be_saved_stays_lost(examine, short_searches):
+    """The result is of the explored player, without the next override table."""
+    moves = pile_moves(is_optimal=False)
+    answer = examine(make_player(moves, "misere_pile"), "--repair", "1", seat="second")
     assert_counts(answer, moves, "second", misere_pile_rules)
-    assert answer[1]["moves_by_book"] == 0 < answer[1]["ends"]["lost"]
+    assert answer[1]["overrides"] == 0 < answer[1]["ends"]["lost"]

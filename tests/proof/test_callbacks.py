@@ -1,6 +1,7 @@
-"""When a training examines its network, and that a larger game is examined as a small one is."""
+"""Verification during training: when it takes place, and equal results in large and small games."""
 
 import dataclasses
+import json
 import types
 
 import jax
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from azjax import training
-from azjax.proof.callbacks import Verification
+from azjax.proof.callbacks import Certification, Verification
+from azjax.proof.certificate import VerifiedSearch, issue
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.training.loop import Loop
@@ -21,21 +23,21 @@ RECORD = Record(1, 0.0, 0, 0.0, {"loss": 0.0})
 
 @pytest.fixture(scope="module")
 def verifications():
-    """Of a small game, and of the same where nobody knows that."""
+    """Of a small game, and of the same game with the limits of a larger one."""
     larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
     return [Verification(parts, training.make_mesh()) for parts in (PARTS, larger)]
 
 
 @pytest.fixture
 def loop():
-    """After one iteration, with parameters that are not their average."""
+    """After one iteration, with parameters that differ from their average."""
     state = training.make_state(PARTS, jax.random.key(0), training.make_mesh())
     wrong = jax.tree.map(lambda leaf: leaf + jnp.nan, state.learner.variables)
     learner = state.learner._replace(variables=wrong)
     return Loop(PARTS, state.replace(learner=learner, iteration=state.iteration + 1), None, 9, 0.0)
 
 
-def test_a_larger_game_is_examined_in_slices_with_the_same_result(verifications, loop):
+def test_a_larger_game_is_verified_in_slices_with_the_same_result(verifications, loop):
     for verification in verifications:
         verification.on_start(loop)
     small, large = verifications
@@ -51,7 +53,7 @@ def test_a_larger_game_is_examined_in_slices_with_the_same_result(verifications,
     )
 
 
-def test_what_is_found_is_in_the_record(verifications, loop):
+def test_the_verdict_is_added_to_the_record(verifications, loop):
     loop.record = RECORD
     verification = verifications[0]
     verification.on_iteration(loop)
@@ -62,14 +64,14 @@ def test_what_is_found_is_in_the_record(verifications, loop):
     assert lines == verdict.losing_lines.tolist() and lines[0] != lines[1]
 
 
-def test_a_larger_game_is_examined_as_often_as_a_tenth_of_the_evaluations_allows(verifications):
+def test_verification_of_a_larger_game_costs_a_tenth_of_the_evaluations(verifications):
     small, large = verifications
     assert small.every == 1
-    assert large.every == -(-4520 // (0.1 * 16 * 4 * 5))  # Games, plies and evaluations a move.
+    assert large.every == -(-4520 // (0.1 * 16 * 4 * 5))  # Games, plies, evaluations per move.
 
 
 @pytest.mark.parametrize(("most", "every"), [(0, 142), (7, 7), (500, 142)])
-def test_it_may_be_examined_more_often(most, every):
+def test_verification_may_be_more_frequent(most, every):
     larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
     assert Verification(larger, training.make_mesh(), most).every == every
 
@@ -78,12 +80,12 @@ def test_it_may_be_examined_more_often(most, every):
     ("every", "last", "found"),
     [(1, 9, [0, 1, 2, 3, 4, 5, 6]), (3, 9, [3, 6]), (3, 5, [3, 5, 6])],
 )
-def test_it_is_examined_every_few_iterations_and_at_the_end(every, last, found, verifications):
+def test_every_few_iterations_and_the_last_are_verified(every, last, found, verifications):
     verdict = verifications[0].verdict or verifications[1].verdict
     verification = Verification.__new__(Verification)
     verification.every, verification._verify = every, lambda params: (verdict, params)
 
-    def is_examined(iteration):
+    def is_verified(iteration):
         learner = types.SimpleNamespace(ema_params=jnp.int32(7))
         state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
         loop = Loop(PARTS, state, None, last, 0.0, record=RECORD)
@@ -91,13 +93,82 @@ def test_it_is_examined_every_few_iterations_and_at_the_end(every, last, found, 
         assert verification.answers in (None, 7)
         return verification.verdict is not None
 
-    assert [i for i in range(7) if is_examined(i)] == found
+    assert [i for i in range(7) if is_verified(i)] == found
 
 
-def test_a_run_that_goes_on_is_examined_at_once(verifications, loop):
+def test_a_resumed_run_is_verified_at_its_start(verifications, loop):
     large = verifications[1]
     large.on_start(loop)
     assert large.verdict is not None
     loop.state = loop.state.replace(iteration=loop.state.iteration * 0)
     large.on_start(loop)
     assert large.verdict is None
+
+
+class Examined:
+    """A verification with given results in each iteration: blunders, losses, search blunders."""
+
+    def __init__(self, verifications, results):
+        verification = verifications[0]
+        self._verdict = verification.verdict or verifications[1].verdict
+        self._results = iter(results)
+
+    def next(self):
+        self.blunders, self.lost, self.searched = next(self._results)
+        self.verdict = self._verdict._replace(
+            blunders=jnp.int32(self.blunders), losing_lines=jnp.array([0, self.lost])
+        )
+
+    def certify(self, loop, seed):
+        searches = (VerifiedSearch("puct", 32, self.searched),)
+        return issue(PARTS, self.verdict, searches, loop.iteration, loop.started, seed)
+
+
+@pytest.mark.parametrize(
+    ("goal", "results", "stop"),
+    [
+        ("perfect", [(1, 0, 0), (0, 0, 2), (0, 0, 0), (0, 0, 0)], 3),  # Searches count as well.
+        ("perfect", [(1, 0, 0), (0, 0, 2), (1, 1, 0), (0, 0, 1)], None),
+        ("unbeatable", [(1, 1, 0), (2, 0, 3), (0, 0, 0), (0, 0, 0)], 2),
+        ("never", [(0, 0, 0)] * 4, None),
+    ],
+)
+def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, verifications, tmp_path):
+    verification, shown = Examined(verifications, results), []
+    path = tmp_path / "certificate.json"
+    certification = Certification(verification, goal, 5, path, shown.append)
+    loop = types.SimpleNamespace(iteration=0, started=0.0, stop=False)
+    while loop.iteration < 4 and not loop.stop:
+        loop.iteration += 1
+        verification.next()
+        certification.on_iteration(loop)
+        assert certification.reached == loop.stop == (loop.iteration == stop)
+    certification.on_end(loop)
+    content = json.loads(path.read_text())
+    assert content == json.loads(json.dumps(shown[0].as_json())) and len(shown) == 1
+    assert content["iterations"] == loop.iteration == (stop or 4)
+    assert (content["seed"], content["blunders"]) == (5, results[loop.iteration - 1][0])
+
+
+def test_a_new_certificate_replaces_an_old_one_only_after_training(verifications, tmp_path):
+    verification = Examined(verifications, [(1, 0, 0)])
+    verification.next()
+    path = tmp_path / "certificate.json"
+    path.write_text("old")
+    loop = types.SimpleNamespace(iteration=1, started=0.0, stop=False)
+    certification = Certification(verification, "perfect", 5, path)
+    certification.on_end(loop)
+    assert path.read_text() == "old"
+    certification.on_iteration(loop)
+    certification.on_end(loop)
+    assert json.loads(path.read_text())["blunders"] == 1
+
+
+def test_a_resumed_run_stops_at_once_if_its_goal_is_proved(verifications, tmp_path):
+    for iteration in (0, 1):
+        verification = Examined(verifications, [(0, 0, 0)])
+        verification.next()
+        certification = Certification(verification, "perfect", 5, tmp_path / "certificate.json")
+        loop = types.SimpleNamespace(iteration=iteration, started=0.0, stop=False)
+        certification.on_start(loop)
+        assert loop.stop == (iteration > 0)

@@ -1,4 +1,4 @@
-"""The certificate: what each of its numbers is counted from, and what follows from them."""
+"""The certificate: the source of each of its numbers, and the verdicts that follow."""
 
 import dataclasses
 import itertools
@@ -35,7 +35,7 @@ CONFIG = Config(seed=5, search=PUCT_FAR, selfplay=SelfPlayConfig(games=48, unrol
 
 
 class TableParts(Parts):
-    """Parts whose network says what stands in a table."""
+    """Parts whose network is a table of outputs."""
 
     @property
     def evaluate(self):
@@ -44,7 +44,7 @@ class TableParts(Parts):
 
 @pytest.fixture(scope="module")
 def table():
-    """What the network says: a table, so that its 4,520 searches compile in a second."""
+    """The outputs of the network; with a table, 4,520 searches compile in a second."""
     return bench("tic_tac_toe").random_table()
 
 
@@ -55,45 +55,45 @@ def certificate(solution, table):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_search_is_judged_with_the_settings_given(certificate, solution, table, number):
-    """Without noise, at temperature 0: `tests/mutations.py` tries everything else."""
+def test_a_search_is_verified_with_the_given_settings(certificate, solution, table, number):
+    """Without noise and at temperature 0; `tests/mutations.py` tries the alternatives."""
     search = make_search(SEARCHES[number], bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
     keys = jax.random.split(jax.random.key(0), len(solution.decisions))
     act = jax.jit(lambda table: search(table, keys, solution.decision_states).action)
     actions = np.asarray(act(jax.tree.map(jnp.asarray, table)))
     blunders = int((~solution.optimal[solution.decisions, actions]).sum())
-    examined = certificate.searches[number]
-    assert examined.algorithm == ("puct", "gumbel")[number]
-    assert (examined.num_simulations, examined.blunders) == (SIMULATIONS, blunders)
+    verified = certificate.searches[number]
+    assert verified.algorithm == ("puct", "gumbel")[number]
+    assert (verified.num_simulations, verified.blunders) == (SIMULATIONS, blunders)
     assert 0 < blunders != certificate.searches[1 - number].blunders
 
 
 @pytest.mark.parametrize("search", [PUCT_FAR, GUMBEL_FAR, UCT(exploration=0.1)])
-def test_a_run_is_examined_with_puct_and_gumbel_and_its_own_settings(search):
+def test_puct_gumbel_and_the_settings_of_the_run_are_verified(search):
     puct, gumbel = searches_to_verify(search, 9)
-    own = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
-    assert puct == dataclasses.replace(own["puct"], num_simulations=9)
-    assert gumbel == dataclasses.replace(own["gumbel"], num_simulations=9)
+    expected = {"puct": PUCT(), "gumbel": Gumbel()} | {search.algorithm: search}
+    assert puct == dataclasses.replace(expected["puct"], num_simulations=9)
+    assert gumbel == dataclasses.replace(expected["gumbel"], num_simulations=9)
 
 
-def test_a_search_of_ones_own_is_examined_after_these():
+def test_a_custom_search_is_verified_after_them():
     @dataclasses.dataclass(frozen=True)
-    class Own(PUCT):
-        algorithm: str = "own"
+    class Custom(PUCT):
+        algorithm: str = "custom"
 
-    own = Own(num_simulations=3, c_puct=0.3)
-    assert searches_to_verify(own, 9)[2:] == (dataclasses.replace(own, num_simulations=9),)
+    custom = Custom(num_simulations=3, c_puct=0.3)
+    assert searches_to_verify(custom, 9)[2:] == (dataclasses.replace(custom, num_simulations=9),)
 
 
-def test_by_default_these_are_examined(solution, monkeypatch):
+def test_these_searches_are_verified_by_default(solution, monkeypatch):
     seen = []
     monkeypatch.setattr(certificates, "check_trees", lambda search, *_: seen.append(search))
     make_certifier(make_parts(CONFIG), solution)
     assert tuple(seen) == searches_to_verify(PUCT_FAR, 32)
 
 
-def test_many_positions_are_examined_in_slices(certificate, solution, table, monkeypatch):
-    monkeypatch.setattr(certificates, "_SLICE", 1000)  # And the verdict is not compiled.
+def test_many_positions_are_verified_in_slices(certificate, solution, table, monkeypatch):
+    monkeypatch.setattr(certificates, "SLICE", 1000)
     seen = []
     parts = TableParts(*make_parts(CONFIG))
     certify = make_certifier(parts, solution, SEARCHES[:1], lambda *done: seen.append(done))
@@ -105,7 +105,7 @@ def test_many_positions_are_examined_in_slices(certificate, solution, table, mon
 
 
 @pytest.mark.slow
-def test_the_raw_network_is_judged_without_search(certificate, solution, table):
+def test_the_raw_network_is_verified_without_search(certificate, solution, table):
     logits, values = bench("tic_tac_toe").evaluate(table, None, solution.decision_states)
     verdict = verify(solution, lambda _: (logits, values))
     assert certificate.blunders == verdict.blunders > 0
@@ -116,16 +116,53 @@ def test_the_raw_network_is_judged_without_search(certificate, solution, table):
     assert certificate.decision_states == 4520
 
 
-def test_a_certificate_tells_the_run(certificate):
+def test_a_certificate_describes_the_run(certificate):
     assert certificate.game == "tic_tac_toe"
     assert (certificate.seed, certificate.iterations) == (5, 11)
     assert certificate.moves == 11 * 48 * 7
-    assert certificate.seconds > 1e9  # Since 1970, as it was told.
+    assert certificate.seconds > 1e9  # The start was given as 0, which is 1970.
     assert {"azjax", "python", "jax", "mctx"} <= set(certificate.versions)
     assert certificate.device == "8 x cpu"
 
 
-# What follows from the numbers.
+NUMBERS = {
+    "decision_states": 4520,
+    "blunders": 11,
+    "losing_lines_first": 12,
+    "losing_lines_second": 13,
+    "value_sign_errors": 14,
+}
+
+
+def test_each_number_of_a_verdict_has_its_place():
+    """And each number of a certificate has its label in the table."""
+    verdict = Verdict(
+        decision_states=jnp.int32(4520),
+        blunders=jnp.int32(11),
+        losing_lines=jnp.array([12, 13]),
+        value_sign_errors=jnp.int32(14),
+        value_error=jnp.float32(0.5),
+        is_blunder=jnp.zeros(1),
+        actions=jnp.zeros(1),
+    )
+    searches = [VerifiedSearch("puct", 32, 15), VerifiedSearch("gumbel", 64, 16)]
+    content = certificates.issue(make_parts(CONFIG), verdict, searches, 3, 0.0, 5).as_json()
+    assert {name: content[name] for name in NUMBERS} == NUMBERS
+    _, rows = certificate_table(content)
+    assert rows[:8] == [
+        ("game", "tic_tac_toe"),
+        ("decision states checked", "4,520"),
+        ("blunders, network alone", "11"),
+        ("blunders, network + puct(32)", "15"),
+        ("blunders, network + gumbel(64)", "16"),
+        ("losing lines as first player, network alone", "12"),
+        ("losing lines as second player, network alone", "13"),
+        ("wrong value signs (not required)", "14"),
+    ]
+    assert dict(rows)["training iterations"] == "3" and dict(rows)["seed"] == "5"
+
+
+# The verdicts.
 
 FAULTS = ["puct", "gumbel", "blunders", "losing_lines_first", "losing_lines_second"]
 
@@ -148,7 +185,7 @@ def test_one_fault_of_any_kind_is_too_many(count):
         assert title.startswith(word if certificate.unbeatable else "Not proved")
 
 
-def test_wrong_signs_of_values_are_told_but_lose_nothing():
+def test_wrong_value_signs_do_not_matter_for_perfection():
     assert with_faults(["value_sign_errors"]).perfect
 
 

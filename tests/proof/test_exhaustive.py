@@ -1,4 +1,4 @@
-"""Exhaustive play counts games by the rules alone; solver and reference count the same."""
+"""Exhaustive play counts the same games as the solver and the reference implementation."""
 
 import re
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from reference import nim as nim_rules
 
 @pytest.fixture(scope="module")
 def player(solution):
-    """Plays anyhow, but always the same in a position: how, and the moves in all positions."""
+    """A deterministic player: its function, and its moves in all positions of the solution."""
     rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
     scores = np.random.default_rng(0).random(solution.legal.shape)
     actions = np.where(solution.legal, scores, -1).argmax(axis=1)
@@ -32,7 +32,7 @@ def explore_all(game, act, seat, folder, **settings):
 
 
 def count(solution, actions, seat, row=0):
-    """Games won, drawn and lost by a player from a position on, one after the other."""
+    """Counts games won, drawn and lost by a player from a position, by plain recursion."""
     own = solution.player[row] == seat
     total = np.zeros(3)
     for action in [actions[row]] if own else np.flatnonzero(solution.legal[row]):
@@ -57,18 +57,20 @@ def test_all_games_are_counted(tic_tac_toe, solution, player, seat, part_size, t
 
 
 @pytest.fixture(scope="module")
-def fair_player(tic_tac_toe, solution):
-    """Respects the symmetries: how it plays, and the moves in all positions."""
+def equivariant_player(tic_tac_toe, solution):
+    """An equivariant player: its function, and its moves in all positions of the solution."""
     classes = symmetry_classes(tic_tac_toe, solution)
-    worth = np.random.default_rng(1).random(classes.max() + 1)[classes]
-    actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
+    value = np.random.default_rng(1).random(classes.max() + 1)[classes]
+    actions = np.where(solution.legal, value[solution.children], -1).argmax(axis=1)
     rows = {board.tobytes(): row for row, board in enumerate(np.asarray(solution.states.board))}
     return lambda states: actions[[rows[board.tobytes()] for board in states.board]], actions
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_symmetric_copies_are_explored_once(tic_tac_toe, solution, fair_player, seat, tmp_path):
-    act, actions = fair_player
+def test_symmetric_copies_are_explored_once(
+    tic_tac_toe, solution, equivariant_player, seat, tmp_path
+):
+    act, actions = equivariant_player
     every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
     found = explore_all(tic_tac_toe, act, seat, tmp_path / "one", symmetric=True, part_size=50)
     assert found.ends.games.tolist() == every.ends.games.tolist()
@@ -83,35 +85,38 @@ def test_symmetric_copies_are_explored_once(tic_tac_toe, solution, fair_player, 
 
 
 @pytest.mark.parametrize(("seat", "line", "distinct"), [(0, (0, 5), 8), (1, (1,), 4)])
-def test_a_player_is_compared_with_itself_in_symmetric_copies(
-    tic_tac_toe, solution, fair_player, seat, line, distinct, tmp_path
+def test_moves_are_compared_in_all_symmetric_copies(
+    tic_tac_toe, solution, equivariant_player, seat, line, distinct, tmp_path
 ):
     """Another move is made in each symmetric copy of a position in turn."""
-    act, actions = fair_player
+    act, actions = equivariant_player
     symmetric = explore_all(tic_tac_toe, act, seat, tmp_path / "symmetric", symmetric=True)
-    fair = explore_all(tic_tac_toe, act, seat, tmp_path / "fair", symmetric=True, compare=True)
-    assert jax.tree.all(jax.tree.map(np.array_equal, fair, symmetric)) and not fair.breaks_symmetry
+    folder = tmp_path / "compared"
+    compared = explore_all(tic_tac_toe, act, seat, folder, symmetric=True, compare=True)
+    assert jax.tree.all(jax.tree.map(np.array_equal, compared, symmetric))
+    assert not compared.breaks_symmetry
     assert seat or actions[0] == line[0]
-    images = tic_tac_toe.symmetries.actions
-    boards = lines.replay(tic_tac_toe, [tuple(image[[*line]]) for image in images]).board
+    symmetries = tic_tac_toe.symmetries.actions
+    copies = [tuple(symmetry[[*line]]) for symmetry in symmetries]
+    boards = lines.replay(tic_tac_toe, copies).board
     original = action_of(act, boards[0])
-    for image in range(len(images)):
-        here = (boards == boards[image]).all(axis=1)
-        liked = images[here, original]
-        assert here.sum() == 8 / distinct and action_of(act, boards[image]) in liked
-        other = np.setdiff1d(np.flatnonzero(boards[image] == 0), liked)[0]
+    for copy in range(len(symmetries)):
+        here = (boards == boards[copy]).all(axis=1)
+        expected = symmetries[here, original]
+        assert here.sum() == 8 / distinct and action_of(act, boards[copy]) in expected
+        other = np.setdiff1d(np.flatnonzero(boards[copy] == 0), expected)[0]
 
-        def mistreat(states, board=boards[image], other=other):
+        def break_symmetry(states, board=boards[copy], other=other):
             return np.where((states.board == board).all(axis=1), other, act(states))
 
-        folder = tmp_path / str(image)
-        found = explore_all(tic_tac_toe, mistreat, seat, folder, symmetric=True, compare=True)
+        folder = tmp_path / str(copy)
+        found = explore_all(tic_tac_toe, break_symmetry, seat, folder, symmetric=True, compare=True)
         [(*before, last)] = exhaustive.symmetry_violations(folder)
         [board] = lines.replay(tic_tac_toe, [tuple(before)]).board
         assert found.breaks_symmetry and (boards == board).all(axis=1).any()
-        assert last == action_of(mistreat, board)
-        folder = tmp_path / f"not compared {image}"
-        found = explore_all(tic_tac_toe, mistreat, seat, folder, symmetric=True)
+        assert last == action_of(break_symmetry, board)
+        folder = tmp_path / f"not compared {copy}"
+        found = explore_all(tic_tac_toe, break_symmetry, seat, folder, symmetric=True)
         assert not found.breaks_symmetry and not [*exhaustive.symmetry_violations(folder)]
 
 
@@ -146,7 +151,7 @@ def test_games_may_be_explored_from_other_positions(
         for action in start:
             row = solution.children[row, action]
         total += count(solution, actions, 0, row)
-    if not symmetric:  # Which this player is not.
+    if not symmetric:  # This player is not equivariant.
         assert found.ends.games[0].tolist() == total.tolist()
     assert lost and all(game[:2] == (4, 0) or game[:4] == (8, 4, 0, 2) for game in lost)
     states = lines.replay(tic_tac_toe, lost)
@@ -209,14 +214,14 @@ def test_an_interrupted_exploration_resumes(tic_tac_toe, player, tmp_path):
             continue
     assert len(calls) > 9
     assert jax.tree.all(jax.tree.map(np.array_equal, found, whole))
-    asked = len(calls)
+    before = len(calls)
     explore_all(tic_tac_toe, interrupted, 1, tmp_path / "cut", **settings)
-    assert len(calls) == asked  # All is known.
+    assert len(calls) == before  # Everything is stored.
 
 
 CASES = [
     ("nim", lowest, ((),)),
-    ("nim", highest, ((0,), (2, 1), (1, 0, 0))),  # Some meet: in different games, one position.
+    ("nim", highest, ((0,), (2, 1), (1, 0, 0))),  # Different games reach one position.
     ("misere_pile", lowest, ((),)),
     ("misere_pile", highest, ((1,), (0, 0))),
     ("tic_tac_toe", lowest, ((4, 0, 8), (4, 2, 0, 8), (0, 4, 8))),
@@ -229,7 +234,6 @@ CASES = [
     ("name", "policy", "starts"), CASES, ids=lambda case: getattr(case, "__name__", None)
 )
 def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_path, monkeypatch):
-    """Whatever the size of the parts."""
     monkeypatch.setattr(moves, "_BATCH", 64)
     one = pair(name)
     expected = exhaustive_play.explore(
@@ -246,8 +250,8 @@ def test_exhaustive_play_equals_the_reference(name, policy, starts, seat, tmp_pa
         assert [plies[ply].positions for ply in plies] == expected.positions
         assert [*plies] == [*range(len(expected.positions))]
         assert all(step.total == expected.positions[step.ply] for step in steps)
-        followed = [(step.ply, step.positions) for step in steps]
-        assert followed == sorted({*followed})
+        order = [(step.ply, step.positions) for step in steps]
+        assert order == sorted({*order})
         starting = [step for step in steps if step.ply == 0]
         assert len(starting) == -(-len(starts) // part_size)  # Parts.
         lost = list(exhaustive.lost_games(folder))
@@ -259,7 +263,7 @@ def position(one, line):
 
 
 def assert_equal(steps, folder, expected):
-    """What was found is what the reference finds, and each lost game is one of its."""
+    """The results equal those of the reference; each lost game is one of its lost games."""
     found, lost = steps[-1], list(exhaustive.lost_games(folder))
     assert found.ends.decisions == expected.decisions
     assert found.ends.moves.tolist() == expected.moves
@@ -274,7 +278,7 @@ def assert_equal(steps, folder, expected):
     [(0, ((),)), (1, ((),)), (0, ((4, 0), (4, 1))), (1, ((2,), (7,))), (1, ((4, 5, 0),))],
 )
 def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_path):
-    """Copies of the starts, which are no copies of each other, as well."""
+    """Starts that are not copies of each other are transformed as well."""
     one = pair("tic_tac_toe")
     policy = make_act(one, equivariant)
     expected = exhaustive_play.explore(
@@ -291,7 +295,7 @@ def test_symmetric_copies_are_explored_as_the_reference_does(seat, starts, tmp_p
 
 
 def test_a_broken_symmetry_is_found_in_every_part(tic_tac_toe, tmp_path, monkeypatch):
-    """The lowest action breaks it in many positions: in each, one line is yielded."""
+    """The lowest action breaks it in many positions; each of them yields one line."""
     monkeypatch.setattr(moves, "_BATCH", 64)
     act = make_act(pair("tic_tac_toe"), lowest)
     yielded = []
@@ -310,7 +314,7 @@ def test_a_broken_symmetry_is_found_in_every_part(tic_tac_toe, tmp_path, monkeyp
 
 
 def test_each_part_keeps_as_many_lost_games_as_it_may(tic_tac_toe, tmp_path, monkeypatch):
-    """A game is lost after more ends that are not, and after the first part."""
+    """Games are also lost in later parts, and after more ends that are not lost."""
     act = make_act(pair("tic_tac_toe"), highest)
 
     def lost_of_parts(folder):
@@ -326,7 +330,7 @@ def test_each_part_keeps_as_many_lost_games_as_it_may(tic_tac_toe, tmp_path, mon
 
 
 def test_a_ply_that_was_explored_takes_little_space(tic_tac_toe, tmp_path):
-    """How a position was reached is a parent, of eight bytes, and an action, of four."""
+    """It keeps a parent of eight bytes and an action of four."""
     explore_all(tic_tac_toe, make_act(pair("tic_tac_toe"), lowest), 0, tmp_path, symmetric=True)
     parts = sorted(tmp_path.glob("*/part-*.npy"))
     assert [np.load(path).itemsize for path in parts] == [12] * len(parts) and len(parts) > 5
@@ -355,10 +359,10 @@ def test_a_game_that_lasts_too_long_is_refused(starts, most, tmp_path):
     line = tuple(map(int, re.search(said, str(refused.value)).groups()))
     position = exhaustive_play.position_after(nim_rules, line)
     assert not position.over and line[: len(starts[0])] == starts[0]
-    assert len([*tmp_path.glob("*/")]) == 4 - len(starts[0])  # And no ply after it.
+    assert len([*tmp_path.glob("*/")]) == 4 - len(starts[0])  # No later ply was written.
 
 
-def test_a_game_that_may_last_exactly_as_long_is_explored(tmp_path):
+def test_a_game_of_exactly_max_plies_is_explored(tmp_path):
     found = explore_all(NIM, make_act(pair("nim"), lowest), 0, tmp_path)
     assert found.ply + 1 == NIM.max_plies
 
@@ -387,20 +391,21 @@ OTHER_SETTINGS = [
     {"seat": 1},
     {"most": 16},
     {"symmetric": True},
+    {"compare": True},
     {"symmetric": True, "compare": True},
 ]
 
 
-@pytest.mark.parametrize("other", OTHER_SETTINGS, ids=lambda other: [*other][-1])
-def test_a_folder_of_another_exploration_is_refused(other, tmp_path):
-    """It would go on with positions that are not its own, or prove what was not compared."""
+@pytest.mark.parametrize("other", OTHER_SETTINGS, ids=lambda other: "-".join(other))
+def test_a_folder_with_other_settings_is_refused(other, tmp_path):
+    """Otherwise it would continue with wrong positions, or skip the comparison of copies."""
     act, settings = make_act(pair("nim"), lowest), {"seat": 0, "starts": ((0,), (1,))}
     first = explore_all(NIM, act, folder=tmp_path, **settings)
     again = explore_all(NIM, act, folder=tmp_path, **settings, part_size=2)
     assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
     with pytest.raises(
-        ValueError, match="json is of another exhaustive play, .*: use another folder"
+        ValueError, match="json has the settings of another exploration, .*: use another folder"
     ):
         explore_all(NIM, act, folder=tmp_path, **{**settings, **other})
-    (tmp_path / "settings.json").unlink()  # Older ones had none.
+    (tmp_path / "settings.json").unlink()  # As in folders of older versions.
     explore_all(NIM, act, folder=tmp_path, **settings)

@@ -1,4 +1,4 @@
-"""Exhaustive play finds a symmetry that is broken in one position, wherever that stands."""
+"""Exhaustive play finds a symmetry violation in a single position, in whichever file it is."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from reference.exhaustive_play import explore
 
 
 @pytest.fixture(scope="module")
-def fair_moves(solution):
-    """`{position: action}`, of a player who treats symmetric copies alike."""
+def equivariant_moves(solution):
+    """`{position: action}` of an equivariant player."""
     moves, rng = {}, np.random.default_rng(3)
     board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
     positions = list(map(Position, map(tuple, board), player, over))
@@ -39,24 +39,26 @@ def explore_all(game, moves, seat, folder, **settings):
     return last
 
 
-def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, fair_moves, tmp_path):
-    """One position after four moves is mistreated at a time, until it stands in a later file."""
+def test_every_part_is_searched_for_broken_symmetry(tic_tac_toe, equivariant_moves, tmp_path):
+    """The player breaks symmetry in one position after four moves, until one is in a later file."""
     reached = {}
 
     def policy(position):
         if sum(map(abs, position.board)) == 4:
             reached[rules.least_image(position)] = position
-        return fair_moves[position]
+        return equivariant_moves[position]
 
     explore(rules, policy, 0)
     numbers = []
     settings = {"symmetric": True, "compare": True, "part_size": 2}
     for number, position in enumerate(reached.values()):
         after = {move: rules.play(position, move)[0] for move in rules.legal(position)}
-        liked = rules.least_image(after[fair_moves[position]])
-        other = next(move for move in after if rules.least_image(after[move]) != liked)
+        expected = rules.least_image(after[equivariant_moves[position]])
+        other = next(move for move in after if rules.least_image(after[move]) != expected)
         folder = tmp_path / str(number)
-        last = explore_all(tic_tac_toe, fair_moves | {position: other}, 0, folder, **settings)
+        last = explore_all(
+            tic_tac_toe, equivariant_moves | {position: other}, 0, folder, **settings
+        )
         assert last.breaks_symmetry
         [(*line, _)] = exhaustive.symmetry_violations(folder)
         [board] = lines.replay(tic_tac_toe, [tuple(line)]).board.tolist()

@@ -1,4 +1,4 @@
-"""Labelled positions are what they say, and the errors of a player in them are counted."""
+"""The labelled positions of Connect Four are correct, and errors on them are counted."""
 
 import functools
 
@@ -22,7 +22,7 @@ ENDGAMES = 36
 LEFT = 7  # Empty cells of an endgame, at most.
 PHASES = {"begin": (0, 14), "middle": (15, 28), "end": (29, 41)}
 LENGTHS = {"easy": (1, 14), "medium": (15, 28), "hard": (29, 42)}
-# What random moves get wrong, in %: the classes differ in how much there is to lose.
+# Expected errors of random moves, in %.
 RANDOM = {
     "begin-easy": 32.6,
     "begin-medium": 26.1,
@@ -42,7 +42,7 @@ def positions():
 
 @pytest.fixture(scope="module")
 def plies():
-    """`int8 [S, 7]`, from here to the end of the game, by each column."""
+    """`int8 [S, 7]`, plies to the end of the game after each move."""
     with np.load(connect_four.POSITIONS) as file:
         return file["plies"]
 
@@ -67,8 +67,8 @@ def test_there_are_a_thousand_of_each_class(positions):
     assert {*positions.classes, MEAN} == {*RANDOM}
 
 
-def test_classes_are_what_they_say(positions, plies):
-    """Under perfect play who wins hurries, and who loses holds out."""
+def test_positions_fit_their_classes(positions, plies):
+    """With perfect play the winner wins as soon, and the loser loses as late, as possible."""
     sooner = np.where(positions.outcomes == 1, -1, 1) * plies.astype(int)
     kept = np.where(positions.outcomes == best(positions), sooner, -99)
     length = np.abs(kept.max(axis=1))
@@ -90,7 +90,7 @@ def test_no_two_are_the_same_or_mirror_images(positions):
 
 
 def test_outcomes_and_plies_agree(positions, plies):
-    """Who moves next wins after an odd number of plies; a draw fills the board."""
+    """The player to move wins after an odd number of plies; a draw fills the board."""
     left = 42 - stones(positions)[:, None]
     for outcome, right in {
         1: (plies % 2 == 1) & (plies <= left),
@@ -109,7 +109,6 @@ def endgames(positions):
 
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_alpha_beta_finds_the_labels_of_endgames(mirrored, positions, endgames):
-    """And mirrored labels in the mirror image."""
     states = jax.tree.map(lambda leaf: leaf[endgames], positions.states)
     order = slice(None, None, -1 if mirrored else 1)
     boards = states.board.reshape(-1, 6, 7)[..., order].reshape(-1, 42)
@@ -124,7 +123,7 @@ def test_alpha_beta_finds_the_labels_of_endgames(mirrored, positions, endgames):
 
 
 def solve(position):
-    """`{action: (outcome, plies)}` for the mover, by plain recursion."""
+    """Returns `{action: (outcome, plies)}` for the player to move, by plain recursion."""
     found = {}
     for action in rules.legal(position):
         after, reward = rules.play(position, action)
@@ -136,7 +135,7 @@ def solve(position):
 
 
 def choose(found):
-    """Wins soon, loses late."""
+    """The best result: win soon, or lose late."""
     return max(found.values(), key=lambda pair: (pair[0], -pair[0] * pair[1]))
 
 
@@ -155,7 +154,7 @@ def test_recursion_finds_the_plies_of_endgames(positions, plies, endgames):
 
 @pytest.fixture(scope="module")
 def tic_tac_toe_positions(solution):
-    """Every position of tic-tac-toe with a choice, in classes by its stones."""
+    """Every position of tic-tac-toe with several moves, in classes by the number of stones."""
     rows = solution.decisions[solution.legal[solution.decisions].sum(axis=1) > 1]
     outcomes = np.where(solution.legal, solution.action_values, ILLEGAL)[rows].astype(np.int8)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
@@ -166,7 +165,7 @@ def tic_tac_toe_positions(solution):
 
 @functools.cache
 def counted(make):
-    """Compiles the count once for each set of positions, which a function makes."""
+    """Compiles the count once for the positions that a function makes."""
     return jax.jit(lambda *answers: count_errors(make(), lambda _: answers))
 
 
@@ -176,8 +175,8 @@ def noise(positions, seed):
 
 
 @pytest.mark.slow
-def test_it_counts_as_the_proof_does(solution, tic_tac_toe_positions):
-    """Over all positions; those with one move left have nothing to get wrong."""
+def test_errors_equal_the_blunders_of_the_proof(solution, tic_tac_toe_positions):
+    """Over all positions with several moves; the others cannot be wrong."""
     scores, values = noise(tic_tac_toe_positions, 0)
     rows = np.flatnonzero(solution.legal[solution.decisions].sum(axis=1) > 1)
     everywhere = np.zeros((len(solution.decisions), 9)), solution.values[solution.decisions].copy()
@@ -208,7 +207,7 @@ def test_decisive_positions_are_those_with_one_good_move(tic_tac_toe_positions):
         assert counts.decided[k] == (of & (wins != 0)).sum()
 
 
-def test_who_knows_the_labels_errs_nowhere_and_who_inverts_them_errs(positions):
+def test_a_perfect_policy_has_no_errors_and_an_inverted_one_has_all(positions):
     truth = best(positions)[:, 0]
     scores = positions.outcomes.astype(np.float32)
     perfect = counted(connect_four.positions)(scores, 0.1 * truth)
@@ -220,7 +219,7 @@ def test_who_knows_the_labels_errs_nowhere_and_who_inverts_them_errs(positions):
     assert worst.errors.sum() == losing.any(axis=1).sum()
 
 
-def test_random_moves_err_as_often_as_said(positions):
+def test_random_moves_have_the_expected_errors(positions):
     expected = random_errors(positions)
     assert {name: round(100 * share, 1) for name, share in expected.items()} == RANDOM
     scores, values = noise(positions, 2)
@@ -229,8 +228,8 @@ def test_random_moves_err_as_often_as_said(positions):
         assert abs(found[name].estimate - share) < 0.06  # Four standard deviations of 1,000.
 
 
-def test_illegal_moves_and_nan_are_answered_by_a_legal_move(positions):
-    """The lowest one, as in the proof."""
+def test_illegal_moves_and_nan_give_a_legal_move(positions):
+    """It is the lowest one, as in the proof."""
     legal = positions.outcomes != ILLEGAL
     lowest = positions.outcomes[np.arange(len(legal)), legal.argmax(axis=1)]
     wrong = (lowest < best(positions)[:, 0]).sum()
@@ -241,7 +240,7 @@ def test_illegal_moves_and_nan_are_answered_by_a_legal_move(positions):
         assert (counts.sign_errors == counts.decided).all()
 
 
-def test_rates_are_shares_with_their_intervals():
+def test_rates_are_shares_with_intervals():
     positions = Positions((), np.zeros((1, 1)), ("a", "b", "c"), np.zeros(1), apart=("c",))
     counts = ErrorCounts(
         *map(np.array, ([9, 4, 5], [3, 1, 5], [0, 2, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]))
@@ -255,11 +254,11 @@ def test_rates_are_shares_with_their_intervals():
         "c": proportion(0, 1),
         MEAN: mean_proportion([1], [2]),
     }
-    assert found.sign_errors == {"c": proportion(0, 1)}  # There is no mean of nothing.
+    assert found.sign_errors == {"c": proportion(0, 1)}  # No mean without positions.
 
 
 @pytest.mark.parametrize("count", [1, 500, 1203])
-def test_slices_answer_as_the_whole(count):
+def test_slices_give_the_same_results(count):
     sizes, done = [], []
 
     def policy(states):

@@ -1,4 +1,4 @@
-"""Lines are replayed by the rules."""
+"""Lines are replayed according to the rules."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Mistakes of who builds custom parts in Python: one sentence each, before anything compiles."""
+"""Invalid custom parts are refused with one sentence before anything compiles."""
 
 import dataclasses
 import types
@@ -67,7 +67,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_that_returns_the_wrong_thing(name):
+def test_a_loss_with_wrong_outputs(name):
     loss, sentence = LOSSES[name]
     learner = make_learner(NETWORK, optax.sgd(0.1), loss)
     state = jax.eval_shape(lambda: learner.init(NETWORK.init(jax.random.key(0))))
@@ -88,7 +88,7 @@ def test_a_loss_that_returns_the_wrong_thing(name):
         ({"ema_decay": 1.0}, "ema_decay is 1.0: use 0 up to, not including, 1"),
     ],
 )
-def test_a_learner_of_the_wrong_things(change, sentence):
+def test_a_learner_with_wrong_arguments(change, sentence):
     refused(sentence, make_learner, **({"network": NETWORK, "optimizer": optax.sgd(0.1)} | change))
 
 
@@ -122,9 +122,9 @@ class OneHead(nn.Module):
             WithoutTrain(),
             "WithoutTrain.__call__(self, planes) does not take train: write __call__(",
         ),
-        (WithoutTrain, "is the class WithoutTrain, not a Flax module: make one, such as WithoutT"),
+        (WithoutTrain, "is the class WithoutTrain, not a Flax module: pass an instance, such as"),
         (len, "the module is of type builtin_function_or_method, not a Flax module: use"),
-        (Dropping(), "or draws something at random (Dropout_0 needs PRNG for "),
+        (Dropping(), "or draws random numbers (Dropout_0 needs PRNG for "),
         (OneHead(), "the module returns float32[3, 9]: make it a tuple that starts with logits"),
     ],
 )
@@ -142,7 +142,7 @@ MIXED = (
 def test_a_network_of_another_game():
     refused(f"{MIXED}: make it for connect_four", network_evaluator, OTHER, NETWORK)
     refused("the network is of type Dense: use a Network", network_evaluator, OTHER, nn.Dense(3))
-    unknown = NETWORK._replace(made_for=None)  # Of a record that somebody filled.
+    unknown = NETWORK._replace(made_for=None)  # As in a record that is made by hand.
     network_evaluator(OTHER, unknown)
     same = GAME._replace(name="another")
     network_evaluator(same, NETWORK)
@@ -154,7 +154,7 @@ def test_a_network_of_another_game():
         ({"game": OTHER}, MIXED),
         ({"network": dataclasses.replace(TINY)}, "the network is of type MLPConfig: use a Network"),
         ({"game": "hex"}, "parts.game is of type str: use a Game, as azjax.make returns"),
-        ({"search": PUCT}, "the search is the class PUCT: make one of it, such as PUCT()"),
+        ({"search": PUCT}, "the search is the class PUCT: pass an instance, such as PUCT()"),
         (
             {"selfplay": {}},
             "parts.selfplay is of type dict: use a SelfPlayConfig, as SelfPlayConfig",
@@ -164,7 +164,7 @@ def test_a_network_of_another_game():
         ({"learner": optax.sgd(0.1)}, "use a Learner, as learner.make_learner returns"),
     ],
 )
-def test_parts_that_do_not_go_together(change, sentence):
+def test_parts_that_do_not_fit_together(change, sentence):
     check_parts(PARTS)
     refused(sentence, check_parts, PARTS._replace(**change))
 
@@ -204,8 +204,8 @@ class Wrong(Incomplete):
             Wrong(),
             "the search, of type Wrong, has the num_simulations '4': give it num_simulations",
         ),
-        ("puct", "the search, of type str, has no algorithm: give it algorithm, its name, as"),
-        (PUCT, "the search is the class PUCT: make one of it, such as PUCT()"),
+        ("puct", "the search, of type str, has no algorithm: give it algorithm, its name, see"),
+        (PUCT, "the search is the class PUCT: pass an instance, such as PUCT()"),
     ],
 )
 def test_a_search_that_lacks_members(algorithm, sentence, make):
@@ -226,7 +226,7 @@ def test_settings_of_a_search_that_is_not_a_dataclass():
     assert changed(search) is search
     sentence = "the search, of type SimpleNamespace, is not a dataclass, so its settings cannot be"
     refused(sentence, changed, search, num_simulations=4)
-    refused("the search is the class PUCT: make one of it", changed, PUCT, num_simulations=4)
+    refused("the search is the class PUCT: pass an instance", changed, PUCT, num_simulations=4)
 
 
 def one_value(params, key, states):

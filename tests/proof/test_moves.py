@@ -1,4 +1,4 @@
-"""Moves that a player may not make, and positions without any."""
+"""Illegal moves of a player, and positions without legal moves."""
 
 import re
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from azjax.proof import exhaustive, lines
-from bad_players import equivariant, highest, make_act, pair
+from bad_players import equivariant, highest, lowest, make_act, pair
 from nim import NIM
 
 
@@ -34,17 +34,31 @@ def test_an_illegal_move_of_the_player_is_refused(tic_tac_toe, bad, tmp_path):
         explore_all(tic_tac_toe, cheat, 1, tmp_path / "lines", starts=((4, 0, 8),))
 
 
+def test_an_illegal_move_is_reported_with_its_own_position(tmp_path):
+    """The other positions of the ply are those of the opponent."""
+    act = make_act(pair("nim"), lowest)
+
+    def cheat(states):
+        return np.where(states[:, 0] == 3, 9, act(states))
+
+    said = r"the player's action 9 is illegal after the moves \[2, 0\]: \[0, 1, 2\] are legal"
+    with pytest.raises(ValueError, match=said):
+        explore_all(NIM, cheat, 0, tmp_path, starts=((1,), (2,), (0, 0), (2, 0)))
+
+
 @pytest.mark.parametrize(
     ("answer", "shape"), [(0, r"\(\)"), ([[0]], r"\(1, 1\)"), ([0, 0], r"\(2,\)")]
 )
-def test_a_player_answers_with_one_action_for_each_position(answer, shape, tmp_path):
-    said = f"the player answers 1 positions with actions of shape {shape}: give one action for each"
+def test_a_player_must_return_one_action_for_each_position(answer, shape, tmp_path):
+    said = (
+        f"the player returns actions of shape {shape} for 1 positions: return one action for each"
+    )
     with pytest.raises(ValueError, match=said):
         explore_all(NIM, lambda states: np.array(answer), 0, tmp_path)
 
 
 def test_an_illegal_move_in_a_symmetric_copy_is_refused(tic_tac_toe, tmp_path):
-    """Where the player is asked about all copies, though it plays in one of them alone."""
+    """The player is called on all copies if they are compared."""
     images, act = tic_tac_toe.symmetries.actions, make_act(pair("tic_tac_toe"), equivariant)
     line = (0, 4, 1)
     for image in images[1:]:

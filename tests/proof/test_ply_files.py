@@ -1,4 +1,4 @@
-"""Exhaustive play that is killed at any change of a file, and goes on, against one that is not."""
+"""Exhaustive play that is killed at any change of a file resumes with the same results."""
 
 import builtins
 import io
@@ -17,13 +17,13 @@ CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that would clean up changes a file any more."""
+    """The process is killed: no cleanup changes a file."""
 
 
 class Disk:
-    """Counts the changes of files in a folder, and ends the process at one of them.
+    """Counts the changes of files in a folder, and kills the process at one of them.
 
-    A file that is being written then is left cut short, under the name that it was opened by.
+    A file that is being written at that moment is left truncated.
     """
 
     def __init__(self, monkeypatch, folder):
@@ -36,7 +36,7 @@ class Disk:
             monkeypatch.setattr(module, "open", self.open)
 
     def boot(self, last=None, cut=b""):
-        """Starts over; the change of number `last`, from 0, and all later ones are not made."""
+        """Starts again; changes from number `last` on, counted from 0, are not made."""
         self.changes, self.last, self.cut = 0, last, cut
 
     def count(self, path, is_written=False):
@@ -79,7 +79,7 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request, monkeypatch):
-    """`explore(folder) -> steps`, one after the other in a single thread."""
+    """`explore(folder) -> steps`, in a single thread."""
     name, policy, seat, settings = CASES[request.param]
     monkeypatch.setattr(ply_files, "_WORKERS", 1)
     monkeypatch.setattr(moves, "_BATCH", 64)
@@ -96,7 +96,7 @@ def case(request, monkeypatch):
 
 
 def contents(folder):
-    """All files and folders; what an archive holds instead of its bytes, which have a time."""
+    """All files and folders; arrays of archives instead of their bytes, which hold a time."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -113,7 +113,7 @@ def is_equal(steps, others):
 
 
 def kill(explore, folder, disk, last, cut=b""):
-    """Whether it was killed before it was done."""
+    """Whether the exploration was killed before its end."""
     disk.boot(last, cut)
     try:
         explore(folder)
@@ -134,7 +134,7 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
     for last in range(0, changes, 1 + changes // 45):
         folder = tmp_path / str(last)
         assert kill(case, folder, disk, last, cut=b"\x93NUMPY cut short")
-        again = last * 7 % 11  # And once more, a few changes later.
+        again = last * 7 % 11  # A second kill, a few changes later.
         kill(case, folder, disk, again)
         assert is_equal(case(folder), whole), (last, again)
         assert contents(folder) == files, (last, again)
@@ -155,7 +155,7 @@ def test_an_exploration_may_be_killed_again_anywhere(case, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("case", ["every"], indirect=True)
 def test_an_exploration_may_resume_with_parts_of_another_size(case, tmp_path, monkeypatch):
-    """Nothing of a ply that was not complete stays."""
+    """Files of an incomplete ply are not reused."""
     disk = Disk(monkeypatch, tmp_path)
     whole = case(tmp_path / "whole")
     for last in range(0, disk.changes, 4):
@@ -165,7 +165,7 @@ def test_an_exploration_may_resume_with_parts_of_another_size(case, tmp_path, mo
         assert jax.tree.all(jax.tree.map(np.array_equal, steps[-1].ends, whole[-1].ends)), last
 
 
-def test_what_is_done_is_not_done_again(case, tmp_path, monkeypatch):
+def test_a_complete_exploration_is_not_repeated(case, tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path)
     case(tmp_path)
     disk.boot()
@@ -182,7 +182,7 @@ def test_threads_write_the_same_files(case, tmp_path, monkeypatch):
 
 
 def test_few_parts_are_in_memory_at_a_time(monkeypatch):
-    """What is done side by side comes in order, and no more is taken than there are threads."""
+    """Results come in order, and no more items are taken than there are threads."""
     monkeypatch.setattr(ply_files, "_WORKERS", 3)
     taken, most = [], []
     results = ply_files.in_threads(lambda part: -part, (taken.append(n) or n for n in range(20)))
@@ -193,7 +193,7 @@ def test_few_parts_are_in_memory_at_a_time(monkeypatch):
 
 
 def test_names_on_disk_are_those_of_older_versions(tmp_path):
-    """An exploration that an older version began is continued."""
+    """Explorations of older versions can be resumed."""
     one = pair("tic_tac_toe")
     settings = {"symmetric": True, "compare": True}
     next(exhaustive.explore(one.game, make_act(one, lowest), 0, tmp_path, **settings))
@@ -209,8 +209,8 @@ def test_names_on_disk_are_those_of_older_versions(tmp_path):
     ]
 
 
-def test_lines_lead_to_the_positions_that_they_are_of(tmp_path):
-    """Each position of each ply has a separate line, through parts of all sizes."""
+def test_lines_lead_to_their_positions_in_all_plies(tmp_path):
+    """Each position of each ply has a different line."""
     one, starts = pair("misere_pile"), ((0,), (1,))
     expected = exhaustive_play.explore(one.rules, lambda p: lowest(one.rules, p), 0, starts)
     act = make_act(one, lowest)

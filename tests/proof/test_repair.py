@@ -1,4 +1,4 @@
-"""Players that lose games are repaired until they lose none."""
+"""Repair of players until they lose no game."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
 from azjax.proof import exhaustive, lines
 from azjax.proof.overrides import OverrideTable, empty_table
-from azjax.proof.repair import Analysis, make_analyze, make_symmetric, repair
+from azjax.proof.repair import Analysis, make_analyze, make_symmetric, repair_games
 
 
 def rows_of(states, rows):
@@ -24,37 +24,37 @@ def place(solution):
 
 
 @pytest.fixture(scope="module")
-def know(solution, place):
-    """Expects of every move what it is worth."""
+def exact_search(solution, place):
+    """A search that finds the exact value of every move."""
 
-    def know(states):
+    def search(states):
         rows = place(states)
-        worth, legal = solution.action_values[rows], solution.legal[rows]
-        q_values = np.where(legal, worth, 0.0)
-        return Decision(worth.argmax(axis=1), legal, q_values=q_values, visit_counts=legal)
+        values, legal = solution.action_values[rows], solution.legal[rows]
+        q_values = np.where(legal, values, 0.0)
+        return Decision(values.argmax(axis=1), legal, q_values=q_values, visit_counts=legal)
 
-    return know
+    return search
 
 
 @pytest.fixture(scope="module")
-def guess(solution, place):
-    """Expects nothing of any move, and likes the first."""
+def blind_search(solution, place):
+    """A search that values every move at 0 and chooses the first."""
 
-    def guess(states):
+    def search(states):
         legal = solution.legal[place(states)]
         nothing = np.zeros(legal.shape)
         return Decision(legal.argmax(axis=1), legal, q_values=nothing, visit_counts=legal)
 
-    return guess
+    return search
 
 
 def repair_once(game, decide, games, table=None):
     table = table or empty_table(game)
-    return repair(game, table, games, 0, make_analyze(game, decide, table), False)
+    return repair_games(game, table, games, 0, make_analyze(game, decide, table), False)
 
 
 def overrides(table, place):
-    """Its moves, by the positions' rows of the solution."""
+    """The moves of a table, by the rows of their positions in the solution."""
     rows = place(table.states)
     assert len({*rows.tolist()}) == len(rows)
     return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
@@ -62,16 +62,21 @@ def overrides(table, place):
 
 @pytest.mark.parametrize(
     ("seat", "searcher", "symmetric"),
-    [(0, "know", True), (1, "know", False), (1, "guess", False), (1, "guess", True)],
+    [
+        (0, "exact_search", True),
+        (1, "exact_search", False),
+        (1, "blind_search", False),
+        (1, "blind_search", True),
+    ],
 )
 def test_a_player_is_repaired_until_no_game_is_lost(
     tic_tac_toe, solution, place, request, seat, searcher, symmetric, tmp_path
 ):
     analyze = make_analyze(tic_tac_toe, request.getfixturevalue(searcher), empty_table(tic_tac_toe))
-    worth = np.random.default_rng(1).random(solution.num_states)
+    scores = np.random.default_rng(1).random(solution.num_states)
     if symmetric:
-        worth = worth[symmetry_classes(tic_tac_toe, solution)]
-    actions = np.where(solution.legal, worth[solution.children], -1).argmax(axis=1)
+        scores = scores[symmetry_classes(tic_tac_toe, solution)]
+    actions = np.where(solution.legal, scores[solution.children], -1).argmax(axis=1)
     table, lost = empty_table(tic_tac_toe), []
     for number in range(60):
         moves = overrides(table, place)
@@ -85,7 +90,7 @@ def test_a_player_is_repaired_until_no_game_is_lost(
         lost.append(found.ends.moves[2])
         if not games:
             break
-        repaired = repair(tic_tac_toe, table, games, seat, analyze, symmetric)
+        repaired = repair_games(tic_tac_toe, table, games, seat, analyze, symmetric)
         assert 0 < len(repaired.starts) <= len(games)
         rows = place(lines.replay(tic_tac_toe, repaired.starts)).tolist()
         table, moves = repaired.table, overrides(repaired.table, place)
@@ -95,15 +100,15 @@ def test_a_player_is_repaired_until_no_game_is_lost(
     assert len(rows) and all(solution.player[row] == seat for row in rows)
     assert table.refuted.any() and not (table.refuted & ~solution.legal[rows]).any()
     assert (solution.action_values[rows][table.refuted] == -1).all()
-    assert searcher == "guess" or solution.optimal[rows, table.actions].all()
-    if symmetric:  # It may be played in the symmetric copies that were not explored as well.
+    assert searcher == "blind_search" or solution.optimal[rows, table.actions].all()
+    if symmetric:  # The table also holds in the symmetric copies that were not explored.
         *_, every = exhaustive.explore(tic_tac_toe, act, seat, tmp_path / "every")
         assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
-def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, know):
-    """X plays 0 and 1, both in time to be saved, and 5, which loses; O plays 4, 2 and 6."""
-    table, starts = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, exact_search):
+    """X plays 0 and 1, which still draw, and 5, which loses; O plays 4, 2 and 6."""
+    table, starts = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 5, 6)])
     assert table.actions.tolist() == [6] and starts == [(0, 4, 1, 2)]
     assert np.flatnonzero(table.states.board[0]).tolist() == [0, 1, 2, 4]
     assert np.flatnonzero(table.refuted[0]).tolist() == [5]
@@ -111,13 +116,13 @@ def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, know):
     assert solution.values[row] == 0 > solution.action_values[row, 5]
 
 
-def test_where_every_move_is_refuted_the_one_before_is(tic_tac_toe, guess):
-    """X has to stop O at 8, which then takes 6 and wins at 2 or at 3."""
+def test_if_every_move_is_refuted_the_previous_one_is(tic_tac_toe, blind_search):
+    """X has to block O at 8; then O takes 6 and wins at 2 or at 3."""
     forced, lost = (1, 0, 7, 4), (1, 0, 7, 4, 8, 6)
     games = [(*lost, 2, 3), (*lost, 3, 2), (*lost, 5, 2)]
     refuted = {}
     for count, starts in ((2, [lost]), (3, [forced])):
-        made = repair_once(tic_tac_toe, guess, games[:count])
+        made = repair_once(tic_tac_toe, blind_search, games[:count])
         assert made.starts == starts
         stones = np.abs(made.table.states.board).sum(axis=1)
         refuted[count] = {
@@ -125,47 +130,59 @@ def test_where_every_move_is_refuted_the_one_before_is(tic_tac_toe, guess):
             for stone, row in zip(stones, made.table.refuted, strict=True)
         }
     assert refuted == {2: {6: [2, 3]}, 3: {4: [8], 6: [2, 3, 5]}}
-    # What is known of a position is known in other games that come to it.
-    again = repair_once(tic_tac_toe, guess, [(7, 0, 1, 4, 8, 6, 2, 3)], made.table)
+    # Refuted moves of a position hold for other games that reach it.
+    again = repair_once(tic_tac_toe, blind_search, [(7, 0, 1, 4, 8, 6, 2, 3)], made.table)
     assert again.starts == [(7, 0, 1, 4)]
 
 
-def test_what_is_lost_from_the_start_is_not_repaired(tic_tac_toe, guess):
+def test_a_game_lost_from_the_start_is_not_repaired(tic_tac_toe, blind_search):
     start = jax.device_get(init_batch(tic_tac_toe, 1))
     table = OverrideTable(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
-    assert repair_once(tic_tac_toe, guess, [(0, 4, 1, 2, 5, 6)], table).starts == []
+    assert repair_once(tic_tac_toe, blind_search, [(0, 4, 1, 2, 5, 6)], table).starts == []
 
 
-def test_a_position_is_searched_once(tic_tac_toe, guess):
-    asked = []
+def test_a_position_is_searched_once(tic_tac_toe, blind_search):
+    searched = []
 
     def decide(states):
-        asked.append(states.board.tolist())
-        return guess(states)
+        searched.append(states.board.tolist())
+        return blind_search(states)
 
     analyze = make_analyze(tic_tac_toe, decide, empty_table(tic_tac_toe))
     states = lines.replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
     found = analyze(states)
     assert [found.index(analysis) for analysis in found] == [0, 1, 2, 2, 4]
     assert analyze(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
-    assert asked == [states.board[[0, 1, 3, 4]].tolist()]
+    assert searched == [states.board[[0, 1, 3, 4]].tolist()]
 
 
 @pytest.mark.parametrize(
     ("tried", "eight", "rest", "start", "action"),
     [
         ("all", {}, {}, 4, 8),  # The last move that matters: the refuted one lost.
-        ("all", {4: -0.4, 0: 0.9}, {4: -0.4}, 4, 8),  # More was lost before.
-        ("all", {4: -0.8}, {4: -0.8}, 2, 8),  # What it led to speaks against the one before,
-        ("all", {4: -0.8, 2: -0.7}, {4: -0.8, 2: -0.7}, 0, 8),  # and against the first.
-        ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Of another more is expected.
-        ("all", {4: -0.9, 2: -0.7, 0: -0.8}, {4: -0.9, 2: -0.7, 0: -0.8}, 2, 8),  # The most.
-        ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # What was not tried counts as lost.
-        ("all", {4: -0.75, 2: -0.5, 0: -0.25}, {4: -0.75, 2: -0.5, 0: -0.25}, 4, 8),  # All equal.
+        ("all", {4: -0.4, 0: 0.9}, {4: -0.4}, 4, 8),  # An earlier mistake cost more.
+        ("all", {4: -0.8}, {4: -0.8}, 2, 8),  # Its result lowers the value of the previous move,
+        ("all", {4: -0.8, 2: -0.7}, {4: -0.8, 2: -0.7}, 0, 8),  # and of the first.
+        ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Another move is expected to be better.
+        (
+            "all",
+            {4: -0.9, 2: -0.7, 0: -0.8},
+            {4: -0.9, 2: -0.7, 0: -0.8},
+            2,
+            8,
+        ),  # The largest gain.
+        ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # Moves that were not searched count as lost.
+        (
+            "all",
+            {4: -0.75, 2: -0.5, 0: -0.25},
+            {4: -0.75, 2: -0.5, 0: -0.25},
+            4,
+            8,
+        ),  # All gains are equal.
     ],
 )
-def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, start, action):
-    """8 is preferred everywhere; what is expected of it and of the rest depends on the stones."""
+def test_lost_games_correct_expected_values(tic_tac_toe, tried, eight, rest, start, action):
+    """8 is chosen everywhere; the expected values of all moves depend on the number of stones."""
 
     def decide(states):
         q_values = np.zeros((len(states.board), 9))
@@ -182,19 +199,19 @@ def test_experience_corrects_what_was_expected(tic_tac_toe, tried, eight, rest, 
 
 
 def random_analyses():
-    """Positions of five moves, one at least legal; refuted ones are worth nothing."""
+    """Yields positions with five moves, at least one of them legal."""
     rng = np.random.default_rng(0)
     for _ in range(500):
         legal = rng.random(5) < 0.8
         legal[rng.integers(5)] = True
         refuted = legal & (rng.random(5) < 0.5)
         expected = rng.choice([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0], 5)
-        expected[refuted] = rng.choice([-1.0, 1.0])  # Whatever is expected of it.
+        expected[refuted] = rng.choice([-1.0, 1.0])  # Values of refuted moves must have no effect.
         yield Analysis(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
 
 
-def test_the_best_move_is_no_refuted_one():
-    """It is the chosen one, unless that is refuted or much more is expected of another one."""
+def test_the_best_move_is_not_a_refuted_one():
+    """It is the chosen one, unless that is refuted or another one is clearly better."""
     others = 0
     for analysis in random_analyses():
         left = [move for move in range(5) if analysis.legal[move] and not analysis.refuted[move]]
@@ -208,23 +225,23 @@ def test_the_best_move_is_no_refuted_one():
     assert others > 100
 
 
-def test_all_that_moves_led_to_is_remembered():
-    """A move is worth no more than the least that it led to, and a refuted one stays refuted."""
+def test_updates_of_moves_accumulate():
+    """The value of a move is the least of its results, and a refuted move stays refuted."""
     rng = np.random.default_rng(1)
     for analysis in random_analyses():
         expected, refuted = analysis.expected.copy(), analysis.refuted.copy()
         for _ in range(8):
-            action, worth, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
-            analysis.update(action, worth, is_lost)
-            expected[action] = worth if worth < expected[action] else expected[action]
+            action, value, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
+            analysis.update(action, value, is_lost)
+            expected[action] = value if value < expected[action] else expected[action]
             if is_lost:
                 refuted[action] = True
             assert analysis.expected.tolist() == expected.tolist()
             assert analysis.refuted.tolist() == refuted.tolist()
 
 
-def test_nothing_is_expected_of_what_the_table_refutes(tic_tac_toe, guess):
-    """Whatever a search finds; and updates do not change the given table."""
+def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
+    """Updates do not change the given table."""
     states = lines.replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
     refuted[0, [1, 2]] = True
@@ -232,27 +249,27 @@ def test_nothing_is_expected_of_what_the_table_refutes(tic_tac_toe, guess):
 
     def decide(states):
         q_values = np.full((len(states.board), 9), 0.75)
-        return guess(states)._replace(q_values=q_values)
+        return blind_search(states)._replace(q_values=q_values)
 
     analyze = make_analyze(tic_tac_toe, decide, table)
-    known, new = analyze(states)
-    assert known.refuted.tolist() == refuted[0].tolist() and not new.refuted.any()
-    assert known.expected[known.legal].tolist() == [-1, -1] + [0.75] * 5
+    old, new = analyze(states)
+    assert old.refuted.tolist() == refuted[0].tolist() and not new.refuted.any()
+    assert old.expected[old.legal].tolist() == [-1, -1] + [0.75] * 5
     assert new.expected[new.legal].tolist() == [0.75] * 7
-    known.update(5, -1.0, True)
+    old.update(5, -1.0, True)
     assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2]
     assert analyze(states)[0].refuted[5]
 
 
-def test_the_newest_move_of_a_position_counts(tic_tac_toe, know):
-    old, _ = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 5, 6)])
+def test_new_moves_replace_old_ones(tic_tac_toe, exact_search):
+    old, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 5, 6)])
     other = old._replace(actions=np.array([3], np.int32))
-    new, _ = repair_once(tic_tac_toe, know, [(0, 4, 1, 2, 3, 6)], other)
+    new, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 3, 6)], other)
     assert new.actions.tolist() == old.actions.tolist() == [6]
     assert np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
 
 
-def test_a_move_of_one_symmetric_copy_is_played_in_all(tic_tac_toe, solution, place, tmp_path):
+def test_a_symmetry_violation_is_repaired_in_all_copies(tic_tac_toe, solution, place, tmp_path):
     actions = np.where(solution.legal, np.random.default_rng(1).random((9,)), -1).argmax(axis=1)
     table, counts = empty_table(tic_tac_toe), []
     for number in range(9):

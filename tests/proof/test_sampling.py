@@ -1,4 +1,4 @@
-"""Samples of the games that a player can be led into, against exact counts of all of them."""
+"""Samples of exhaustive play against exact counts of all games."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def sample(player, folder, most, **settings):
 
 
 def rows_of(count, seed=0):
-    """Different positions, to which from one game to a thousand lead; some lead nowhere else."""
+    """Different positions, with 1 to 1,000 games that lead to each."""
     fields = [("hash", np.uint64), ("images", np.uint8, (1, 4)), ("group", np.uint8)]
     rows = np.zeros(count, [*fields, ("games", np.float64)])
     rows["images"] = np.arange(count, dtype=np.uint32)[:, None].view(np.uint8)[:, None]
@@ -43,7 +43,7 @@ def rows_of(count, seed=0):
 
 
 def draw_all(rows, most, seed, part_size):
-    """Draws from parts of some size; returns the rows drawn, and the games of each group."""
+    """Draws from parts; returns the drawn rows, and the games of each group."""
     parts = np.split(rows, range(part_size, len(rows), part_size))
     draw = sampling.make_sampler(parts, most, seed)
     drawn = np.concatenate([draw(part.copy()) for part in parts])
@@ -55,21 +55,23 @@ def draw_all(rows, most, seed, part_size):
 
 @pytest.mark.parametrize(("most", "part_size"), [(16, 500), (100, 500), (100, 9), (160, 64)])
 def test_positions_are_drawn_in_proportion_to_their_games(most, part_size):
-    """Each sample stands for all games, and draws a position as often as its share, rounded."""
+    """Each sample represents all games, and draws a position as often as its share, rounded."""
     rows = rows_of(300)
     rows["games"][200] = 2 * rows["games"].sum()  # Some samples draw it more than once.
     for seed in range(10):
         drawn, games = draw_all(rows, most, seed, part_size)
         between = rows["games"].sum() / (most // sampling.GROUPS)
-        assert len(drawn) == np.count_nonzero(games) <= most  # None stands there twice.
+        assert len(drawn) == np.count_nonzero(games) <= most  # No duplicates.
         np.testing.assert_allclose(games.sum(axis=1), rows["games"].sum())
         assert (abs(games - rows["games"]) < between * (1 + 1e-9)).all()
-        first_half = games[:, :150].sum(axis=1)  # Systematic: so does any stretch of them.
+        first_half = games[:, :150].sum(
+            axis=1
+        )  # Sampling is systematic, so this holds for any range.
         assert (abs(first_half - rows["games"][:150].sum()) < between * (1 + 1e-9)).all()
 
 
-def test_a_sample_of_a_sample_stands_for_its_own_games():
-    """Groups stay apart: each draws from what it drew before, and none from another one's."""
+def test_a_sample_of_a_sample_represents_the_games_of_its_group():
+    """Each group draws from its own earlier sample."""
     rows = np.concatenate([rows_of(40, seed) for seed in range(sampling.GROUPS)])
     rows["group"] = np.repeat(np.arange(1, 1 + sampling.GROUPS), 40)
     rows["images"] = np.arange(len(rows), dtype=np.uint32)[:, None].view(np.uint8)[:, None]
@@ -83,8 +85,8 @@ def test_a_sample_of_a_sample_stands_for_its_own_games():
         assert (abs(games - rows["games"]) * own < between * (1 + 1e-9)).all()
 
 
-def test_what_is_drawn_is_unbiased():
-    """Over many draws each position stands for as many games as lead there."""
+def test_samples_are_unbiased():
+    """On average each position represents the games that lead to it."""
     rows, seeds = rows_of(50), 200
     games = np.concatenate([draw_all(rows, 48, seed, 20)[1] for seed in range(seeds)])
     error = np.maximum(games.std(axis=0, ddof=1) / np.sqrt(len(games)), 1e-9)
@@ -123,7 +125,7 @@ def test_no_ply_has_more_positions_than_are_allowed(player, expected, part_size,
     assert min(counts[first:-1]) > 0
 
 
-def test_as_many_positions_as_allowed_are_no_sample(player, expected, tmp_path):
+def test_exactly_the_allowed_number_of_positions_is_not_sampled(player, expected, tmp_path):
     largest = max(expected.positions)
     whole = sample(player, tmp_path / "whole", largest)
     assert not whole.sampled and whole.ends.games[0].tolist() == expected.games
@@ -132,7 +134,7 @@ def test_as_many_positions_as_allowed_are_no_sample(player, expected, tmp_path):
 
 
 def test_estimates_are_unbiased_and_their_intervals_hold(player, expected, tmp_path, monkeypatch):
-    """Estimates of many explorations, each with other samples, against the exact counts."""
+    """Estimates of many explorations with different samples, against the exact counts."""
     sampler, estimates, held = sampling.make_sampler, [], []
     truth = np.array(expected.games)
     shares = truth / truth.sum()
@@ -163,7 +165,7 @@ def ends_of(games):
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
 @pytest.mark.parametrize("column", [0, 1, 2])
 def test_the_interval_is_student_s_over_the_samples(column, confidence):
-    """Of games that were all explored and of estimates of the rest, whose mean counts."""
+    """Over the sums of the explored games and the estimates of the rest."""
     rng = np.random.default_rng(column)
     games = np.concatenate([[[30.0, 20, 10]], rng.uniform(100, 200, (sampling.GROUPS, 3))])
     complete = games[0] + games[1:]

@@ -1,4 +1,4 @@
-"""The proof by enumeration against a plain recursion, and what one wrong move changes."""
+"""The proof by enumeration against a plain recursion, and the effect of one wrong move."""
 
 import functools
 
@@ -26,7 +26,7 @@ def noise(solution, seed):
 
 
 def policies(solution):
-    """Scores of several policies, `[D, A]`."""
+    """Scores `[D, A]` of several policies."""
     outcomes = np.where(solution.legal, solution.action_values, 0)[solution.decisions]
     return {
         "perfect": solution.optimal[solution.decisions] * 1.0,
@@ -38,7 +38,7 @@ def policies(solution):
 
 
 def choices(solution, scores):
-    """The policy as `{position: action}`: the legal action of highest score."""
+    """The policy as `{position: action}`, with the legal action of the highest score."""
     board, player, over = (np.asarray(leaf).tolist() for leaf in solution.decision_states)
     chosen = {}
     for d, position in enumerate(map(Position, map(tuple, board), player, over)):
@@ -98,14 +98,14 @@ def test_value_errors(solution, check):
     ("moves", "wrong", "lines"),
     [
         ((), None, [0, 0]),
-        # X in the corner, O in the centre, X opposite: O in a corner loses; X is perfect.
+        # X in the corner, O in the center, X opposite: O in a corner loses; X is perfect.
         ((0, 4, 8), 2, [0, 1]),
-        # X leaves the column 0, 3, 6 open; O takes it, whenever this position arises.
+        # X does not block the column 0, 3, 6, and O wins there.
         ((4, 0, 2, 6), 8, [1, 0]),
     ],
 )
 def test_one_wrong_move_changes_the_counts(solution, check, moves, wrong, lines):
-    """Blunders grow by one; lines are lost only if the policy itself leads there."""
+    """It is one blunder; lines are lost only if the policy itself leads there."""
     scores = policies(solution)["perfect"]
     state = 0
     for move in moves:
@@ -125,10 +125,10 @@ def test_one_wrong_move_changes_the_counts(solution, check, moves, wrong, lines)
 
 
 def test_a_wrong_move_off_the_path_loses_no_line(solution, check):
-    """The policy opens in the centre, so its answer as X to an opening at 0 never matters."""
+    """The policy opens in the center, so its move after an opening at 0 never matters."""
     scores = policies(solution)["perfect"]
     scores[0] = np.eye(9)[4]
-    state = solution.children[solution.children[0, 0], 1]  # X 0, O 1: O has lost already.
+    state = solution.children[solution.children[0, 0], 1]  # X at 0, O at 1: O has already lost.
     d = np.flatnonzero(solution.decisions == state)[0]
     scores[d] = np.eye(9)[2]
     verdict = check(scores, solution.values[solution.decisions])
@@ -145,7 +145,7 @@ def test_losing_lines_where_the_mover_can_lose():
         assert lines.tolist() == lost(misere_pile_rules, policy)
 
 
-def test_of_very_many_losing_lines_only_so_many_are_counted(monkeypatch, solution):
+def test_the_count_of_losing_lines_is_capped(monkeypatch, solution):
     actions = jnp.argmax(solution.legal[solution.decisions], axis=1)
     whole = count_losing_lines(solution, actions)
     assert (whole > 20).all()
@@ -155,7 +155,7 @@ def test_of_very_many_losing_lines_only_so_many_are_counted(monkeypatch, solutio
 
 @pytest.mark.parametrize("in_vain", [0, 1, 7])
 def test_very_many_losing_lines_of_many_actions_fit_in_32_bits(in_vain):
-    """Player 1 makes eight moves in a row, each one of 256, and wins: sums would wrap to 0."""
+    """Player 1 wins after eight moves in a row, each of 256 actions: sums would wrap to 0."""
     plies, count = 8, 256
     legal = np.vstack([np.ones((plies, count), bool), np.zeros((1, count), bool)])
     solution = solver.Solution(

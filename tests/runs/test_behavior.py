@@ -1,4 +1,4 @@
-"""Rules of custom games, recorded by a run and compared with those of a game given later."""
+"""Runs record the rules of custom games, and compare them with those of later games."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ DIGESTS = behavior.observe_rules(GAME, "edges")
 
 
 def by_rows():
-    """The same game, held in other arrays and written in another way."""
+    """The same game with other arrays and other code."""
 
     def inner(state):
         return dots.State(*state["rows"], state["player"])
@@ -44,7 +44,7 @@ def by_rows():
 
 
 def no_way_out(state, action):
-    """A game in which who closes a box passes the turn."""
+    """A game in which closing a box passes the turn."""
     after, reward = GAME.step(state, action)
     return after._replace(player=jnp.int8(jnp.sum(after.edges) % 2)), reward
 
@@ -62,12 +62,12 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_names_what_differs(name):
+def test_names_the_difference(name):
     other = GAME._replace(**OTHERS[name])
     assert behavior.find_difference(DIGESTS, other, "edges") == name
 
 
-def test_the_same_rules_may_be_written_otherwise():
+def test_the_same_rules_may_have_different_code():
     assert (
         behavior.find_difference(
             DIGESTS, GAME._replace(step=lambda *move: GAME.step(*move)), "edges"
@@ -77,7 +77,7 @@ def test_the_same_rules_may_be_written_otherwise():
     assert behavior.find_difference(DIGESTS, by_rows(), "edges") is None
 
 
-def test_fractions_of_other_machines_are_the_same():
+def test_digests_ignore_rounding_errors():
     def observe(state, encoding, error):
         third = jnp.float32(1 / 3) * (1 + error)
         return jnp.where(dots.observe(state, encoding), third, 0.0625)
@@ -91,8 +91,8 @@ def test_fractions_of_other_machines_are_the_same():
     assert found == [None, None, "observations"]
 
 
-def test_digests_are_those_of_every_version():
-    """Runs keep them, so they must not change."""
+def test_digests_are_the_same_in_every_version():
+    """Existing runs contain them, so they must not change."""
     found = behavior.observe_rules(azjax.make("tic_tac_toe"), "relative")
     assert {name: digest[:8] for name, digest in found.items()} == {
         "sizes": "da18441d",
@@ -116,20 +116,20 @@ def test_a_player_is_loaded_with_the_same_rules(run):
     assert azjax.load(run, game=by_rows()).game.name == "other"
     flipped = GAME._replace(**OTHERS["rewards"])
     with pytest.raises(
-        ValueError, match=r"^the rules of dots are not .* their rewards differ: give"
+        ValueError, match=r"^the rules of dots are not .* their rewards differ: pass"
     ):
         azjax.load(run, game=flipped)
-    with pytest.raises(ValueError, match="hand it in as game="):
+    with pytest.raises(ValueError, match="pass it as game="):
         azjax.load(run)
 
 
-def test_training_goes_on_in_the_same_arrays_alone(run):
+def test_training_resumes_only_with_the_same_arrays(run):
     behavior.check_rules(run, GAME, resume=True)
-    with pytest.raises(ValueError, match="its player can be loaded, but its training cannot go on"):
+    with pytest.raises(ValueError, match="its player can be loaded, but the run cannot be resumed"):
         behavior.check_rules(run, by_rows(), resume=True)
 
 
-def test_a_spoiled_record_is_refused_and_a_missing_one_compares_nothing(run, tmp_path):
+def test_a_damaged_record_is_rejected_and_a_missing_one_ignored(run, tmp_path):
     (tmp_path / "rules.json").write_text("{}")
     with pytest.raises(runs.CheckpointError, match=r"rules.json cannot be used \(.*: restore"):
         behavior.check_rules(tmp_path, GAME)

@@ -1,4 +1,4 @@
-"""Run directories: what is written is read back bit for bit, and damage is found out."""
+"""Run directories: contents are restored bit for bit, and damage is detected."""
 
 import dataclasses
 import gc
@@ -112,7 +112,7 @@ def test_restores_what_was_saved(devices_before, devices_after, tmp_path):
         assert leaf.sharding == abstract.sharding
 
 
-def test_types_that_numpy_does_not_know_come_back(tmp_path):
+def test_types_unknown_to_numpy_are_restored(tmp_path):
     place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     half = jnp.asarray([1.5, -2.0], jnp.bfloat16)
     tree = {"a/b": half, "rest": (half[0], jnp.int32(3), jnp.zeros((0, 2), bool))}
@@ -125,7 +125,7 @@ def test_types_that_numpy_does_not_know_come_back(tmp_path):
 
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_rows_in_several_files_are_one_array(devices, tmp_path):
-    """Also rows of two processes whose devices take turns."""
+    """Also if the devices of two processes alternate."""
     keys = jax.random.split(jax.random.key(1), 8)
     tree = {"a": jnp.asarray(np.random.default_rng(0).normal(size=(8, 3)), "float32"), "k": keys}
     for file, first in (("arrays.npz", 0), ("arrays-1.npz", 2)):
@@ -145,14 +145,14 @@ def test_rows_in_several_files_are_one_array(devices, tmp_path):
         storage.read_arrays(tmp_path, target)
 
 
-def test_a_name_that_is_not_utf_8_is_as_good(state, tmp_path):
+def test_a_name_that_is_not_utf_8_works(state, tmp_path):
     run_dir = tmp_path / os.fsdecode(b"l\xe4ufe")
     make_run(run_dir, state, [0.0])
     assert_same(restore(run_dir).state, at(state, 1))
 
 
-def test_a_disk_that_is_full_is_told_once(state, tmp_path, monkeypatch):
-    gc.collect()  # What other tests have left behind says nothing here, either.
+def test_a_full_disk_is_reported_once(state, tmp_path, monkeypatch):
+    gc.collect()  # Ignores leftovers of other tests.
     said = []
     monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(problem.exc_value))
     make_run(tmp_path / "run", state, [0.0])
@@ -171,7 +171,7 @@ def test_a_disk_that_is_full_is_told_once(state, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(state, tmp_path):
+def test_resumes_from_a_checkpoint_without_a_difference(state, tmp_path):
     iterate = training.make_iteration(make_parts(CONFIG), training.make_mesh())
     first, _ = iterate(jax.tree.map(jnp.copy, state))
     runs.create_run(tmp_path / "run", CONFIG)
@@ -184,7 +184,7 @@ IMPLS = ("threefry2x32", "rbg", "unsafe_rbg")
 
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.permutations(IMPLS, 2)])
-def test_a_run_draws_as_it_began_whatever_the_default_is_now(before, after, state, tmp_path):
+def test_a_run_keeps_its_key_implementation(before, after, state, tmp_path):
     with jax.default_prng_impl(before):
         saved = dataclasses.replace(state, key=jax.random.key(7))
         make_run(tmp_path / "run", saved, [0.0])
@@ -205,16 +205,14 @@ def test_a_run_draws_as_it_began_whatever_the_default_is_now(before, after, stat
         ("unsafe_rbg", "unsafe_rbg", "unsafe_rbg"),
     ],
 )
-def test_a_checkpoint_that_names_no_implementation_is_read(
-    impl, default, expected, state, tmp_path
-):
+def test_a_checkpoint_without_key_implementations_is_read(impl, default, expected, state, tmp_path):
     saved = dataclasses.replace(state, key=jax.random.key(7, impl=impl))
     make_run(tmp_path / "run", saved, [0.0])
     folder = tmp_path / "run" / "checkpoints" / "1"
     content = read_summary(folder)
     size = len(jax.random.key_data(saved.key))
     assert content["arrays"]["state"][".key"] == f"{impl}[]"
-    content["arrays"]["state"][".key"] = f"uint32[{size}]"  # As all were written once.
+    content["arrays"]["state"][".key"] = f"uint32[{size}]"  # As in older versions.
     write_summary(folder, content | {"sha256": storage._digest(without_digest(content))})
     with jax.default_prng_impl(default):
         restored = restore(tmp_path / "run").state
@@ -238,7 +236,7 @@ def test_an_optimizer_may_hold_keys(impl, state, tmp_path):
         storage.key_impl(x) for x in jax.tree.leaves(restored.learner) if storage.is_key(x)
     }
     assert_same(restored, saved)
-    needs = memory.footprint(parts, training.make_mesh())
+    needs = memory.estimate(parts, training.make_mesh())
     assert needs.optimizer > 0
 
 
@@ -254,7 +252,7 @@ def test_saving_twice_keeps_the_first(run, state):
 
 
 @pytest.mark.parametrize("part", ["variables", "ema_params", "opt_state"])
-def test_refuses_to_save_numbers_that_are_not_finite(part, run, state):
+def test_refuses_to_save_parameters_that_are_not_finite(part, run, state):
     poison = jax.tree.map(
         lambda leaf: leaf * jnp.nan if leaf.dtype == jnp.float32 else leaf,
         getattr(state.learner, part),
@@ -266,7 +264,7 @@ def test_refuses_to_save_numbers_that_are_not_finite(part, run, state):
     assert_same(restore(run).state, at(state, 3))
 
 
-# Which are kept.
+# Which checkpoints are kept.
 
 
 @pytest.mark.parametrize(
@@ -276,7 +274,7 @@ def test_refuses_to_save_numbers_that_are_not_finite(part, run, state):
         ([5, 4, 3, 2, 1], [1, 3, 4, 5]),
         ([1, 9, 3, 2, 1, 0], [2, 4, 5, 6]),
         ([1, 2, 3, 4, 5], [3, 4, 5]),
-        ([7, 7, 1, 1, 1], [2, 3, 4, 5]),  # Of equals the newest is the best.
+        ([7, 7, 1, 1, 1], [2, 3, 4, 5]),  # Of equal scores, the newest is the best.
     ],
 )
 def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
@@ -284,14 +282,14 @@ def test_keeps_the_newest_three_and_the_best(scores, kept, state, tmp_path):
     assert steps(tmp_path / "run") == kept
 
 
-def test_remembers_the_best_of_earlier_sittings(state, tmp_path):
+def test_keeps_the_best_of_earlier_sessions(state, tmp_path):
     make_run(tmp_path / "run", state, [1, 9, 3])
     for iteration in range(4, 7):
         checkpoint.save(tmp_path / "run", at(state, iteration), 0.0)
     assert steps(tmp_path / "run") == [2, 4, 5, 6]
 
 
-def test_clears_away_what_a_killed_run_left(run, state):
+def test_deletes_leftovers_of_a_killed_run(run, state):
     shutil.copytree(run / "checkpoints" / "3", run / "checkpoints" / "4.partial")
     (run / "checkpoints" / "1").rename(run / "checkpoints" / "1.deleted")
     assert_same(restore(run).state, at(state, 3))
@@ -341,7 +339,7 @@ def add_a_file(folder):
 
 
 def exchange_the_arrays(folder):
-    """Puts sound arrays in place of others, as a copy that went wrong does."""
+    """Exchanges two sound files of arrays, like a faulty copy."""
     shutil.rmtree(folder / "state")
     shutil.copytree(folder.parent / "1" / "state", folder / "state")
 
@@ -351,7 +349,7 @@ def edit_the_score(folder):
 
 
 def seal_nonsense(folder):
-    """What somebody writes who knows how the digest is made."""
+    """Writes nonsense with a valid digest."""
     content = read_summary(folder) | {"files": 3}
     write_summary(folder, content | {"sha256": storage._digest(without_digest(content))})
 
@@ -378,7 +376,7 @@ def without_digest(content):
 
 
 def largest_file(folder):
-    """Of what plays, so that players notice, too."""
+    """Of the averaged variables, so that loading a player fails as well."""
     paths = (folder / "player").rglob("*")
     return max(paths, key=lambda path: path.stat().st_size * path.is_file())
 
@@ -430,14 +428,14 @@ def test_sets_damaged_checkpoints_aside(damage, run, state):
     assert (run / "damaged" / "3-2").is_dir()
 
 
-def test_a_damaged_older_checkpoint_is_no_obstacle(run, state):
+def test_ignores_a_damaged_older_checkpoint(run, state):
     empty(run / "checkpoints" / "1")
     assert restore(run, set_aside=True).skipped == []
     checkpoint.save(run, at(state, 4), -1.0)
     assert steps(run) == [2, 3, 4]
 
 
-def test_says_so_when_all_are_damaged_and_moves_nothing(run):
+def test_raises_if_all_are_damaged_and_moves_nothing(run):
     for step in (1, 2, 3):
         flip_a_byte(run / "checkpoints" / str(step))
     before = files(run)
@@ -475,12 +473,12 @@ def test_only_a_plain_number_is_a_checkpoint(name, run, state):
 
 
 @pytest.mark.parametrize("change", [{"format": 2}, {"format": None}, {}])
-def test_a_run_of_another_version_is_refused_in_one_sentence(run, change):
+def test_a_run_of_another_version_is_rejected_in_one_sentence(run, change):
     path = run / "config.json"
     content = json.loads(path.read_text())
     del content["format"]
     path.write_text(json.dumps(content | change))
-    with pytest.raises(CheckpointError, match="is a run of another version of azjax, which"):
+    with pytest.raises(CheckpointError, match="has the format of another version of azjax: use"):
         azjax.load(run)
 
 
@@ -494,7 +492,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("setting", CHANGES)
-def test_the_wrong_configuration_costs_no_checkpoint(setting, run, state):
+def test_a_wrong_configuration_does_not_damage_checkpoints(setting, run, state):
     value, *fragments = CHANGES[setting]
     edit_config(run, setting, value)
     flip_a_byte(run / "checkpoints" / "3")
@@ -523,7 +521,7 @@ def edit_config(run, setting, value):
     (run / "config.json").write_text(json.dumps(content))
 
 
-def test_a_setting_left_out_of_both_has_its_default(run):
+def test_a_setting_missing_in_both_has_its_default(run):
     for path in (run / "config.json", *run.rglob("summary.json")):
         content = json.loads(path.read_text())
         del content.get("settings", content)["seed"]
@@ -533,7 +531,7 @@ def test_a_setting_left_out_of_both_has_its_default(run):
     assert runs.read_config(run) == CONFIG and azjax.load(run).iteration == 3
 
 
-def test_refuses_a_checkpoint_with_settings_that_there_are_not(run):
+def test_rejects_a_checkpoint_with_unknown_settings(run):
     content = read_summary(run / "checkpoints" / "2")
     content["settings"]["colour"] = "red"
     content["sha256"] = storage._digest(without_digest(content))
@@ -542,10 +540,10 @@ def test_refuses_a_checkpoint_with_settings_that_there_are_not(run):
         azjax.load(run)
 
 
-def test_refuses_arrays_that_its_settings_do_not_make(run, monkeypatch):
+def test_rejects_arrays_that_do_not_match_the_settings(run, monkeypatch):
     monkeypatch.setattr(storage, "describe", lambda tree: {})
     before = files(run)
-    with pytest.raises(CheckpointError, match="its arrays are not those that this version makes"):
+    with pytest.raises(CheckpointError, match="its arrays do not match its settings"):
         restore(run, set_aside=True)
     assert files(run) == before
 
@@ -559,8 +557,8 @@ def test_loading_unpickles_nothing(run, monkeypatch):
     assert azjax.load(run).iteration == 3
 
 
-def test_a_player_needs_nothing_but_its_parameters(run, state):
-    """Not even that the optimiser and the buffer are there."""
+def test_a_player_needs_only_its_parameters(run, state):
+    """Not even the files of the optimizer and the buffer."""
     before = azjax.load(run)
     shutil.rmtree(run / "checkpoints" / "3" / "state")
     after = azjax.load(run)
@@ -571,10 +569,10 @@ def test_a_player_needs_nothing_but_its_parameters(run, state):
     assert len(skipped) == 1 and "its file state/" in skipped[0]
 
 
-# One given checkpoint.
+# A requested checkpoint.
 
 
-def test_loads_the_checkpoint_asked_for(run):
+def test_loads_the_requested_checkpoint(run):
     assert runs.iterations(run) == [1, 2, 3]
     flip_a_byte(run / "checkpoints" / "3")
     assert azjax.load(run, 1).iteration == 1
@@ -582,7 +580,7 @@ def test_loads_the_checkpoint_asked_for(run):
     assert azjax.load(run).iteration == 2
 
 
-def test_says_which_checkpoints_there_are(run, tmp_path):
+def test_lists_the_existing_checkpoints(run, tmp_path):
     flip_a_byte(run / "checkpoints" / "3")
     before = files(run)
     with pytest.raises(CheckpointError, match="run has no checkpoint 7: use one of 1, 2, 3$"):
@@ -591,14 +589,14 @@ def test_says_which_checkpoints_there_are(run, tmp_path):
         azjax.load(run, 3)
     assert files(run) == before
     runs.create_run(tmp_path / "new", CONFIG)
-    with pytest.raises(CheckpointError, match="has no checkpoint 0: there is no other one"):
+    with pytest.raises(CheckpointError, match="has no checkpoint 0: resume the run to"):
         azjax.load(tmp_path / "new", 0)
 
 
-def test_says_that_the_only_checkpoint_is_damaged(state, tmp_path):
+def test_reports_that_the_only_checkpoint_is_damaged(state, tmp_path):
     make_run(tmp_path / "run", state, [0.0])
     flip_a_byte(tmp_path / "run" / "checkpoints" / "1")
-    with pytest.raises(CheckpointError, match="checkpoint 1 in .*: there is no other one, so"):
+    with pytest.raises(CheckpointError, match="checkpoint 1 in .*: resume the run to"):
         azjax.load(tmp_path / "run", 1)
 
 
@@ -607,7 +605,7 @@ def test_says_that_the_only_checkpoint_is_damaged(state, tmp_path):
 
 @pytest.mark.parametrize("shrink", [False, True])
 @pytest.mark.parametrize("name", presets.PRESETS)
-def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
+def test_a_configuration_is_restored(name, shrink, tmp_path):
     config = presets.smoke(presets.get(name)) if shrink else presets.get(name)
     runs.create_run(tmp_path / "run", config)
     assert runs.read_config(tmp_path / "run") == config
@@ -634,7 +632,7 @@ def test_a_configuration_comes_back_equal(name, shrink, tmp_path):
         (["learner", "steps"], 0, "learner.steps is 0: use 1 or more"),
     ],
 )
-def test_refuses_a_wrong_entry_in_the_configuration(path, value, said, tmp_path):
+def test_rejects_a_wrong_entry_in_the_configuration(path, value, said, tmp_path):
     content = {"format": runs.FORMAT, **dataclasses.asdict(CONFIG)}
     *parents, name = path
     target = content
@@ -652,13 +650,13 @@ NO_CONFIGURATIONS = ["", "{", "[]", "null", '"text"', "\0\1\2", "[" * 10_000, '{
 
 
 @pytest.mark.parametrize("content", NO_CONFIGURATIONS, ids=lambda content: content[:9])
-def test_refuses_what_is_no_configuration(content, tmp_path):
+def test_rejects_content_that_is_not_a_configuration(content, tmp_path):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match="config.json cannot be used"):
         runs.read_config(tmp_path)
 
 
-def test_a_whole_number_is_as_good_as_a_fraction(tmp_path):
+def test_an_integer_is_accepted_for_a_float(tmp_path):
     (tmp_path / "config.json").write_text(f'{{"format": {runs.FORMAT}, "learner": {{"l2": 1}}}}')
     l2 = runs.read_config(tmp_path).learner.l2
     assert l2 == 1 and isinstance(l2, float)
@@ -674,7 +672,7 @@ def test_never_touches_a_directory_that_exists(run):
     assert files(run) == before
 
 
-def test_makes_parents_and_ignores_a_start_that_was_killed(tmp_path):
+def test_creates_parents_and_ignores_a_killed_start(tmp_path):
     run_dir = tmp_path / "deep" / "down" / "run"
     leftover = run_dir.with_name(".run.tmp")
     leftover.mkdir(parents=True)
@@ -684,7 +682,7 @@ def test_makes_parents_and_ignores_a_start_that_was_killed(tmp_path):
     assert not leftover.exists()
 
 
-def test_asking_whether_a_directory_is_free_leaves_all_as_it_is(tmp_path):
+def test_check_free_changes_nothing(tmp_path):
     beside = tmp_path / ".run.tmp"
     runs.check_free(tmp_path / "run")
     assert not any(tmp_path.iterdir())
@@ -694,13 +692,13 @@ def test_asking_whether_a_directory_is_free_leaves_all_as_it_is(tmp_path):
     assert (beside / "config.json").read_text() == "mine"
 
 
-def test_says_why_a_directory_cannot_be_made(tmp_path):
+def test_names_the_reason_why_a_directory_cannot_be_created(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):
         runs.create_run(tmp_path / "file" / "run", CONFIG)
 
 
-def test_a_directory_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+def test_an_incomplete_directory_is_deleted(tmp_path, monkeypatch):
     def fail(old, new):
         raise OSError(28, "No space left on device")
 
@@ -710,7 +708,7 @@ def test_a_directory_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatc
     assert not any(tmp_path.iterdir())
 
 
-def test_looking_for_room_leaves_no_folders_above(tmp_path):
+def test_check_free_leaves_no_parent_folders(tmp_path):
     runs.check_free(tmp_path / "some" / "deep" / "run")
     (tmp_path / "kept").mkdir()
     runs.check_free(tmp_path / "kept" / "deep" / "run")

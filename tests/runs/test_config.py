@@ -1,4 +1,4 @@
-"""Every setting of a run changes the program that is compiled: none is without effect."""
+"""Every setting of a run changes the compiled program."""
 
 import dataclasses
 import functools
@@ -23,13 +23,13 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig, Transition
 from azjax.training.targets import Sample, TargetConfig
 
-# With what must be on for another setting to matter.
+# Settings that others depend on.
 SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)
 REPLAY = ReplayConfig(capacity=32, shards=2)
 LEARNER = LearnerConfig(batch_size=4, steps=2)
 MLP = MLPConfig(hidden=(16,), head_hidden=8)
 RESNET = ResNetConfig(width=16, blocks=1, head_hidden=8)
-# Another value of each setting, in the order of its fields.
+# A different value for each setting, in the order of the fields.
 OTHERS = {
     MLP: {"encoding": "absolute", "hidden": (8,), "head_hidden": 16}
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16", "symmetric": True},
@@ -52,7 +52,7 @@ OTHERS = {
     | {"weight_decay": 0.7, "clip_norm": 0.7, "value_weight": 0.7, "policy_surprise": 0.7}
     | {"ema_decay": 0.7},
 }
-NO_PROGRAM = {"kind", "algorithm"}  # They say which class it is.
+NO_PROGRAM = {"kind", "algorithm"}  # Tags, which select the class.
 EVERY = [(section, name) for section, changes in OTHERS.items() for name in changes]
 
 
@@ -67,7 +67,7 @@ MOVES = Transition(*[jnp.zeros((2, 1))] * 7)
 
 
 def explore(name, parts, key):
-    """What a section decides, to be traced."""
+    """Traces the functions that depend on a section."""
     game, network = parts.game, parts.network
     if name == "targets":
         return parts.targets.make(MOVES)
@@ -88,7 +88,7 @@ def explore(name, parts, key):
 
 @functools.cache
 def program(settings, again=0):
-    """The program that a section's settings make, as text, each time made from the start."""
+    """Returns the program of a section as text, without any cache."""
     del again
     sections = {"network": MLP, "search": PUCT(num_simulations=2), "selfplay": SELFPLAY}
     sections |= {"replay": REPLAY, "learner": LEARNER, section_of(settings): settings}
@@ -116,7 +116,7 @@ def test_the_arithmetic_is_a_setting_of_layers_that_symmetries_share(name, netwo
 
 @pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: type(settings).__name__)
 def test_the_same_settings_make_the_same_program(settings):
-    """Else a test of another setting could not fail."""
+    """Otherwise the tests of changed settings could not fail."""
     assert program(settings, 1) == program(settings)
 
 
@@ -127,7 +127,7 @@ def test_no_setting_is_left_out():
         found = kinds.classes.values() if kinds else [hint]
         classes |= {cls for cls in found if dataclasses.is_dataclass(cls)}
         assert dataclasses.is_dataclass(hint) or kinds or name in ("game", "seed", "parts")
-    classes.remove(configs.OwnNetworkConfig)  # Is never read.
+    classes.remove(configs.CustomNetworkConfig)  # Has no effect.
     assert {type(settings) for settings in OTHERS} == classes
     for settings, changes in OTHERS.items():
         names = {field.name for field in dataclasses.fields(settings)}

@@ -1,4 +1,4 @@
-"""The lock of a run directory: who holds it, who is told, and what a killed program leaves."""
+"""The lock of a run directory: its holder, the error of others, and killed programs."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from azjax.runs.checkpoint import CheckpointError
 
 HERE = socket.gethostname()
 
-# Holds the lock, says so, and goes on once it is told.
+# Holds the lock, prints a line, and waits for input.
 HOLDER = """
 import sys
 from azjax.runs import lock
@@ -48,7 +48,7 @@ def write(run_dir, text):
 
 
 def refusal(run_dir):
-    """The sentence that somebody who wants the lock gets; the file stays as it is."""
+    """Returns the error of a second holder, and checks that the file is unchanged."""
     path = run_dir / lock.NAME
     before = path.read_bytes()
     with pytest.raises(CheckpointError) as error, lock.hold(run_dir):
@@ -57,7 +57,7 @@ def refusal(run_dir):
     return str(error.value)
 
 
-def test_says_which_process_holds_it(holder, tmp_path):
+def test_names_the_holder(holder, tmp_path):
     assert content(tmp_path) == signature(holder.pid)
     said = f"{signature(holder.pid)} trains in {tmp_path}: wait until it ends"
     assert refusal(tmp_path) == said
@@ -66,7 +66,7 @@ def test_says_which_process_holds_it(holder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_holder_is_not_in_the_way(holder, tmp_path):
+def test_a_killed_holder_releases_the_lock(holder, tmp_path):
     holder.kill()
     holder.wait()
     assert content(tmp_path) == signature(holder.pid)
@@ -76,13 +76,13 @@ def test_a_killed_holder_is_not_in_the_way(holder, tmp_path):
 
 
 @pytest.mark.parametrize("text", [signature(os.getppid()) * 9, "", "\0\1\n", b"\xff"])
-def test_a_file_that_nobody_holds_is_free(text, tmp_path):
+def test_a_file_without_a_holder_is_free(text, tmp_path):
     (tmp_path / lock.NAME).write_bytes(text if isinstance(text, bytes) else text.encode())
     with lock.hold(tmp_path):
         assert content(tmp_path) == signature(os.getpid())
 
 
-def test_a_holder_that_has_not_signed_yet_is_refused_all_the_same(tmp_path):
+def test_a_lock_without_a_name_is_respected(tmp_path):
     with lock.hold(tmp_path):
         write(tmp_path, "")
         assert refusal(tmp_path) == f"another process trains in {tmp_path}: wait until it ends"
@@ -99,20 +99,20 @@ def test_other_names_are_other_locks(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_is_free_after_an_error(tmp_path):
+def test_an_error_releases_the_lock(tmp_path):
     with pytest.raises(ZeroDivisionError), lock.hold(tmp_path):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 
 
-def test_leaves_the_lock_of_another_alone(tmp_path):
+def test_does_not_delete_the_lock_of_another(tmp_path):
     with lock.hold(tmp_path):
-        (tmp_path / lock.NAME).unlink()  # By somebody who took it for one left behind.
+        (tmp_path / lock.NAME).unlink()  # By a user who took it for a leftover.
         write(tmp_path, "another's")
     assert (tmp_path / lock.NAME).read_text() == "another's"
 
 
-def test_a_folder_that_has_gone_is_no_obstacle(tmp_path):
+def test_ignores_a_deleted_folder(tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     with lock.hold(run_dir):
@@ -120,7 +120,7 @@ def test_a_folder_that_has_gone_is_no_obstacle(tmp_path):
     assert not run_dir.exists()
 
 
-def test_leaves_the_lock_of_a_run_that_took_its_place(tmp_path):
+def test_does_not_delete_the_lock_of_a_run_in_the_same_place(tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     with lock.hold(run_dir):
@@ -130,7 +130,7 @@ def test_leaves_the_lock_of_a_run_that_took_its_place(tmp_path):
     assert content(run_dir) == "another's"
 
 
-def test_takes_no_file_that_its_holder_deletes_meanwhile(tmp_path, monkeypatch):
+def test_does_not_lock_a_file_that_its_holder_deletes(tmp_path, monkeypatch):
     flock, path = fcntl.flock, tmp_path / lock.NAME
 
     def released(file, operation):
@@ -143,7 +143,7 @@ def test_takes_no_file_that_its_holder_deletes_meanwhile(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_says_that_a_disk_has_no_locks(tmp_path, monkeypatch):
+def test_reports_a_disk_without_locks(tmp_path, monkeypatch):
     def refuse(descriptor, operation):
         raise OSError(37, "No locks available")
 

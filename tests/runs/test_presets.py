@@ -1,4 +1,4 @@
-"""The presets are what is said of them, and those for other games differ where they say so."""
+"""The presets match their description, and differ from each other only as described."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from azjax.runs import presets
 from azjax.runs.config import Config, fit_devices, make_parts
 from azjax.search import PUCT
 
-SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Is made sooner.
+SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Faster to build.
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
@@ -34,7 +34,7 @@ def test_every_preset_can_be_trained_on_every_number_of_devices(name, number):
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
-def test_smoke_leaves_kinds_as_they_are_and_makes_all_that_takes_long_small(name):
+def test_smoke_keeps_kinds_and_shrinks_sizes(name):
     config, small = presets.get(name), presets.smoke(presets.get(name))
     assert small.network.kind == config.network.kind
     assert small.search.algorithm == config.search.algorithm
@@ -61,16 +61,16 @@ def test_a_game_is_trained_by_the_preset_of_its_name_or_its_size(game, name):
 
 
 def iterations(config):
-    """How many the buffer holds, and how many the rate falls over."""
+    """Returns how many iterations the buffer holds, and over how many the rate decays."""
     moves = config.selfplay.games * config.selfplay.unroll_length
     return config.replay.capacity / moves, config.learner.decay_steps / config.learner.steps
 
 
-def test_connect_four_remembers_24_iterations_and_learns_for_1500():
+def test_connect_four_stores_24_iterations_and_decays_over_1500():
     assert iterations(presets.get("connect_four")) == (24, 1500)
 
 
-def test_a_large_game_is_trained_like_connect_four_but_for_little():
+def test_large_games_differ_little_from_connect_four():
     old, new = presets.get("connect_four"), presets.get("large")
     changes = {name: (before, after) for name, before, after in list_changes(old, new)}
     assert changes == {
@@ -83,7 +83,7 @@ def test_a_large_game_is_trained_like_connect_four_but_for_little():
     }
 
 
-def test_an_enumerable_game_is_begun_all_over_in_each_iteration():
+def test_enumerable_games_restart_in_each_iteration():
     old, new = presets.get("connect_four"), presets.get("enumerable")
     assert (new.search, new.targets) == (old.search, old.targets)
     assert new.network == dataclasses.replace(old.network, width=224)
@@ -94,12 +94,12 @@ def test_an_enumerable_game_is_begun_all_over_in_each_iteration():
 
 
 def test_the_preset_of_the_paper_learns_as_alphazero_did():
-    """But for what the board makes smaller, and for random openings."""
+    """Except for sizes that depend on the board, and for random openings."""
     config = presets.get("paper")
     assert config.network.layers == "conv"
     search = PUCT(num_simulations=50, c_puct=1.25, dirichlet_fraction=0.25, dirichlet_alpha=1.0)
     assert config.search == search and search.first_play_urgency == "zero"
-    assert config.targets == Config().targets  # Outcomes alone.
+    assert config.targets == Config().targets  # Only outcomes.
     assert (config.targets.outcome_weight, config.targets.td_lambda) == (1, 1)
     learner = config.learner
     assert learner.optimizer == "sgd" and learner.l2 == 1e-4 and learner.value_weight == 1

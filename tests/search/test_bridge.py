@@ -36,7 +36,7 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 def draw(states, size, seed=0):
-    """A batch of some of them."""
+    """A random batch of `states`."""
     rows = np.random.default_rng(seed).choice(len(states.board), size, replace=False)
     return jax.tree.map(lambda leaf: leaf[rows], states)
 
@@ -47,12 +47,12 @@ def evaluator(game, kind):
         return rollout_evaluator(game), None
     network = make_network(MLPConfig(hidden=(16,), head_hidden=8), game)
     variables = network.init(jax.random.key(3))
-    larger = jax.tree.map(lambda leaf: 3 * leaf, variables)  # So that it has opinions.
+    larger = jax.tree.map(lambda leaf: 3 * leaf, variables)  # So that outputs differ.
     return network_evaluator(game, network), network.fold(larger)
 
 
 def random_evaluator(params, keys, states):
-    """Answers drawn with the position's key alone."""
+    """Outputs drawn only with the position's key."""
     del params, states
     drawn = jax.vmap(lambda key: jax.random.uniform(key, (10,), minval=-1))(keys)
     return drawn[:, :9], drawn[:, 9]
@@ -89,25 +89,25 @@ def test_both_engines_find_the_same_bit_for_bit(algorithm, name, kind, solution)
     game, config = games.make(name), ALGORITHMS[algorithm](num_simulations=40)
     every = solution.states if name == "tic_tac_toe" else game.positions().states
     states = draw(jax.device_get(every), 256)
-    asked = config, game, *evaluator(game, kind), states, np.arange(256) % 4 < 2
-    ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+    arguments = config, game, *evaluator(game, kind), states, np.arange(256) % 4 < 2
+    ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
     assert_equal(ours, theirs)
     over = jax.vmap(jax.vmap(game.is_over))(ours.tree.embeddings)
-    assert (ours.tree.node_visits[:, 1:] * over[:, 1:] > 1).any()  # mctx walked on below these.
+    assert (ours.tree.node_visits[:, 1:] * over[:, 1:] > 1).any()  # mctx expanded these.
     legal = jax.vmap(game.legal_actions)(states)
-    assert (~legal & ~over[:, :1]).any()  # There was something illegal.
+    assert (~legal & ~over[:, :1]).any()  # Some actions were illegal.
 
 
 @pytest.mark.parametrize(
     ("algorithm", "add_noise"), [("puct", False), ("gumbel", True), ("uct", True)]
 )
 def test_both_engines_find_the_same_in_late_positions(algorithm, add_noise, solution):
-    """With an evaluator that draws all that it returns, so that every key counts."""
+    """With random outputs of the evaluator, so that every key has an effect."""
     game, config = games.make("tic_tac_toe"), ALGORITHMS[algorithm](num_simulations=24)
     plies = (solution.states.board != 0).sum(axis=1)
     late = jax.tree.map(lambda leaf: leaf[plies > 4], solution.states)
-    asked = config, game, random_evaluator, None, draw(late, 32), add_noise
-    ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+    arguments = config, game, random_evaluator, None, draw(late, 32), add_noise
+    ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
     assert_equal(ours, theirs)
     assert (theirs.tree.node_visits[:, 1:] * theirs.tree.embeddings.over[:, 1:] > 1).any()
 
@@ -115,7 +115,7 @@ def test_both_engines_find_the_same_in_late_positions(algorithm, add_noise, solu
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_both_engines_find_the_same_where_values_are_nan(algorithm, some_states):
-    """And where a player may move twice."""
+    """Also where a player may move twice."""
     for name, states in (
         ("tic_tac_toe", draw(some_states, 16)),
         ("misere_pile", init_batch(bench("misere_pile").game, 2)),
@@ -123,8 +123,8 @@ def test_both_engines_find_the_same_where_values_are_nan(algorithm, some_states)
         table = bench(name).random_table()
         table = table._replace(values=np.where(table.values > 0.8, np.nan, table.values))
         config = ALGORITHMS[algorithm](num_simulations=40)
-        asked = config, bench(name).game, bench(name).evaluate, table, states, False
-        ours, theirs = (search_by(engine, *asked) for engine in ENGINES)
+        arguments = config, bench(name).game, bench(name).evaluate, table, states, False
+        ours, theirs = (search_by(engine, *arguments) for engine in ENGINES)
         assert np.isnan(ours.tree.raw_values).any()
         assert_equal(ours, theirs)
 
@@ -133,8 +133,8 @@ def test_both_engines_find_the_same_where_values_are_nan(algorithm, some_states)
 def test_a_custom_algorithm_runs_on_both_engines(tic_tac_toe, some_states):
     rule = runpy.run_path(str(EXAMPLES / "search_rule.py"))["GrowingPUCT"](num_simulations=40)
     assert not hasattr(rule, "engine")
-    asked = rule, tic_tac_toe, *evaluator(tic_tac_toe, "network"), some_states, False
-    assert_equal(*(search_by(engine, *asked) for engine in ENGINES))
+    arguments = rule, tic_tac_toe, *evaluator(tic_tac_toe, "network"), some_states, False
+    assert_equal(*(search_by(engine, *arguments) for engine in ENGINES))
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_search_by_mctx_may_be_resumed(algorithm, tic_tac_toe, some_states):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The calls of `mctx.search` and of our own loop, by name, in order."""
+    """The calls of `mctx.search` and of azjax's loop, by name, in order."""
     calls = []
 
     def spy(module, name):
@@ -201,7 +201,7 @@ def test_the_engine_is_the_one_chosen(algorithm, setting, given, runs, searches,
 
 
 @pytest.mark.parametrize("algorithm", [PUCT, Gumbel, UCT])
-def test_runs_keep_their_engine_and_older_ones_have_the_package_s(algorithm, tmp_path):
+def test_runs_keep_their_engine_and_older_runs_get_the_default(algorithm, tmp_path):
     config = Config(search=algorithm(engine="mctx"))
     runs.create_run(tmp_path / "run", config)
     assert runs.read_config(tmp_path / "run") == config
@@ -212,7 +212,7 @@ def test_runs_keep_their_engine_and_older_ones_have_the_package_s(algorithm, tmp
     assert runs.read_config(tmp_path / "run") == Config(search=algorithm(engine="azjax"))
 
 
-def test_unknown_engines_are_refused(tic_tac_toe):
+def test_unknown_engines_are_rejected(tic_tac_toe):
     evaluate, known = uniform_evaluator(tic_tac_toe), "use 'azjax' or 'mctx'"
     for build in (make_search, make_resumable):
         with pytest.raises(ValueError, match=f"the search's engine is 'fast': {known}"):

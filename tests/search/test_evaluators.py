@@ -1,4 +1,4 @@
-"""Every evaluator keeps one contract; rollouts and the exact one are checked by recursion."""
+"""The contract of evaluators; rollouts and the exact evaluator against plain recursion."""
 
 import functools
 
@@ -78,7 +78,7 @@ def test_network_evaluator_observes_and_infers(tic_tac_toe, solution):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
-def test_uniform_evaluator_prefers_nothing(tic_tac_toe, solution):
+def test_uniform_evaluator_returns_zeros(tic_tac_toe, solution):
     logits, values = uniform_evaluator(tic_tac_toe)(None, None, solution.states)
     assert not logits.any() and not values.any()
 
@@ -88,7 +88,7 @@ def test_uniform_evaluator_prefers_nothing(tic_tac_toe, solution):
     [(games.make("tic_tac_toe"), tic_tac_toe_rules), (misere_pile.make(), misere_pile_rules)],
 )
 def test_rollouts_average_to_the_value_of_random_play(game, rules):
-    """Five positions of random games, 4,000 rollouts each; five standard errors are 0.08."""
+    """In five positions of a random game, 4,000 rollouts each; 0.08 is five standard errors."""
     rng = np.random.default_rng(0)
     state, position = game.init(), rules.start()
     rollout = jax.jit(rollout_evaluator(game))
@@ -103,7 +103,7 @@ def test_rollouts_average_to_the_value_of_random_play(game, rules):
             action = int(rng.choice(rules.legal(position)))
             state, position = game.step(state, action)[0], rules.play(position, action)[0]
     np.testing.assert_allclose(means, expected, atol=0.08)
-    assert np.ptp(expected) > 0.5  # The positions differ, so a constant would not pass.
+    assert np.ptp(expected) > 0.5  # A constant would not pass.
 
 
 def test_rollouts_differ_between_the_rows_of_a_batch(tic_tac_toe):
@@ -113,7 +113,7 @@ def test_rollouts_differ_between_the_rows_of_a_batch(tic_tac_toe):
 
 
 def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
-    """Instead of counting as a draw."""
+    """It does not count as a draw."""
     states, key = init_batch(tic_tac_toe, 64), jax.random.key(0)
     short = rollout_evaluator(tic_tac_toe._replace(max_plies=6))(None, key, states)[1]
     whole = rollout_evaluator(tic_tac_toe)(None, key, states)[1]
@@ -122,7 +122,7 @@ def test_a_rollout_that_max_plies_cuts_off_has_no_value(tic_tac_toe):
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
-def test_exact_evaluator_equals_the_oracle(name, solution):
+def test_exact_evaluator_equals_the_solver(name, solution):
     game = misere_pile.make() if name == "misere_pile" else games.make(name)
     solution = solution if name == "tic_tac_toe" else solver.solve(game)
     order = np.random.default_rng(0).permutation(solution.num_states)

@@ -25,16 +25,16 @@ ROWS = 24
 
 @pytest.fixture(autouse=True)
 def together(monkeypatch):
-    """Evaluates together wherever it is possible."""
+    """Evaluates together wherever possible."""
     monkeypatch.setattr(firsts, "_ROWS_PER_CALL", 10**6)
 
 
 def positions(game):
-    """Some from everywhere in random games, finished ones among them, and their legal actions."""
+    """Positions of random games, including finished ones, and their numbers of legal actions."""
 
     @jax.jit
     @jax.vmap
-    def somewhere(key, length):
+    def random_position(key, length):
         def move(ply, state):
             return game.step(state, random_action(game, jax.random.fold_in(key, ply), state))[0]
 
@@ -42,11 +42,11 @@ def positions(game):
         return state, jnp.sum(game.legal_actions(state))
 
     lengths = np.arange(300) % game.max_plies
-    return jax.device_get(somewhere(jax.random.split(jax.random.key(0), 300), lengths))
+    return jax.device_get(random_position(jax.random.split(jax.random.key(0), 300), lengths))
 
 
 def batches(game):
-    """Batches of `ROWS` positions that are over, or have at least so many legal actions."""
+    """Batches of `ROWS` positions that are over or have at least 1, 2, 3 or 4 legal actions."""
     states, legal = positions(game)
     for least in (1, 2, 3, 4):
         over, alive = np.flatnonzero(legal == 0), np.flatnonzero(legal >= least)
@@ -56,15 +56,15 @@ def batches(game):
 
 
 def both_ways(game, evaluate, params, settings):
-    """Results of all batches, in one call and one after the other, with noise in half the rows."""
+    """Results of all batches, in one call and in several, with noise in half of the rows."""
     found, noise = [], np.arange(ROWS) % 2 == 0
     for rows in (1024, 0):
         algorithm = Gumbel(**settings, rows_together=rows)
         search = functools.partial(make_search(algorithm, game, evaluate), temperature=0.0)
         search = jax.jit(search, compiler_options=AS_IN_TRAINING)
         keys = jax.random.split(jax.random.key(1), 3)
-        asked = ((key, states) for states in batches(game) for key in keys)
-        found.append([search(params, *each, add_noise=noise) for each in asked])
+        inputs = ((key, states) for states in batches(game) for key in keys)
+        found.append([search(params, *each, add_noise=noise) for each in inputs])
     return jax.device_get(found)
 
 
@@ -94,8 +94,8 @@ def test_the_first_visits_together_make_the_same_tree(name, draws, settings):
 
 
 @pytest.mark.slow
-def test_with_a_network_they_differ_by_rounding_alone(tic_tac_toe):
-    """The products of another number of rows may round differently."""
+def test_with_a_network_they_differ_only_by_rounding(tic_tac_toe):
+    """Products with another number of rows may round differently."""
     network = make_network(MLPConfig(hidden=(16,), head_hidden=8), tic_tac_toe)
     params = network.fold(network.init(jax.random.key(0)))
     evaluate = network_evaluator(tic_tac_toe, network)
@@ -110,7 +110,7 @@ def test_with_a_network_they_differ_by_rounding_alone(tic_tac_toe):
 def test_sixteen_simulations_of_connect_four_take_eleven_calls(
     monkeypatch, rows_per_call, with_full_column
 ):
-    """One for the roots, one for all seven columns, and nine, next to a finished game as well."""
+    """One for the roots, one for all seven columns, and nine; a finished game changes nothing."""
     monkeypatch.setattr(firsts, "_ROWS_PER_CALL", rows_per_call)
     game, calls = games.make("connect_four"), []
     uniform = uniform_evaluator(game)
@@ -124,7 +124,7 @@ def test_sixteen_simulations_of_connect_four_take_eleven_calls(
     )
 
     def count(moves):
-        """The calls for two positions: the first of a game, and that after the moves."""
+        """Calls for two positions: the first of a game, and the one after the moves."""
         after, first = init_batch(game, 1), init_batch(game, 1)
         for column in moves:
             after = jax.vmap(game.step)(after, jnp.full(1, column))[0]

@@ -16,7 +16,7 @@ from reference import Position, gumbel
 from tables import BATCH, bench, repeat, run
 
 GUMBEL = Gumbel()
-CLEAR = 1e-4  # Choices decided by less than this may turn out differently in float32.
+CLEAR = 1e-4  # Choices with a smaller margin may differ in float32.
 SETTINGS = [
     {"num_simulations": 20, "max_considered_actions": 3, "gumbel_scale": 3.0},
     {"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5},
@@ -41,7 +41,7 @@ def noise_of(result):
 
 
 def textbook(name, config, table, states, noise):
-    """What the plain implementation finds in the first positions; it takes its time."""
+    """Results of the plain implementation in the first 80 positions; slow."""
     rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
     logits, values = table.logits.tolist(), table.values.tolist()
 
@@ -120,9 +120,9 @@ def test_the_noise_is_gumbels_times_its_scale(some_states, scale):
 @pytest.mark.parametrize(
     "scale", [0.5, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (0.0, 1.0, 2.0))]
 )
-def test_a_larger_scale_of_noise_forgets_the_prior(scale):
+def test_a_larger_noise_scale_weakens_the_prior(scale):
     """Of two actions of equal value, log 4 apart, 1 / (1 + 4 ** (-1 / scale)) choose the first."""
-    two_left = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw, whatever O does.
+    two_left = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw after either move.
     table = bench("tic_tac_toe").constant_table(0)
     table.logits[:, 7] = np.log(4)
     config = config_of({"gumbel_scale": scale, "num_simulations": 4})
@@ -142,7 +142,7 @@ def test_few_considered_actions_concentrate_the_visits(some_states):
         np.testing.assert_array_equal(visited, np.minimum(most, legal))
 
 
-# What it returns.
+# The action.
 
 
 def test_gumbel_plays_a_finalist(some_states):
@@ -151,11 +151,11 @@ def test_gumbel_plays_a_finalist(some_states):
     assert finalists[np.arange(BATCH), result.action].all()
 
 
-# mctx's own policies, where no illegal action is left in the tree.
+# The policies of mctx, in trees without illegal actions.
 
 
 def by_mctx(policy, states, **settings):
-    """What one of mctx's policies finds with the random table."""
+    """The result of a policy of mctx with the random table."""
     game, evaluate = bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate
     lowest = jnp.finfo(jnp.float32).min
 
@@ -214,7 +214,7 @@ def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
 @pytest.mark.parametrize("c_puct", [0.5, 2.5])
 @pytest.mark.slow
 def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
-    """With a constant weight of exploration, and Q as it is."""
+    """With a constant exploration weight and without rescaled Q."""
 
     def raw_q(tree, node):
         legal = tree.children_prior_logits[node] > jnp.finfo(jnp.float32).min

@@ -1,4 +1,4 @@
-"""What mctx's policies are given by `mctx_fns`, and where they differ from azjax's searches.
+"""mctx's policies with the functions of `mctx_fns`, and their differences from azjax's searches.
 
 Each difference that `docs/explanation/search.md` states has a test here, which runs both sides.
 """
@@ -34,7 +34,7 @@ def batch(*boards):
 
 
 def run(name, fns, states, params=None, masked=True, seed=0, simulations=64, **settings):
-    """The output of a policy, on the host; by default with all that a user should hand in."""
+    """The output of a policy, on the host; by default with all recommended arguments."""
     if masked:
         settings["invalid_actions"] = fns.invalid_actions(states)
     key_root, key = jax.random.split(jax.random.key(seed))
@@ -50,14 +50,14 @@ def ours(name, game, evaluate, states, params=None, seed=0, simulations=64, add_
 
 
 def visits_below(tree, game):
-    """Visits `[B]` of any action in finished games, and of illegal ones in others."""
+    """Visits `[B]` of actions in finished games, and of illegal actions in others."""
     over = jax.vmap(jax.vmap(game.is_over))(tree.embeddings)[..., None]
     legal = jax.vmap(jax.vmap(game.legal_actions))(tree.embeddings)
     visits = np.asarray(tree.children_visits)
     return (visits * over).sum(axis=(1, 2)), (visits * (~legal & ~over)).sum(axis=(1, 2))
 
 
-# What the policies are given.
+# The functions.
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
@@ -103,10 +103,10 @@ def _pile(game):
 
 @pytest.mark.slow
 @BOTH
-def test_a_policy_finds_what_it_finds_by_functions_written_for_it(name, some_states):
-    """Those are in test_gumbel.py, for tic-tac-toe alone."""
-    asked = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}, "gumbel": {}}[name]
-    action, weights, visits = by_mctx(POLICIES[name], some_states, num_simulations=16, **asked)
+def test_policies_equal_those_with_functions_written_for_the_game(name, some_states):
+    """Functions from test_gumbel.py, for tic-tac-toe only."""
+    arguments = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}, "gumbel": {}}[name]
+    action, weights, visits = by_mctx(POLICIES[name], some_states, num_simulations=16, **arguments)
     fns = mctx_fns(bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
     table = bench("tic_tac_toe").random_table()
     invalid = fns.invalid_actions(some_states)
@@ -115,7 +115,7 @@ def test_a_policy_finds_what_it_finds_by_functions_written_for_it(name, some_sta
     def act(table):
         root = fns.root(table, jax.random.key(0), some_states)
         key = jax.random.key(0)
-        return POLICIES[name](table, key, root, fns.recurrent_fn, 16, invalid, **asked)
+        return POLICIES[name](table, key, root, fns.recurrent_fn, 16, invalid, **arguments)
 
     output = act(table)
     np.testing.assert_array_equal(output.action, action)
@@ -123,14 +123,14 @@ def test_a_policy_finds_what_it_finds_by_functions_written_for_it(name, some_sta
     np.testing.assert_array_equal(output.search_tree.summary().visit_counts, visits)
 
 
-def test_the_package_has_it_under_its_short_name():
+def test_the_package_exports_it():
     assert azjax.search.mctx_fns is mctx_fns
     with pytest.raises(AttributeError, match="module 'azjax' has no attribute 'searches'"):
         getattr(azjax, "searches")  # noqa: B009
 
 
 @pytest.mark.parametrize("call", ["root", "recurrent_fn", "invalid_actions"])
-def test_what_does_not_go_with_the_game_is_refused(call, tic_tac_toe):
+def test_wrong_states_and_keys_are_rejected(call, tic_tac_toe):
     fns = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe))
     states, key, actions = batch(OPEN, THREAT), jax.random.key(0), jnp.zeros(2, jnp.int32)
 
@@ -150,7 +150,7 @@ def test_what_does_not_go_with_the_game_is_refused(call, tic_tac_toe):
             ask(states, jax.random.split(key, 3))
 
 
-def test_bad_evaluators_are_refused(tic_tac_toe):
+def test_bad_evaluators_are_rejected(tic_tac_toe):
     with pytest.raises(ValueError, match="the evaluator is of type str"):
         mctx_fns(tic_tac_toe, "uniform")
     fns = mctx_fns(tic_tac_toe, lambda params, keys, states: (jnp.zeros((1, 8)), jnp.zeros(1)))
@@ -170,7 +170,7 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
 
 @BOTH
 def test_a_win_is_found_next_to_a_finished_game(name, tic_tac_toe):
-    """Without noise; what is found in the finished game means nothing, but is finite."""
+    """Without noise; results in the finished game are meaningless but finite."""
     fns = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe))
     quiet = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}}.get(name, {})
     output = run(name, fns, batch(THREAT, WON), **quiet)
@@ -179,11 +179,11 @@ def test_a_win_is_found_next_to_a_finished_game(name, tic_tac_toe):
     assert (output.search_tree.node_values[1] == 0).all()
 
 
-# Where they differ.
+# Differences between mctx and azjax.
 
 
 @BOTH
-def test_mctx_walks_on_below_finished_games(name, tic_tac_toe):
+def test_mctx_expands_finished_games(name, tic_tac_toe):
     evaluate, states = uniform_evaluator(tic_tac_toe), batch(THREAT)
     output = run(name, mctx_fns(tic_tac_toe, evaluate), states)
     below, illegal = visits_below(output.search_tree, tic_tac_toe)
@@ -193,7 +193,7 @@ def test_mctx_walks_on_below_finished_games(name, tic_tac_toe):
 
 @BOTH
 def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_tac_toe):
-    """Though their logits are the lowest: MuZero's noise and Gumbel's halving reach them."""
+    """Although their logits are the lowest: MuZero's noise and Gumbel's halving reach them."""
     fns = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe))
     legal = np.array(TWO_LEFT) == 0
     unmasked, masked = (
@@ -228,8 +228,8 @@ def test_muzero_s_noise_on_illegal_actions_is_lost(tic_tac_toe):
 
 
 @BOTH
-def test_mctx_stretches_the_values_of_every_node(name):
-    """With 1/128 of all values it grows the same tree, and azjax another; no game ends in them."""
+def test_mctx_rescales_the_values_of_every_node(name):
+    """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""
     a_bench, states = bench("tic_tac_toe"), batch((0,) * 9)
     fns, table = mctx_fns(a_bench.game, a_bench.evaluate), a_bench.random_table()
     small = table._replace(values=table.values / 128)
@@ -250,8 +250,8 @@ def test_mctx_stretches_the_values_of_every_node(name):
     assert (mine.children_visits != differs.children_visits).any()
 
 
-def test_gumbel_stretches_over_illegal_actions_as_well():
-    """Their place is taken by the mixed value, which may lie outside of what legal ones have."""
+def test_mctx_rescales_gumbel_values_over_illegal_actions():
+    """They get the mixed value, which may lie outside the range of the legal actions' values."""
     a_bench, states = bench("tic_tac_toe"), batch(TWO_LEFT)
     fns, legal = mctx_fns(a_bench.game, a_bench.evaluate), np.array(TWO_LEFT) == 0
     tree = run("gumbel", fns, states, a_bench.constant_table(1.0), simulations=4).search_tree
@@ -272,8 +272,8 @@ def test_gumbel_stretches_over_illegal_actions_as_well():
         assert (np.abs(among_all - among_legal) > 1e-3).any() == differs
 
 
-def test_in_mctx_a_result_depends_on_the_place_in_the_batch(tic_tac_toe):
-    """One key draws for all; in azjax each position has its own."""
+def test_mctx_results_depend_on_the_position_in_the_batch(tic_tac_toe):
+    """mctx draws with one key per batch; azjax uses one key per position."""
     evaluate, states = uniform_evaluator(tic_tac_toe), batch(*[OPEN] * 16)
     theirs = run("gumbel", mctx_fns(tic_tac_toe, evaluate), states, simulations=8)
     assert len(set(theirs.action)) > 1

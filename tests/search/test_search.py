@@ -1,4 +1,4 @@
-"""PUCT against a textbook one, and the laws that a search on `mctx` easily breaks."""
+"""PUCT against a reference implementation, and properties of all searches."""
 
 import dataclasses
 import functools
@@ -19,10 +19,10 @@ from reference import Position, puct
 from tables import BATCH, all_boards, bench, compiled, repeat, run
 
 BOTH = pytest.mark.parametrize("config", [PUCT(), Gumbel()], ids=lambda config: config.algorithm)
-CLEAR = 1e-5  # Choices decided by less than this may turn out differently in float32.
+CLEAR = 1e-5  # Choices with a smaller margin may differ in float32.
 
 
-# The textbook.
+# The reference implementation.
 
 
 def textbook(name, config, table, states):
@@ -77,7 +77,7 @@ def test_puct_equals_the_textbook_in_connect_four():
 
     @jax.jit
     @jax.vmap
-    def somewhere(key):
+    def random_position(key):
         key_length, key_moves = jax.random.split(key)
         length = jax.random.randint(key_length, (), 0, 36)
 
@@ -87,7 +87,7 @@ def test_puct_equals_the_textbook_in_connect_four():
 
         return jax.lax.fori_loop(0, length, move, game.init())
 
-    states = jax.device_get(somewhere(jax.random.split(jax.random.key(0), 80)))
+    states = jax.device_get(random_position(jax.random.split(jax.random.key(0), 80)))
     states = jax.tree.map(lambda leaf: leaf[~states.over][:40], states)
     table = bench("connect_four").random_table()
     result = run(config, table, states, name="connect_four")
@@ -121,7 +121,7 @@ def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solutio
 
 
 def test_ties_go_to_the_lowest_action(solution):
-    """With nothing to tell actions apart, all choices near the start are ties."""
+    """With equal priors and values, all choices near the start are ties."""
     first = jax.tree.map(lambda leaf: leaf[:10], solution.states)
     table = bench("tic_tac_toe").constant_table(0)
     visits, _, margins = textbook("tic_tac_toe", PUCT(), table, first)
@@ -130,12 +130,12 @@ def test_ties_go_to_the_lowest_action(solution):
     np.testing.assert_array_equal(run(PUCT(), table, states).visit_counts[:10], visits)
 
 
-# Laws of both algorithms.
+# Properties of both algorithms.
 
 
 @BOTH
 def test_visits_and_values_add_up(some_states, config):
-    """A root's value is the mean of its own evaluation and of what its actions returned."""
+    """A root's value is the mean of its evaluation and the returns of its actions."""
     table = bench("tic_tac_toe").random_table(1)
     result = run(config, table, some_states)
     _, raw = bench("tic_tac_toe").evaluate(table, None, some_states)
@@ -147,8 +147,8 @@ def test_visits_and_values_add_up(some_states, config):
 
 
 @BOTH
-def test_the_policy_is_worth_what_its_actions_are(some_states, config):
-    """By two visits no more than two actions are known, the others count neither way."""
+def test_policy_value_is_the_mean_value_of_its_actions(some_states, config):
+    """Two visits reach at most two actions; the others are left out."""
     config = dataclasses.replace(config, num_simulations=2)
     result = run(config, bench("tic_tac_toe").random_table(), some_states)
     for row in range(BATCH):
@@ -158,7 +158,7 @@ def test_the_policy_is_worth_what_its_actions_are(some_states, config):
         np.testing.assert_allclose(result.policy_value[row], expected, atol=1e-6)
 
 
-def test_a_policy_without_a_visit_is_worth_what_the_root_is(some_states):
+def test_policy_value_without_visits_is_the_root_value(some_states):
     found = run(Gumbel(), bench("tic_tac_toe").random_table(), some_states)
     blind = found._replace(visit_counts=np.zeros_like(found.visit_counts))
     np.testing.assert_array_equal(blind.policy_value, found.value)
@@ -179,7 +179,7 @@ def test_weights_are_a_distribution_over_the_legal_actions(some_states, config, 
 @BOTH
 @pytest.mark.parametrize("value", [1.0, -1.0, None])
 def test_illegal_actions_are_never_visited_at_any_depth(some_states, config, value):
-    """Above all where every legal action seems lost (`value` 1: the opponent's joy)."""
+    """Especially where every legal action seems lost (`value` 1, for the opponent)."""
     a_bench = bench("tic_tac_toe")
     table = a_bench.random_table() if value is None else a_bench.constant_table(value)
     tree = run(config, table, some_states).tree
@@ -191,8 +191,8 @@ def test_illegal_actions_are_never_visited_at_any_depth(some_states, config, val
 
 
 @BOTH
-def test_a_finished_game_in_the_tree_is_worth_its_result(config):
-    """An evaluator that calls finished games 0.7 changes nothing."""
+def test_a_finished_game_in_the_tree_has_the_value_of_its_result(config):
+    """An evaluator that returns 0.7 for finished games has no effect."""
     last_move_draws = [1, -1, 1, 1, -1, -1, -1, 1, 0]
     last_move_wins = [1, -1, 1, -1, 1, -1, -1, 1, 0]
     states = repeat(last_move_draws, last_move_wins)
@@ -211,8 +211,8 @@ def test_a_finished_game_in_the_tree_is_worth_its_result(config):
     [([1, 1, 0, -1, -1, 0, 0, 0, 0], 2), ([1, 1, 0, -1, -1, 0, 1, 0, 0], 5)],
     ids=["X", "O"],
 )
-def test_a_win_is_found_from_both_seats(config, board, action):
-    """Without any knowledge: all positions look even."""
+def test_a_win_is_found_by_both_players(config, board, action):
+    """With the uniform evaluator."""
     result = run(config, bench("tic_tac_toe").constant_table(0), repeat(board))
     assert result.action[0] == action
     assert result.q_values[0, action] == 1
@@ -224,7 +224,7 @@ def test_a_win_is_found_from_both_seats(config, board, action):
     [([1, 0, 0, -1, -1, 0, 0, 0, 1], 5), ([1, 1, 0, 0, -1, 0, 0, 0, 0], 2)],
     ids=["X", "O"],
 )
-def test_a_threat_is_met_from_both_seats(board, action):
+def test_a_threat_is_blocked_by_both_players(board, action):
     result = run(PUCT(), bench("tic_tac_toe").constant_table(0), repeat(board))
     assert result.action[0] == action
     others = np.flatnonzero((np.array(board) == 0) & (np.arange(9) != action))
@@ -232,8 +232,8 @@ def test_a_threat_is_met_from_both_seats(board, action):
 
 
 @BOTH
-def test_values_are_the_same_with_colours_exchanged(some_states, config):
-    """The sign is the mover's: no value depends on whether the mover is X or O."""
+def test_values_are_the_same_with_colors_exchanged(some_states, config):
+    """Values are for the mover, independent of whether the mover is X or O."""
     swapped = State(-some_states.board, 1 - some_states.player, some_states.over)
     a_bench = bench("tic_tac_toe")
     table, mirrored = a_bench.random_table(), a_bench.constant_table(0)
@@ -248,7 +248,7 @@ def test_values_are_the_same_with_colours_exchanged(some_states, config):
 
 
 def pile_states():
-    """The unfinished positions of the pile that X reaches alone, and the opponent's."""
+    """The unfinished positions of the pile, with each player to move."""
     boards = np.tril(np.ones((5, 5), np.int8), -1)
     boards = np.concatenate([boards, boards])
     return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
@@ -256,7 +256,7 @@ def pile_states():
 
 @BOTH
 def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
-    """With two stones left both actions lose; a hard-coded discount calls taking one a win."""
+    """With two stones left both actions lose; a constant discount would make one of them a win."""
     a_bench, states = bench("misere_pile"), pile_states()
     exact = np.array([0, -1, -1, 1, 1, 1], np.float32)  # By the number of stones left.
     table, boards = a_bench.constant_table(0), all_boards(5)
@@ -279,7 +279,7 @@ def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
 @BOTH
 @pytest.mark.parametrize("explore", [False, True])
 def test_rows_do_not_mix(some_states, config, explore):
-    """Each row has other legal actions; in reverse order each gives the same result."""
+    """Rows have different legal actions; reversing the batch keeps each row's result."""
     table = bench("tic_tac_toe").random_table()
     search, temperature = compiled("tic_tac_toe", config, explore), np.zeros(BATCH, np.float32)
     keys = jax.random.split(jax.random.key(0), BATCH)
@@ -292,7 +292,7 @@ def test_rows_do_not_mix(some_states, config, explore):
 
 @BOTH
 def test_only_exploration_is_random(some_states, config):
-    """The keys matter with `explore`, and not without (at temperature 0)."""
+    """Keys have an effect with `explore`, and none without it at temperature 0."""
     table = bench("tic_tac_toe").random_table()
     for explore in (False, True):
         results = [run(config, table, some_states, seed=s, add_noise=explore) for s in (0, 0, 1)]
@@ -302,7 +302,7 @@ def test_only_exploration_is_random(some_states, config):
 
 
 @BOTH
-def test_a_finished_root_disturbs_nobody(some_states, config):
+def test_a_finished_root_does_not_affect_other_rows(some_states, config):
     table = bench("tic_tac_toe").random_table()
     over = np.arange(BATCH) % 2 == 0
     finished = repeat([1, 1, 1, -1, -1, 0, 0, 0, 0])
@@ -314,8 +314,8 @@ def test_a_finished_root_disturbs_nobody(some_states, config):
 
 
 @BOTH
-def test_a_fresh_game_in_the_place_of_a_finished_one_is_alive(tic_tac_toe, config):
-    """A restart that left `over` set would make the search a walk on the spot."""
+def test_a_restarted_game_is_searched_as_unfinished(tic_tac_toe, config):
+    """If a restart left `over` set, the search would not expand anything."""
     nearly_over = repeat([1, 1, 0, -1, -1, 0, 0, 0, 0])
     fresh = jax.device_get(init_batch(tic_tac_toe, BATCH))
 
@@ -336,7 +336,7 @@ def test_a_fresh_game_in_the_place_of_a_finished_one_is_alive(tic_tac_toe, confi
 
 @BOTH
 @pytest.mark.slow
-def test_with_the_truth_every_choice_is_optimal(tic_tac_toe, solution, config):
+def test_with_the_exact_evaluator_every_choice_is_optimal(tic_tac_toe, solution, config):
     """All 4,520 decision states in one call."""
     config = dataclasses.replace(config, num_simulations=16)
     search = make_search(config, tic_tac_toe, exact_evaluator(tic_tac_toe, solution))
@@ -349,7 +349,7 @@ def test_with_the_truth_every_choice_is_optimal(tic_tac_toe, solution, config):
 
 # Exploration with PUCT.
 
-TWO_LEFT = [1, 1, -1, -1, -1, 1, 1, 0, 0]  # A draw, whatever O does.
+TWO_LEFT = [1, 1, -1, -1, -1, 1, 1, 0, 0]  # A draw after either move.
 SKEWED = np.where(np.arange(9) == 7, np.log(4), 0)  # Of the legal 7 and 8: 0.8 and 0.2.
 
 
@@ -363,7 +363,7 @@ def searches_with_noise(config):
 
 @pytest.mark.parametrize(("alpha", "fraction"), [(0.3, 0.25), (5.0, 1.0)])
 def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
-    """With two actions a Dirichlet draw is Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
+    """For two actions the Dirichlet is a Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
     config = dataclasses.replace(PUCT(), dirichlet_alpha=alpha, dirichlet_fraction=fraction)
     results = searches_with_noise(config)
     logits = np.concatenate([result.tree.children_prior_logits[:, 0] for result in results])
@@ -402,7 +402,7 @@ def test_puct_learns_from_visit_shares(some_states):
 
 
 @BOTH
-def test_noise_may_be_asked_for_in_some_positions(some_states, config):
+def test_noise_may_be_added_to_some_positions(some_states, config):
     table = bench("tic_tac_toe").random_table()
     mask = np.arange(BATCH) % 3 == 0
     search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
@@ -416,7 +416,7 @@ def test_noise_may_be_asked_for_in_some_positions(some_states, config):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("arguments", "message"),
     [
         ({"temperature": -0.5}, "temperature is -0.5: use 0 or more"),
         ({"temperature": float("nan")}, "temperature is nan: use 0 or more"),
@@ -426,12 +426,12 @@ def test_noise_may_be_asked_for_in_some_positions(some_states, config):
     ],
 )
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_what_does_not_go_with_the_positions_is_refused(algorithm, asked, said, tic_tac_toe):
+def test_wrong_arguments_of_a_search_are_rejected(algorithm, arguments, message, tic_tac_toe):
     search = make_search(ALGORITHMS[algorithm](), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-    ask = functools.partial(search, None, key, states, **asked)
-    for call in (ask, jax.jit(ask)):
-        with pytest.raises(ValueError, match=said):
+    run_search = functools.partial(search, None, key, states, **arguments)
+    for call in (run_search, jax.jit(run_search)):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
@@ -475,7 +475,7 @@ def test_settings_may_be_integers(some_states, config):
         (UCT, {"exploration": -1.0}),
     ],
 )
-def test_bad_settings_are_refused(make, setting):
+def test_bad_settings_are_rejected(make, setting):
     name, value = next(iter(setting.items()))
     with pytest.raises(ValueError, match=f"search.{name} is {value!r}: use "):
         make(**setting)

@@ -1,4 +1,4 @@
-"""UCT against a textbook one, in distribution; and the loop over simulations against mctx's."""
+"""UCT against a reference implementation, in distribution; the search loop against mctx's."""
 
 import dataclasses
 import functools
@@ -93,8 +93,8 @@ def test_uct_equals_the_textbook_where_a_player_moves_twice():
 
 
 @pytest.mark.parametrize("board", [FORK, LATE])
-def test_ucb1_is_the_formula_at_every_node(board):
-    """For 60 constants, so that in many nodes a slightly different bound would choose otherwise."""
+def test_every_node_follows_the_ucb1_formula(board):
+    """With 60 constants, so that a slightly different bound changes the choice in many nodes."""
     _, _, result = run("tic_tac_toe", from_board(board), 60, runs=64)
     tree, constants = result.tree, np.linspace(0.05, 6, 60, dtype=np.float32)
 
@@ -121,7 +121,7 @@ def test_ucb1_is_the_formula_at_every_node(board):
 
 
 @pytest.mark.slow
-def test_every_action_is_tried_once_before_any_other_is_tried_again():
+def test_every_action_is_tried_before_any_is_repeated():
     _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 9, runs=64)
     assert (visits == 1).all()
     _, visits, _ = run("tic_tac_toe", from_board(EMPTY), 5, runs=2048)
@@ -130,7 +130,7 @@ def test_every_action_is_tried_once_before_any_other_is_tried_again():
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "hex:11"])
-def test_untried_actions_come_in_uniformly_random_order(name):
+def test_untried_actions_are_tried_in_uniformly_random_order(name):
     """At the root and below it, counted over many positions."""
     game, runs = games.make(name), 4096
     search = jax.jit(make_search(UCT(num_simulations=3), game, uniform_evaluator(game)))
@@ -149,7 +149,7 @@ def test_untried_actions_come_in_uniformly_random_order(name):
 
 
 @pytest.mark.slow
-def test_of_equally_visited_actions_the_one_tried_first_is_played():
+def test_ties_in_visits_go_to_the_action_tried_first():
     actions, _, result = run("tic_tac_toe", from_board(EMPTY), 9, runs=512)
     index = np.asarray(result.tree.children_index[:, 0])
     np.testing.assert_array_equal(actions, index.argmin(axis=1))
@@ -226,7 +226,7 @@ def test_sequential_halving_is_that_of_mctx():
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_bad_exploration_constant_is_refused():
+def test_a_bad_exploration_constant_is_rejected():
     with pytest.raises(ValueError, match="search.exploration is -1.0: use 0 or more"):
         UCT(exploration=-1.0)
     assert dataclasses.replace(UCT(), exploration=0).exploration == 0

@@ -1,4 +1,4 @@
-"""What an iteration does between self-play and the optimiser, with known moves in between."""
+"""The steps of an iteration between self-play and the optimizer, with given moves."""
 
 import functools
 
@@ -23,14 +23,14 @@ CONFIG = Config(
     network=MLPConfig(encoding="absolute", hidden=(4,), head_hidden=4),
     selfplay=SelfPlayConfig(games=GAMES, unroll_length=PLIES),
     targets=TargetConfig(outcome_weight=0.7, td_lambda=0.4),
-    replay=ReplayConfig(capacity=GAMES * PLIES, shards=SHARDS),  # Just full.
+    replay=ReplayConfig(capacity=GAMES * PLIES, shards=SHARDS),  # Exactly full.
     learner=LearnerConfig(batch_size=BATCH, steps=STEPS),
 )
 
 
 @pytest.fixture(scope="module")
 def moves():
-    """Moves that nobody made, every number in them another: `[PLIES, GAMES, ...]`."""
+    """Generated moves `[PLIES, GAMES, ...]` in which all numbers differ."""
     rng, axes = np.random.default_rng(0), (PLIES, GAMES)
     policy = rng.dirichlet(np.ones(9), axes)
     discount = np.where(rng.random(axes) < 0.2, 0.0, -1.0)
@@ -49,7 +49,7 @@ def moves():
 
 
 def take_down(notes, samples, axis_name):
-    """Learns nothing, but keeps the batch; the loss is the number of the step, and more."""
+    """A learner that only records the batches; the losses depend on the step."""
     step, batches = notes
     batches = jax.tree.map(lambda all, one: all.at[step].set(one), batches, samples)
     losses = {name: jnp.float32(step + i) for i, name in enumerate("abc")}
@@ -83,7 +83,7 @@ def test_only_games_that_ended_are_counted(found, moves):
     assert found[2].games == (moves.discount == 0).sum() < found[2].moves == GAMES * PLIES
 
 
-def test_the_buffer_holds_the_targets_that_the_settings_ask_for(found, moves):
+def test_the_buffer_holds_the_configured_targets(found, moves):
     samples = jax.device_get(make_samples(CONFIG.targets, moves))
     for ours, theirs in zip(*map(jax.tree.leaves, (found[0], samples)), strict=True):
         by_game = np.swapaxes(theirs, 0, 1).reshape(ours.shape)
@@ -92,8 +92,8 @@ def test_the_buffer_holds_the_targets_that_the_settings_ask_for(found, moves):
         assert (abs(make_samples(other, moves).value - samples.value) > 0.01).mean() > 0.4
 
 
-def test_batches_are_samples_under_every_symmetry_alike(found, moves, tic_tac_toe):
-    """Each sample learned is one that was played, turned or mirrored; values tell which one."""
+def test_batches_are_samples_under_every_symmetry(found, moves, tic_tac_toe):
+    """Each training sample is a symmetric copy of a played one, identified by its value."""
     samples = jax.tree.map(
         lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), make_samples(CONFIG.targets, moves)
     )
@@ -111,4 +111,4 @@ def test_batches_are_samples_under_every_symmetry_alike(found, moves, tic_tac_to
     assert (same.sum(axis=0) == 1).all()
     counts = same.sum(axis=1)
     assert abs(counts - 32).max() < 5 * np.sqrt(32 * 7 / 8)
-    assert len(np.unique(rows)) > 60  # Of 96; with few draws the same batch comes again and again.
+    assert len(np.unique(rows)) > 60  # Of 96; with few draws the batches would repeat.

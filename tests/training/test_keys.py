@@ -1,4 +1,4 @@
-"""No random key is used twice: not in training from its first draw on, nor in a match."""
+"""No random key is used twice, neither in training nor in matches."""
 
 import functools
 
@@ -35,7 +35,7 @@ def ledger(monkeypatch):
 
 
 def test_training_uses_every_key_once(ledger):
-    """From the seed on, over two iterations: network, games, searches, restarts, learning."""
+    """Over two iterations, from the seed: network, games, searches, restarts, learning."""
     mesh = training.make_mesh(jax.devices()[:1])
     state = training.make_state(make_parts(CONFIG), jax.random.key(CONFIG.seed), mesh)
     iterate = training.compiled(
@@ -49,14 +49,14 @@ def test_training_uses_every_key_once(ledger):
     counts = ledger.counts()
     moves, batches = 2 * 4 * 3, 2 * 2 * 2  # Two iterations of games and plies, shards and steps.
     assert restarts > 0
-    assert counts["uniform"] == 4 + restarts  # Every game's opening, and every restart's.
+    assert counts["uniform"] == 4 + restarts  # Openings of games and restarts.
     assert counts["loggamma"] == counts["categorical"] == moves
     assert counts["bits"] == batches  # The symmetries.
-    assert counts["randint"] >= batches  # What is learned from.
+    assert counts["randint"] >= batches  # Samples from the buffer.
 
 
-def test_games_from_an_archive_use_every_key_once(ledger, tic_tac_toe):
-    """And so do the random moves that it is filled with."""
+def test_games_from_the_position_buffer_use_every_key_once(ledger, tic_tac_toe):
+    """Including the random moves that fill it."""
     config = SelfPlayConfig(games=4, unroll_length=9, opening_plies=2)
     search = make_search(PUCT(num_simulations=1), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     first, last = jax.random.split(jax.random.key(0))
@@ -66,7 +66,7 @@ def test_games_from_an_archive_use_every_key_once(ledger, tic_tac_toe):
     _, moves = jax.jit(play_on)(last, games, archive=archive)
     restarts = int((moves.discount == 0).sum())
     assert ledger.misused() == {}
-    # Games: their opening, and from where in the archive. And a random move from each position.
+    # Games: opening and position in the buffer. Then a random move from each position.
     assert restarts > 0 and ledger.counts()["uniform"] == 4 + 2 * restarts + 9 * 4
 
 
@@ -80,7 +80,7 @@ def test_a_search_uses_every_key_once(ledger, tic_tac_toe, algorithm):
     keys, states = jax.random.split(jax.random.key(0), 2), init_batch(tic_tac_toe, 2)
     jax.jit(lambda: search(None, keys, states, temperature=1.0, add_noise=True).action)()
     assert ledger.misused() == {}
-    assert ledger.counts()["uniform"] >= 2 * 4  # The rollouts from roots and leaves.
+    assert ledger.counts()["uniform"] >= 2 * 4  # Rollouts from roots and leaves.
 
 
 PLAYERS = {
@@ -124,8 +124,8 @@ def test_pairings_of_a_tournament_share_no_key(ledger, tic_tac_toe):
     assert ledger.misused() == {}
 
 
-def test_the_ledger_finds_what_is_used_twice(ledger):
-    """Inside loops, branches and batches of compiled programs, too."""
+def test_the_ledger_finds_keys_that_are_used_twice(ledger):
+    """Also inside loops, branches and batches of compiled programs."""
 
     def body(key, split_again):
         key, other = jax.random.split(key)
@@ -156,7 +156,7 @@ def test_the_ledger_finds_what_is_used_twice(ledger):
         (["normal"], True),
     ],
 )
-def test_what_the_ledger_calls_sound(ledger, uses, sound):
+def test_the_ledger_accepts_correct_use(ledger, uses, sound):
     key = jax.random.key(0)
     for use in uses:
         name, *again = use.split()

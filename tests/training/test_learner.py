@@ -1,4 +1,4 @@
-"""The loss against NumPy, the optimiser's schedule and clipping, the average, and learning."""
+"""The loss compared with NumPy, the schedule and clipping, the average, and learning."""
 
 import collections
 import dataclasses
@@ -105,7 +105,7 @@ def test_illegal_logits_have_no_influence(illegal):
     np.testing.assert_allclose(gradient, jax.nn.softmax(masked) - samples.policy, atol=1e-6)
 
 
-def test_a_single_legal_action_teaches_nothing():
+def test_a_single_legal_action_has_no_gradient():
     samples = random_samples()
     row = jax.tree.map(lambda leaf: leaf[-1:], samples)
     assert row.legal.sum() == 1
@@ -146,8 +146,8 @@ def test_the_loss_against_numpy(surprise):
     np.testing.assert_allclose(total, dealt + 0.5 * value + l2, rtol=1e-5)
 
 
-def test_a_sample_that_surprises_twice_as_much_pulls_twice_as_hard():
-    """The gradient of each row is that of its cross-entropy, times its share of the surprise."""
+def test_gradients_are_proportional_to_the_policy_surprise():
+    """The gradient of each row is that of its cross-entropy times its weight."""
     samples, logits, value = random_samples(), random_logits(), jnp.zeros(BATCH)
 
     def total(logits, surprise):
@@ -163,7 +163,7 @@ def test_a_sample_that_surprises_twice_as_much_pulls_twice_as_hard():
 
 def test_policy_kl_is_zero_when_the_policy_is_the_target():
     samples = random_samples(batch=4)._replace(planes=np.eye(4, dtype=bool).reshape(4, 2, 2, 1))
-    target = np.log(np.maximum(samples.policy, 1e-30)) + 7  # A constant changes nothing.
+    target = np.log(np.maximum(samples.policy, 1e-30)) + 7  # Adding a constant has no effect.
     params = dict(PARAMS, logits=jnp.where(samples.legal, target, 3.0))
     outputs = NETWORK.apply(dict(VARIABLES, params=params), samples.planes)
     _, losses = alphazero_loss(outputs, params, samples)
@@ -171,11 +171,11 @@ def test_policy_kl_is_zero_when_the_policy_is_the_target():
     np.testing.assert_allclose(losses["policy_kl"], 0, atol=1e-6)
 
 
-# --- The optimiser ----------------------------------------------------------------------
+# --- The optimizer ----------------------------------------------------------------------
 
 
 def rates(config, steps):
-    """The learning rates: with a constant gradient of 1, Adam's updates are their negatives."""
+    """Returns the learning rates, the negative updates of Adam for a constant gradient of 1."""
     optimizer = make_optimizer(config)
 
     def step(state, _):
@@ -236,8 +236,8 @@ def test_weight_decay_leaves_biases_and_scales_alone(optimizer, network, tic_tac
     assert names == {"kernel", "bias"} | ({"scale"} if network.kind == "resnet" else set())
 
 
-def test_weight_decay_knows_the_names_of_attributes():
-    """As modules of other libraries have them, which are no dictionaries."""
+def test_weight_decay_reads_the_names_of_attributes():
+    """For modules of other libraries, whose parameters are not dictionaries."""
     layer = collections.namedtuple("Layer", ["weight", "bias"])
     params = layer(jnp.array([2.0]), jnp.array([2.0]))
     optimizer = make_optimizer(change(optimizer="sgd", weight_decay=0.5))
@@ -259,7 +259,7 @@ def test_sgd_has_momentum():
 
 
 def updates(config, steps, samples):
-    """All states and losses of some steps on one batch; leaves `[steps, ...]`."""
+    """Returns the states and losses of some steps on one batch; leaves `[steps, ...]`."""
     learner = configured_learner(config, NETWORK)
 
     def step(state, _):
@@ -289,7 +289,7 @@ def test_an_update_follows_the_gradient_and_counts():
     np.testing.assert_allclose(losses["grad_norm"][0], optax.tree.norm(gradient), rtol=1e-5)
 
 
-def test_the_loss_of_an_update_is_that_of_its_settings():
+def test_an_update_uses_the_configured_loss():
     weights, samples = {"value_weight": 0.5, "l2": 0.01, "policy_surprise": 0.7}, random_samples()
     learner = configured_learner(change(**weights), NETWORK)
     _, losses = learner.update(learner.init(VARIABLES), samples)
@@ -315,7 +315,7 @@ def test_the_average_follows_the_parameters():
         *map(jax.tree.leaves, (VARIABLES, states.ema_params, states.variables)), strict=True
     ):
         for step in range(6):
-            decay = min(0.3, (1 + step) / (10 + step))  # The first steps forget faster.
+            decay = min(0.3, (1 + step) / (10 + step))  # The first steps decay faster.
             expected = decay * expected + (1 - decay) * variables[step]
             np.testing.assert_allclose(average[step], expected, rtol=1e-5, atol=1e-6)
 
@@ -340,7 +340,7 @@ def test_devices_average_their_gradients():
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
+def test_a_network_overfits_a_small_batch(tic_tac_toe, optimizer):
     network = make_network(MLPConfig(hidden=(32,), head_hidden=16), tic_tac_toe)
     rng, batch = np.random.default_rng(0), 8
     legal = rng.random((batch, 9)) < 0.5
@@ -380,6 +380,6 @@ def test_a_network_learns_a_small_batch_by_heart(tic_tac_toe, optimizer):
         ({"optimizer": "rmsprop"}, "learner.optimizer is 'rmsprop': use 'adam' or 'sgd'"),
     ],
 )
-def test_settings_out_of_range_are_refused(settings, message):
+def test_settings_out_of_range_are_rejected(settings, message):
     with pytest.raises(ValueError, match=message):
         LearnerConfig(**settings)

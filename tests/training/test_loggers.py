@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard and Weights & Biases: all of them, by their names and iterations."""
+"""TensorBoard and Weights & Biases get all metrics, with their names and iterations."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ LOSSES = {"loss": 0.5, "value_loss": 0.25}
 
 
 def log(callback, iterations=2):
-    """Hands the records of some iterations to a callback."""
+    """Passes the records of some iterations to a callback."""
     loop = Loop(None, None, None, iterations, 0.0)
     callback.on_start(loop)
     for number in range(1, iterations + 1):
@@ -26,7 +26,7 @@ def log(callback, iterations=2):
     callback.close()
 
 
-def test_tensorboard_has_every_metric(tmp_path):
+def test_tensorboard_gets_every_metric(tmp_path):
     tensorboardX = pytest.importorskip("tensorboardX")
     written = []
 
@@ -45,7 +45,7 @@ def test_tensorboard_has_every_metric(tmp_path):
     assert ("elo", 2.0, 2) in written and ("value_loss", 0.25, 1) in written
 
 
-# In a process of its own: it starts others, and listens for their end.
+# In a separate process, since it starts others and waits for their end.
 OFFLINE = """
 import sys, types
 from azjax.training.loggers import WeightsAndBiases
@@ -70,7 +70,7 @@ assert wandb.run is None
 """
 
 
-def test_weights_and_biases_is_logged_to_offline(tmp_path):
+def test_weights_and_biases_gets_every_metric_offline(tmp_path):
     pytest.importorskip("wandb")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", OFFLINE, str(tmp_path)]
@@ -83,7 +83,7 @@ def test_weights_and_biases_is_logged_to_offline(tmp_path):
     ("make", "package"),
     [(lambda: loggers.TensorBoard("x"), "tensorboardX"), (loggers.WeightsAndBiases, "wandb")],
 )
-def test_a_package_that_is_missing_is_named_before_the_training(make, package, monkeypatch):
+def test_a_missing_package_is_named_before_training(make, package, monkeypatch):
     monkeypatch.setattr(loggers.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=f"needs the package {package}: .* install {package}$"):
         make()

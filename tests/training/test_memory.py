@@ -1,4 +1,4 @@
-"""The footprint is what compiled programs use, and what does not fit is refused."""
+"""The estimate matches compiled programs, and training that does not fit is rejected."""
 
 import dataclasses
 import math
@@ -14,9 +14,9 @@ from azjax.networks import MLPConfig
 from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, Gumbel, make_search
 from azjax.search.evaluators import uniform_evaluator
-from azjax.training import memory as footprints
+from azjax.training import memory
 from azjax.training.learner import LearnerConfig
-from azjax.training.memory import Footprint, check_fits, check_trees, footprint, tree_bytes
+from azjax.training.memory import Estimate, check_fits, check_trees, estimate, tree_bytes
 from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
 from small import NAMES, conv
@@ -40,7 +40,7 @@ def change(config, **sections):
     )
 
 
-# In each something else takes most of the memory.
+# In each, a different part takes most of the memory.
 TREES = change(SMALL, search={"num_simulations": 64}, selfplay={"games": 512, "games_at_once": 512})
 TREES = change(TREES, replay={"capacity": 512})
 BUFFER = change(SMALL, replay={"capacity": 65_536})
@@ -50,7 +50,7 @@ WEIGHTS = change(SMALL, network={"hidden": (512, 512)})
 
 
 def compile_all(parts, mesh):
-    """The programs of a training: its iteration, and what computes its first state."""
+    """Compiles the programs of training: an iteration, and the first state."""
     iterate = (
         training.make_iteration(parts, mesh).lower(training.abstract_state(parts, mesh)).compile()
     )
@@ -77,26 +77,26 @@ def compile_all(parts, mesh):
         pytest.param(WEIGHTS, "optimizer", marks=pytest.mark.slow, id="weights"),
     ],
 )
-def test_the_footprint_is_what_xla_says_of_the_program(config, largest):
+def test_the_estimate_matches_the_memory_analysis_of_xla(config, largest):
     mesh, parts = training.make_mesh(jax.devices()[:2]), make_parts(config)
     iterate = training.make_iteration(parts, mesh)
     compiled = iterate.lower(training.abstract_state(parts, mesh)).compile()
-    needs, before = footprint(parts, mesh, compiled), footprint(parts, mesh)
+    needs, before = estimate(parts, mesh, compiled), estimate(parts, mesh)
     used = compiled.memory_analysis()
     total = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
     total += used.temp_size_in_bytes
     assert needs.total == sum(needs[:5]) == max(total, before.total)
-    assert needs.total < 1.01 * total  # What lasts is not all in memory at once.
+    assert needs.total < 1.01 * total  # Not all lasting parts are in memory during initialization.
     assert max(needs[:5]) == getattr(needs, largest)
     assert before == needs._replace(work=0)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_each_device_holds_its_share(devices):
-    """Of games, buffer and trees; and all of the network and the archive."""
+    """Of games, buffer and trees; the network and the position buffer are replicated."""
     parts = make_parts(change(SMALL, selfplay={"archive": 100, "games_at_once": 64}))
     mesh = training.make_mesh(jax.devices()[:devices])
-    state, needs = training.abstract_state(parts, mesh), footprint(parts, mesh)
+    state, needs = training.abstract_state(parts, mesh), estimate(parts, mesh)
 
     def held(*trees):
         leaves = [(leaf.sharding.shard_shape(leaf.shape), leaf) for leaf in jax.tree.leaves(trees)]
@@ -110,7 +110,7 @@ def test_each_device_holds_its_share(devices):
 
 
 class Program:
-    """What a compiled program says of its memory."""
+    """A stand-in for the memory analysis of a compiled program."""
 
     def __init__(self, arguments, outputs, shared, temporary):
         self.argument_size_in_bytes, self.output_size_in_bytes = arguments, outputs
@@ -120,20 +120,20 @@ class Program:
         return self
 
 
-def test_work_is_what_the_largest_program_needs_beside_what_lasts():
-    """Outputs that take the place of arguments are counted once."""
+def test_work_is_the_extra_memory_of_the_largest_program():
+    """Outputs that alias arguments are counted once."""
     parts, mesh = make_parts(SMALL), training.make_mesh(jax.devices()[:1])
-    lasting = footprint(parts, mesh)
+    lasting = estimate(parts, mesh)
     assert lasting.work == 0 < lasting.total
     size = lasting.total
     programs = [Program(size, size, size, 300), Program(size, 100, 0, 400), Program(5, 0, 0, 0)]
-    assert footprint(parts, mesh, *programs) == lasting._replace(work=500)
-    assert footprint(parts, mesh, programs[-1]) == lasting
+    assert estimate(parts, mesh, *programs) == lasting._replace(work=500)
+    assert estimate(parts, mesh, programs[-1]) == lasting
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct", "uct"])
-def test_a_tree_is_as_large_as_said(name, algorithm):
+def test_a_tree_has_the_estimated_size(name, algorithm):
     game, config = games.make(name), ALGORITHMS[algorithm](num_simulations=7)
     search = make_search(config, game, uniform_evaluator(game))
     keys = jax.random.split(jax.random.key(0), 3)
@@ -143,8 +143,8 @@ def test_a_tree_is_as_large_as_said(name, algorithm):
 
 
 @pytest.mark.parametrize("part", ["network", "optimizer", "buffer", "tree", "work"])
-def test_what_does_not_fit_is_refused_with_what_would_make_it_less(part):
-    sound = Footprint(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
+def test_training_that_does_not_fit_is_rejected_with_advice(part):
+    sound = Estimate(network=1, optimizer=2, buffer=3, tree=4, work=5, limit=115)
     check_fits(sound._replace(**{part: 99}))
     with pytest.raises(
         ValueError, match=f"the run needs .*B on each.*: {part} takes most"
@@ -178,11 +178,11 @@ def test_what_does_not_fit_is_refused_with_what_would_make_it_less(part):
         ({"network": {"head_hidden": 65_536}}, None),
     ],
 )
-def test_settings_at_their_upper_bounds_are_weighed_before_anything_is_compiled(sections, part):
+def test_settings_at_their_upper_bounds_are_checked_before_compilation(sections, part):
     config, mesh = change(SMALL, **sections), training.make_mesh(jax.devices()[:1])
     training.check_parts(make_parts(config), 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    needs = footprint(make_parts(config), mesh)._replace(limit=10**8)
+    needs = estimate(make_parts(config), mesh)._replace(limit=10**8)
     if part is None:
         check_fits(needs)
         return
@@ -200,15 +200,15 @@ def test_settings_at_their_upper_bounds_are_weighed_before_anything_is_compiled(
         {"selfplay": {"opening_plies": 10**6}},
     ],
 )
-def test_what_only_the_computation_needs_is_refused_once_it_is_compiled(sections):
+def test_work_that_does_not_fit_is_rejected_after_compilation(sections):
     mesh, parts = training.make_mesh(jax.devices()[:1]), make_parts(change(SMALL, **sections))
-    check_fits(footprint(parts, mesh)._replace(limit=10**8))
+    check_fits(estimate(parts, mesh)._replace(limit=10**8))
     with pytest.raises(ValueError, match="work takes most of it"):
-        check_fits(footprint(parts, mesh, *compile_all(parts, mesh))._replace(limit=10**8))
+        check_fits(estimate(parts, mesh, *compile_all(parts, mesh))._replace(limit=10**8))
 
 
-def test_trees_that_do_not_fit_are_refused_with_the_number_that_does(monkeypatch, tic_tac_toe):
-    monkeypatch.setattr(footprints, "device_memory", lambda: 10**9)
+def test_trees_that_do_not_fit_are_rejected_with_a_number_that_fits(monkeypatch, tic_tac_toe):
+    monkeypatch.setattr(memory, "device_memory", lambda: 10**9)
     for algorithm in ("puct", "gumbel"):
         config = ALGORITHMS[algorithm](num_simulations=10**6)
         check_trees(config, tic_tac_toe, 1)
@@ -223,30 +223,30 @@ def test_trees_that_do_not_fit_are_refused_with_the_number_that_does(monkeypatch
             check_trees(more, tic_tac_toe, 100)
 
 
-def test_fewer_games_at_once_need_less():
+def test_fewer_games_together_need_less_memory():
     mesh = training.make_mesh(jax.devices()[:1])
     few = change(TREES, selfplay={"games_at_once": 64})
-    less, more = (footprint(make_parts(config), mesh) for config in (few, TREES))
+    less, more = (estimate(make_parts(config), mesh) for config in (few, TREES))
     assert less.tree == more.tree / 8 and less.total < more.total / 2
 
 
-def test_a_footprint_in_words():
-    needs = Footprint(1_500_000, 2_000, 30, 4, 5_000_000_000, 7_000_000_000)
-    assert footprints.describe(needs, 2) == (
+def test_the_description_of_an_estimate():
+    needs = Estimate(1_500_000, 2_000, 30, 4, 5_000_000_000, 7_000_000_000)
+    assert memory.describe(needs, 2) == (
         "memory on each of 2 devices: 5.0 GB of 7.0 GB (network 1.5 MB, optimizer 2 kB, "
         "buffer 30 B, tree 4 B, work 5.0 GB)"
     )
 
 
 def test_devices_of_one_machine_share_its_memory():
-    one, two = (footprints.device_memory(training.make_mesh(jax.devices()[:n])) for n in (1, 2))
+    one, two = (memory.device_memory(training.make_mesh(jax.devices()[:n])) for n in (1, 2))
     assert one // 2 == two > 1e8
 
 
 @pytest.mark.parametrize(("limit", "bytes_each"), [("2000000\n", 10**6), ("max\n", None)])
 def test_a_container_has_no_more_than_its_limit(limit, bytes_each, monkeypatch):
     mesh = training.make_mesh(jax.devices()[:2])
-    machine = footprints.os.sysconf("SC_PHYS_PAGES") * footprints.os.sysconf("SC_PAGE_SIZE")
-    monkeypatch.setattr(footprints.pathlib.Path, "exists", lambda path: True)
-    monkeypatch.setattr(footprints.pathlib.Path, "read_text", lambda path: limit)
-    assert footprints.device_memory(mesh) == (bytes_each or machine // 2)
+    machine = memory.os.sysconf("SC_PHYS_PAGES") * memory.os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(memory.pathlib.Path, "exists", lambda path: True)
+    monkeypatch.setattr(memory.pathlib.Path, "read_text", lambda path: limit)
+    assert memory.device_memory(mesh) == (bytes_each or machine // 2)

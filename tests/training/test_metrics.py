@@ -1,4 +1,4 @@
-"""Numbers on the host: records, the JSON-lines file, and what is shown on a terminal."""
+"""Records on the host, the JSON lines file, and the display on a terminal."""
 
 import dataclasses
 import io
@@ -66,12 +66,12 @@ def test_names_the_metric_that_is_not_finite(name, bad):
         record(1, **changes).check_finite()
 
 
-def test_finds_nothing_wrong_with_finite_numbers():
+def test_accepts_finite_numbers():
     record(1).check_finite()
     record(1, **NO_PROOF).check_finite()
 
 
-def test_writes_each_record_at_once(tmp_path):
+def test_writes_each_record_immediately(tmp_path):
     path = tmp_path / "metrics.jsonl"
     sink = JsonLines(path)
     for iteration in (1, 2):
@@ -85,7 +85,7 @@ def test_writes_each_record_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("after", "expected"), [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]
 )
-def test_drops_what_is_beyond_the_checkpoint(after, expected, tmp_path):
+def test_drops_records_after_the_checkpoint(after, expected, tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2, 3])
     first = path.read_text().splitlines()[0]
@@ -96,7 +96,7 @@ def test_drops_what_is_beyond_the_checkpoint(after, expected, tmp_path):
 
 
 @pytest.mark.parametrize("rest", ['{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"])
-def test_survives_a_line_that_was_cut_short(rest, tmp_path):
+def test_ignores_an_incomplete_last_line(rest, tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2])
     with path.open("a") as file:
@@ -106,7 +106,7 @@ def test_survives_a_line_that_was_cut_short(rest, tmp_path):
     assert iterations(path) == [1, 2, 3]
 
 
-def test_a_last_line_without_its_end_counts(tmp_path):
+def test_keeps_a_complete_last_line_without_newline(tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2])
     path.write_text(path.read_text().rstrip())
@@ -125,28 +125,28 @@ def test_a_last_line_without_its_end_counts(tmp_path):
     ],
     ids=lambda line: line[:45],
 )
-def test_refuses_a_line_that_is_no_record(line, tmp_path):
+def test_rejects_a_line_that_is_not_a_record(line, tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2, 9])
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="line 3, is no record of an iteration: restore the file"):
+    with pytest.raises(ValueError, match="line 3, is not a record of an iteration: restore"):
         JsonLines(path, after=2)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("iteration", [-1, 0, 1, 2])
-def test_refuses_a_line_of_an_earlier_iteration(iteration, tmp_path):
+def test_rejects_a_line_of_an_earlier_iteration(iteration, tmp_path):
     path = tmp_path / "metrics.jsonl"
     write(path, [1, 2])
     with path.open("a") as file:
         file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
-    with pytest.raises(ValueError, match="line 3, is of no iteration after 2: restore the file"):
+    with pytest.raises(ValueError, match="line 3, is not after iteration 2: restore the file"):
         metrics.read_records(path)
 
 
-def test_finds_the_seconds_of_an_earlier_sitting(tmp_path):
+def test_returns_the_seconds_of_an_earlier_session(tmp_path):
     path = tmp_path / "metrics.jsonl"
     assert metrics.read_records(path) == []
     write(path, [1, 2])
@@ -155,7 +155,7 @@ def test_finds_the_seconds_of_an_earlier_sitting(tmp_path):
     assert metrics.last_seconds(records, 7) == 0.0
 
 
-def test_one_plain_line_a_record():
+def test_one_plain_line_per_record():
     stream = io.StringIO()
     sink = Plain(stream)
     sink(record(7))
@@ -163,19 +163,19 @@ def test_one_plain_line_a_record():
     sink.close()
     first, second = stream.getvalue().splitlines()
     expected = ["iteration    7", "10.5 s", "loss 2.000", "value 0.500", "policy 1.500", "KL 0.250"]
-    for text in [*expected, "blunders 4321", "losing lines  87 + 553"]:
+    for text in [*expected, "blunders 4321", "losing lines  87 1st + 553 2nd"]:
         assert text in first
     assert "iteration    8" in second and "blunders" not in second
     assert "error" not in first + second
 
 
-def test_a_judged_iteration_says_its_error():
+def test_an_evaluated_iteration_prints_its_error():
     stream = io.StringIO()
     Plain(stream)(record(7, errors=ERRORS, **NO_PROOF))
-    assert stream.getvalue().endswith("  error 12.3%\n")
+    assert stream.getvalue().endswith("  errors on 12.3% of labelled positions\n")
 
 
-def test_errors_are_numbers_of_the_file(tmp_path):
+def test_errors_are_written_to_the_file(tmp_path):
     sink = JsonLines(tmp_path / "metrics.jsonl")
     sink(record(1, errors=ERRORS))
     sink(record(2))
@@ -187,7 +187,7 @@ def test_errors_are_numbers_of_the_file(tmp_path):
 
 
 def show(records, max_iterations=100, width=140):
-    """What is left on a terminal after showing some records."""
+    """Returns the final content of a terminal after displaying some records."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=width, color_system=None)
     display = Display(console, max_iterations, "perfect", rows=3)
@@ -204,10 +204,10 @@ def test_the_display_shows_the_last_records():
         assert text in final
     assert "5,002" not in final
     assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in final
-    assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is back.
+    assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is visible again.
 
 
-def test_words_of_the_display_are_whole_on_80_columns():
+def test_words_are_not_split_on_80_columns():
     screen = show([record(1000, seconds=12345.6, blunders=4321)], width=80)
     words = ["iteration", "seconds", "games/s", "policy", "blunders", "losing", "lines", "wrong"]
     for word in [*words, "signs", "1000", "12345.6", "4,321", "87 + 553"]:
@@ -217,12 +217,12 @@ def test_words_of_the_display_are_whole_on_80_columns():
     )
 
 
-def test_the_display_without_a_proof_has_no_columns_for_it():
+def test_the_display_has_no_columns_for_a_missing_proof():
     screen = show([record(1, **NO_PROOF)])
     assert "games/s" in screen and "blunders" not in screen and "None" not in screen
 
 
-def test_the_display_shows_the_last_judgement():
+def test_the_display_shows_the_last_evaluation():
     judged = record(1, errors=ERRORS, **NO_PROOF)
     screen = show([judged, *(record(i, **NO_PROOF) for i in range(2, 9))], width=80)
     final = screen[screen.rindex("until") :]
@@ -241,7 +241,7 @@ KINDS = [
 
 
 def cells(shown):
-    """The texts of each row of the display's last table, by the titles of their columns."""
+    """Returns the cells of each row of the last displayed table, by column title."""
     final = show(shown).rpartition("iteration seconds")
     titles, *lines = "".join(final[1:]).split("\n")[: 1 + len(shown)]
     found = [*re.finditer(r"\S+( left| lines| signs)?", titles)]
@@ -257,7 +257,7 @@ def cells(shown):
 
 @pytest.mark.parametrize("kinds", [*itertools.permutations(range(5), 3)])
 def test_the_display_shows_records_of_every_kind_together(kinds):
-    """Each number stands below its own title, and the cell of a number that is missing is blank."""
+    """Each number is below its title, and cells without a number are blank."""
     shown = [KINDS[kind] for kind in kinds]
     for one, row in zip(shown, cells(shown), strict=True):
         expected = {"iteration": f"{one.iteration}", "loss": f"{one.losses['loss']:.3f}"}
@@ -273,5 +273,5 @@ def test_the_display_shows_records_of_every_kind_together(kinds):
     assert "None" not in show(shown)
 
 
-def test_a_display_that_showed_nothing_closes():
+def test_an_empty_display_closes():
     assert "iteration" not in show([])

@@ -1,4 +1,4 @@
-"""JAX's strict promotion and its 64 bits: nothing fails, and no result changes its type."""
+"""Strict promotion and 64-bit mode of JAX: nothing fails, and results keep their types."""
 
 import dataclasses
 import functools
@@ -51,7 +51,7 @@ TRAININGS = [
 
 @pytest.fixture(autouse=True)
 def mode():
-    """64 bits where the process was started so, and strict promotion in all others."""
+    """64-bit mode in a process started with it, and strict promotion in all others."""
     if jax.config.jax_enable_x64:
         yield
         return
@@ -60,8 +60,8 @@ def mode():
 
 
 @pytest.mark.slow
-def test_all_of_it_in_64_bits():
-    """In a process of its own: JAX keeps index types of the mode that it first saw them in."""
+def test_everything_works_in_64_bits():
+    """In a separate process, since JAX caches index types of the first mode."""
     if jax.config.jax_enable_x64:
         return
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", __file__]
@@ -72,7 +72,7 @@ def test_all_of_it_in_64_bits():
 
 
 def trace(function, *args):
-    """Traces a function, and sees that nothing of what it returns is of 64 bits."""
+    """Traces a function, and checks that its results do not have 64 bits."""
     shapes = jax.eval_shape(function, *args)
     assert "64[" not in describe(shapes)
     return shapes
@@ -143,7 +143,7 @@ def test_players_and_proofs(tic_tac_toe, solution):
     assert not match.deterministic
 
 
-def test_a_training_is_saved_and_goes_on(tmp_path):
+def test_training_is_saved_and_resumed(tmp_path):
     config = SMOKE["default"]
     parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
     runs.create_run(tmp_path / "run", config)

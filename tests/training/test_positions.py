@@ -1,4 +1,4 @@
-"""The archive: what was met is kept once, drawn evenly, and games begin from it."""
+"""The position buffer: positions are kept once and drawn evenly, and games start from them."""
 
 import dataclasses
 import functools
@@ -27,7 +27,7 @@ PLACES = 20_000
 
 @pytest.fixture(scope="module")
 def several(tic_tac_toe, solution):
-    """Two hundred positions in play, each with its ply, as `Games`."""
+    """Two hundred unfinished positions with their plies, as `Games`."""
     rows = np.random.default_rng(0).choice(solution.decisions, 200, replace=False)
     ply = np.searchsorted(solution.layers, rows, side="right") - 1
     states = jax.tree.map(lambda leaf: jnp.asarray(leaf[rows]), solution.states)
@@ -39,7 +39,7 @@ def take(entries, rows):
 
 
 def fill(entries, *batches, places=PLACES):
-    """An archive to which batches were added, each of rows of the entries."""
+    """A position buffer after adding batches, each of some rows of the entries."""
     archive = make_archive(take(entries, 0), places)
     for rows in batches:
         some = take(entries, np.asarray(rows))
@@ -57,12 +57,12 @@ def boards(states):
 
 
 def alone(entries, places=PLACES):
-    """Those entries that share their place with no other."""
+    """The entries that do not share a bucket."""
     found = np.asarray(hashing.buckets(entries.states, places))
     return np.flatnonzero((found[:, None] == found).sum(axis=1) == 1)
 
 
-def test_each_position_is_drawn_alike_however_often_it_was_met(several):
+def test_positions_are_drawn_uniformly(several):
     rows = alone(several)
     archive = fill(several, rows[5:9], np.repeat(rows, 3), rows, rows[:7], rows[:1])
     assert archive.used == len(rows) == archive.full.sum()
@@ -77,7 +77,7 @@ def test_plies_stay_with_their_positions(several):
 
 
 @pytest.mark.parametrize("batches", [([3, 8, 5],), ([3, 5], [8], [5]), ([5], [5, 5])])
-def test_of_those_that_share_a_place_the_last_one_stays(several, batches):
+def test_the_last_entry_of_a_bucket_stays(several, batches):
     archive = fill(several, *batches, places=1)
     drawn, found = draw_many(archive, 4)
     assert found.all()
@@ -85,19 +85,19 @@ def test_of_those_that_share_a_place_the_last_one_stays(several, batches):
     assert set(boards(drawn.states)) == {boards(several.states)[5]}
 
 
-def test_nothing_is_found_in_an_empty_archive(several):
+def test_an_empty_buffer_has_no_entry(several):
     _, found = draw_many(fill(several), 4)
     assert not found.any()
 
 
-def test_places_are_spread_evenly(solution):
-    """As many stay empty as if each position had drawn its place by lot."""
+def test_buckets_are_uniform(solution):
+    """As many buckets stay empty as for uniformly random buckets."""
     count = len(distinct(pack(solution.states))[0])
     places = hashing.buckets(solution.states, count)
     assert abs(len(np.unique(np.asarray(places))) / count - (1 - np.exp(-1))) < 0.02
 
 
-def test_what_cannot_be_looked_up_cannot_be_kept():
+def test_states_that_cannot_be_hashed_are_rejected():
     config = Config(selfplay=SelfPlayConfig(archive=8))
     parts = make_parts(config)
     broken = parts.game._replace(
@@ -109,7 +109,7 @@ def test_what_cannot_be_looked_up_cannot_be_kept():
 
 
 @pytest.mark.parametrize(("opening", "share"), [(1.0, 1.0), (0.5, 0.5), (0.0, 1.0), (1.0, 0.0)])
-def test_games_begin_from_it_as_often_as_is_said(tic_tac_toe, several, opening, share):
+def test_games_start_from_the_buffer_as_often_as_configured(tic_tac_toe, several, opening, share):
     config = SelfPlayConfig(opening_share=opening, archive_share=share, opening_plies=0)
     begin = jax.jit(functools.partial(start_games, config, tic_tac_toe))
     keys = jax.random.split(jax.random.key(0), 4000)
@@ -125,8 +125,8 @@ def test_games_begin_from_it_as_often_as_is_said(tic_tac_toe, several, opening, 
     assert set(boards(never.states)) == {empty}
 
 
-def test_the_archive_is_chosen_whatever_the_length_of_an_opening(tic_tac_toe, several):
-    """Of the games left to it, as many have each length as without an archive."""
+def test_the_buffer_is_chosen_independently_of_the_opening_length(tic_tac_toe, several):
+    """The other games have the same distribution of opening lengths as without the buffer."""
     marked = several._replace(ply=several.ply + 100)
     config = SelfPlayConfig(opening_share=0.6, archive_share=0.5, opening_plies=4)
     keys = jax.random.split(jax.random.key(0), 4000)
@@ -139,7 +139,7 @@ def test_the_archive_is_chosen_whatever_the_length_of_an_opening(tic_tac_toe, se
 
 @pytest.fixture(scope="module")
 def played(tic_tac_toe, several):
-    """Games before some moves, and the moves `[T, B, ...]`; new games begin from an archive."""
+    """Games before some moves, and the moves `[T, B, ...]`; new games start from the buffer."""
     config = SelfPlayConfig(games=8, unroll_length=12, opening_share=1.0, archive_share=1.0)
     search = make_search(Gumbel(num_simulations=2), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     go_on = functools.partial(unroll, config, tic_tac_toe, "relative", search, None)
@@ -148,7 +148,7 @@ def played(tic_tac_toe, several):
     return begun, jax.jit(go_on)(keys, begun, archive=fill(several, np.arange(200)))[1]
 
 
-def test_what_is_met_is_each_game_and_a_random_move_more(tic_tac_toe, played):
+def test_each_game_is_stored_before_and_after_a_random_move(tic_tac_toe, played):
     begun, moves = played
     met, wandered = (take_second(moves.new_starts, which) for which in (0, 1))
     np.testing.assert_array_equal(met.states.board[0], begun.states.board)
@@ -166,14 +166,14 @@ def test_what_is_met_is_each_game_and_a_random_move_more(tic_tac_toe, played):
     differs = (np.asarray(wandered.states.board) != np.asarray(met.states.board)).sum(axis=2)
     np.testing.assert_array_equal(differs, further)
     same = (wandered.states.board[:-1] == met.states.board[1:]).all(axis=2)[goes_on]
-    assert 0 < same.mean() < 0.9  # It is not the move that was made.
+    assert 0 < same.mean() < 0.9  # It differs from the move that was made.
 
 
 def take_second(met, which):
     return jax.tree.map(lambda leaf: leaf[:, :, which], met)
 
 
-def test_new_games_begin_from_the_archive(several, played):
+def test_new_games_start_from_the_buffer(several, played):
     _, moves = played
     met = take_second(moves.new_starts, 0)
     began = np.asarray(moves.discount[:-1] == 0)
@@ -193,7 +193,7 @@ CONFIG = Config(
 
 @pytest.fixture(scope="module")
 def trained():
-    """Archive and games of a run after 1, 2, ... iterations, on one device and on two."""
+    """Position buffer and games after 1, 2, ... iterations, on one device and on two."""
     parts = make_parts(CONFIG)
     found = []
     for devices in (1, 2):
@@ -210,13 +210,13 @@ def trained():
     return found
 
 
-def test_it_does_not_depend_on_the_number_of_devices(trained):
+def test_the_buffer_does_not_depend_on_the_number_of_devices(trained):
     alone, together = trained
     jax.tree.map(np.testing.assert_array_equal, alone[0], together[0])
 
 
-def test_it_comes_to_hold_nearly_every_position(trained, solution):
-    """Of those in play, but for the few that share a place with another."""
+def test_the_buffer_eventually_holds_nearly_every_position(trained, solution):
+    """All unfinished positions except for the few that share a bucket."""
     archive, _ = trained[0][-1]
     kept = set(boards(take(archive.entries.states, archive.filled[: archive.used])))
     states = solution.decision_states
@@ -225,7 +225,7 @@ def test_it_comes_to_hold_nearly_every_position(trained, solution):
     assert len(kept) > 0.9 * len(np.unique(places))
 
 
-def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
+def test_games_restart_in_each_iteration_without_carry_over():
     selfplay = dataclasses.replace(CONFIG.selfplay, carry_over=False, unroll_length=2)
     parts = make_parts(dataclasses.replace(CONFIG, selfplay=selfplay))
     mesh = training.make_mesh(jax.devices()[:1])
@@ -244,7 +244,7 @@ def test_games_begin_anew_in_each_iteration_if_they_are_not_carried_over():
 
 
 @pytest.mark.slow
-def test_games_of_pgx_are_played_in_groups_and_kept():
+def test_games_of_pgx_are_played_in_groups_and_stored():
     """Their states have a leaf without elements."""
     pytest.importorskip("pgx")
     selfplay = dataclasses.replace(CONFIG.selfplay, games=16, games_at_once=8, unroll_length=4)

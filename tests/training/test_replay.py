@@ -1,4 +1,4 @@
-"""The buffer: the oldest is overwritten, the rest is drawn uniformly, shard by shard."""
+"""The replay buffer overwrites the oldest samples and draws uniformly, shard by shard."""
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,13 @@ from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.sharding import AXIS, make_mesh
 from azjax.training.targets import Sample
 
-SHARDS, RING, DRAWS = 2, 6, 3  # Shards, positions in each, and samples drawn from each.
+SHARDS, RING, DRAWS = 2, 6, 3  # Shards, positions per shard, and draws per shard.
 REPLAY = make_replay(ReplayConfig(capacity=SHARDS * RING, shards=SHARDS), SHARDS * DRAWS)
 EXAMPLE = Sample(jnp.zeros((2, 2, 1), bool), jnp.zeros(3, bool), jnp.zeros(3), jnp.zeros(()))
 
 
 def numbered(numbers):
-    """Samples that carry their number, each leaf in its own way."""
+    """Numbered samples, with a different encoding of the number in each leaf."""
     numbers = np.asarray(numbers)
     bits = (numbers[..., None] >> np.arange(7)) & 1 == 1
     planes = bits[..., :4].reshape(*numbers.shape, 2, 2, 1)
@@ -40,7 +40,7 @@ add = jax.jit(REPLAY.add)
 
 
 def filled(total, count):
-    """A buffer to which `total` samples a shard were added, `count` at a time."""
+    """A buffer after adding `total` samples per shard, `count` at a time."""
     state = REPLAY.init(EXAMPLE, SHARDS)
     for start in range(0, total, count):
         state = add(state, numbered(rows(start, count)))
@@ -48,20 +48,20 @@ def filled(total, count):
 
 
 def assert_uniform(counts):
-    """Chi-square against equal shares; a fair draw fails once in a million."""
+    """Chi-square test of uniformity; a fair draw fails once in a million."""
     expected = counts.sum() / counts.size
     degrees = counts.size - 1
     assert ((counts - expected) ** 2 / expected).sum() < degrees + 5 * np.sqrt(2 * degrees) + 12
 
 
-def test_a_buffer_smaller_than_a_batch_is_refused():
+def test_a_buffer_smaller_than_a_batch_is_rejected():
     config = ReplayConfig(capacity=20, shards=2)
     with pytest.raises(ValueError, match="replay.capacity is 20, less than .* 24: .* least 24$"):
         make_replay(config, 24)
 
 
 @pytest.mark.parametrize("batch_size", [3, 1])
-def test_a_batch_that_its_shards_do_not_divide_is_refused(batch_size):
+def test_a_batch_that_the_shards_do_not_divide_is_rejected(batch_size):
     replay = make_replay(ReplayConfig(capacity=SHARDS * RING, shards=SHARDS), batch_size)
     with pytest.raises(ValueError, match=f"a batch of {batch_size} .* 2 shards: use a multiple"):
         replay.init(EXAMPLE, SHARDS)
@@ -70,7 +70,7 @@ def test_a_batch_that_its_shards_do_not_divide_is_refused(batch_size):
 @pytest.mark.parametrize(
     ("total", "count"), [(1, 1), (4, 2), (5, 1), (6, 6), (8, 4), (15, 5), (20, 4)]
 )
-def test_only_the_newest_are_sampled_and_all_alike(total, count):
+def test_only_the_newest_are_sampled_uniformly(total, count):
     drawn = draw_many(filled(total, count))
     for shard in range(SHARDS):
         newest = rows(0, total)[shard][-RING:]
@@ -100,7 +100,7 @@ def test_draws_are_independent():
         assert_uniform(np.bincount(RING * one + other, minlength=RING**2))
 
 
-def test_the_draws_depend_on_the_keys_alone():
+def test_the_draws_depend_only_on_the_keys():
     state = filled(6, 6)
     keys = jax.random.split(jax.random.key(1), SHARDS)
     sample = jax.jit(REPLAY.sample)
@@ -125,6 +125,6 @@ def test_the_same_on_one_device_or_two():
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("capacity", "1 or more"), ("shards", "1 to 65536")])
-def test_settings_out_of_range_are_refused(name, wanted):
+def test_settings_out_of_range_are_rejected(name, wanted):
     with pytest.raises(ValueError, match=f"replay.{name} is 0: use {wanted}"):
         ReplayConfig(**{name: 0})

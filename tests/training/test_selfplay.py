@@ -1,4 +1,4 @@
-"""Self-play: openings, restarts, and moves that replay through the game's own rules."""
+"""Self-play: openings, restarts, and moves that the rules of the game reproduce."""
 
 import functools
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from tables import bench
 
 GAMES = {name: games.make(name) for name in FEW} | {"misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
-PARAMS = object()  # Handed through to the search untouched.
+PARAMS = object()  # Passed to the search unchanged.
 
 
 def keys(count, seed=0):
@@ -41,7 +41,7 @@ def openings(name, count=2000, **settings):
 
 
 @pytest.mark.parametrize(("name", "longest"), [("tic_tac_toe", 8), ("connect_four", 12)])
-def test_openings_are_positions_in_play_of_every_length(name, longest):
+def test_openings_are_unfinished_positions_of_every_length(name, longest):
     states, ply = openings(name, opening_share=1.0, opening_plies=longest)
     assert set(ply) == set(range(longest + 1))
     assert not states.over.any()
@@ -82,7 +82,7 @@ def test_without_openings_games_start_at_the_start(settings):
 
 
 def random_search(game):
-    """Plays at random; its root value is the temperature it was given, NaN if the game is over."""
+    """A random player whose root value is the given temperature, or NaN in finished games."""
 
     def search(params, keys, states, temperature, add_noise):
         assert params is PARAMS and add_noise
@@ -97,7 +97,7 @@ def random_search(game):
 
 @pytest.fixture(scope="module")
 def single_moves():
-    """Twelve times one move in 256 games: `[(games before, moves, games after)]`."""
+    """Twelve single moves in 256 games: `[(games before, moves, games after)]`."""
     game = GAMES["tic_tac_toe"]
     config = SelfPlayConfig(
         unroll_length=1, opening_share=1.0, opening_plies=8, temperature=0.7, temperature_plies=3
@@ -113,7 +113,7 @@ def single_moves():
     return found
 
 
-def test_restarts_are_openings_in_play(single_moves, solution):
+def test_restarts_are_unfinished_openings(single_moves, solution):
     reachable = {tuple(board) for board in np.asarray(solution.decision_states.board)}
     lengths = set()
     for _, moves, after in single_moves:
@@ -124,8 +124,8 @@ def test_restarts_are_openings_in_play(single_moves, solution):
     assert lengths == set(range(9))
 
 
-def test_only_games_that_are_over_start_anew(single_moves):
-    """Several begin together, in batches that they do not fill."""
+def test_only_finished_games_restart(single_moves):
+    """Several restart together, in chunks that they do not fill."""
     counts = set()
     for before, moves, after in single_moves:
         goes_on = moves.discount[0] != 0
@@ -136,7 +136,7 @@ def test_only_games_that_are_over_start_anew(single_moves):
     assert max(counts) > 64 and any(count % 32 for count in counts)
 
 
-def test_the_search_sees_games_in_play_at_the_temperature_of_their_ply(single_moves):
+def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(single_moves):
     for before, moves, _ in single_moves:
         expected = np.where(before.ply < 3, np.float32(0.7), 0)
         np.testing.assert_array_equal(moves.root_value[0], expected)
@@ -149,8 +149,8 @@ EITHER = ["puct", pytest.param("gumbel", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("algorithm", EITHER)
-def test_what_is_recorded_is_what_the_search_found(algorithm):
-    """In every field, with noise; a tree's other values differ from the one at its root."""
+def test_transitions_record_the_results_of_the_search(algorithm):
+    """In every field, with noise, so that other values of the tree differ from the root value."""
     game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
     search = make_search(
         ALGORITHMS[algorithm](num_simulations=8), game, bench("tic_tac_toe").evaluate
@@ -184,7 +184,7 @@ def compile_unroll(name, algorithm, at_once=BATCH):
 
 
 def two_iterations(name, algorithm, count=BATCH, rows=slice(None), at_once=BATCH):
-    """Plays on from openings; returns the games before, and both iterations' results."""
+    """Plays two iterations from openings; returns the games before, and both results."""
     unroll = compile_unroll(name, algorithm, at_once)
     start = compile_start(name, opening_share=1.0, opening_plies=4)(keys(count)[rows])
     first = unroll(keys(count, seed=1)[rows], start)
@@ -274,7 +274,7 @@ def test_shapes_and_types(record):
 
 
 @pytest.mark.parametrize("algorithm", EITHER)
-def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
+def test_a_game_does_not_depend_on_its_batch(algorithm):
     whole = two_iterations("tic_tac_toe", algorithm)
     part = two_iterations("tic_tac_toe", algorithm, rows=slice(2, 5))
 
@@ -288,8 +288,8 @@ def test_a_game_does_not_depend_on_the_batch_around_it(algorithm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [2, 3])
-def test_groups_of_games_play_what_all_play_at_once(at_once):
-    """Three at once of eight are two, the largest number that divides them."""
+def test_groups_of_games_play_the_same_moves_as_all_together(at_once):
+    """With at most three of eight games together, groups have two games, the largest divisor."""
     together = two_iterations("tic_tac_toe", "gumbel")
     in_groups = two_iterations("tic_tac_toe", "gumbel", at_once=at_once)
     jax.tree.map(np.testing.assert_array_equal, together, in_groups)
@@ -302,7 +302,7 @@ def test_groups_of_games_play_what_all_play_at_once(at_once):
         (1024, 2000, 1024),
         (96, 64, 48),
         (24, 7, 6),
-        (1031, 256, 1031),  # A prime: groups would be of one.
+        (1031, 256, 1031),  # A prime number: groups would have one game.
         (2 * 1031, 256, 2 * 1031),
         (100, 0, 100),
         (65_536, 0, 65_536),
@@ -331,6 +331,6 @@ def test_games_differ_from_each_other(record):
         ({"archive": -1}, "selfplay.archive is -1: use 0 or more"),
     ],
 )
-def test_settings_out_of_range_are_refused(settings, message):
+def test_settings_out_of_range_are_rejected(settings, message):
     with pytest.raises(ValueError, match=message):
         SelfPlayConfig(**settings)

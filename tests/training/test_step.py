@@ -1,4 +1,4 @@
-"""One iteration: reproducible, the same on one device and eight, compiled once; and it learns."""
+"""An iteration is reproducible, the same on 1 and 8 devices, and compiled once; it learns."""
 
 import contextlib
 import dataclasses
@@ -23,8 +23,8 @@ from azjax.training.replay import ReplayConfig
 from azjax.training.selfplay import SelfPlayConfig
 from small import NAMES, conv
 
-# A tower with BatchNorm, so that there are statistics to keep equal; and steps large enough
-# to see. SGD, since Adam blows up the rounding of gradients near zero.
+# A network with BatchNorm, so that statistics are compared, and large steps. SGD, since Adam
+# amplifies rounding errors of gradients near zero.
 TOWER = Config(
     network=conv(width=4, blocks=0, head_hidden=4),
     search=Gumbel(num_simulations=4),
@@ -37,7 +37,7 @@ TOWER = Config(
 
 
 class Run:
-    """A compiled iteration on some devices, and where its first two calls lead."""
+    """A compiled iteration on some devices, and the results of its first two calls."""
 
     def __init__(self, config, num_devices):
         self.mesh = training.make_mesh(jax.devices()[:num_devices])
@@ -52,13 +52,13 @@ class Run:
 
 
 def copy(state):
-    """Another state that may be donated."""
+    """Returns a copy that can be donated."""
     return jax.tree.map(jnp.copy, state)
 
 
 @contextlib.contextmanager
 def compilations():
-    """A list to which JAX adds the names of what it does to compile."""
+    """A list to which JAX appends the names of compilation events."""
     heard = []
 
     def listen(event, duration, **details):
@@ -88,7 +88,7 @@ def either(request):
 
 
 def to_host(tree):
-    """NumPy arrays, with the typed key as numbers."""
+    """Returns NumPy arrays, with typed keys as data."""
 
     def convert(leaf):
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
@@ -109,7 +109,7 @@ def test_an_iteration_is_reproducible_bit_for_bit(eight):
 
 
 @pytest.mark.slow
-def test_the_start_depends_on_the_seed_alone(one, eight):
+def test_the_start_depends_only_on_the_seed(one, eight):
     assert_equal(one.before, eight.before)
     other = jax.jit(lambda: training.init(make_parts(TOWER), jax.random.key(1)).games.ply)()
     assert (other != one.before.games.ply).any()
@@ -130,8 +130,8 @@ def test_one_device_and_eight_agree(one, eight):
         )
 
 
-def test_every_iteration_draws_anew(eight):
-    # Games start alike and the network is the same, but the counter is another.
+def test_every_iteration_has_new_random_draws(eight):
+    # The games and the network are the same, but the iteration number differs.
     counted_on = copy(eight.before).replace(iteration=eight.before.iteration + 1)
     assert (eight.iterate(counted_on)[0].games.states.board != eight.after.games.states.board).any()
 
@@ -167,7 +167,7 @@ def test_every_device_holds_the_same_parameters_and_statistics(eight):
             np.testing.assert_array_equal(first, other)
 
 
-def test_what_was_played_is_remembered_shard_by_shard(eight):
+def test_samples_are_stored_shard_by_shard(eight):
     parts, shards = make_parts(TOWER), TOWER.replay.shards
     draw = jax.jit(jax.vmap(parts.replay.sample, in_axes=(None, 0)))
     keys = jax.random.split(jax.random.key(0), (200, shards))
@@ -192,7 +192,7 @@ def test_the_second_call_compiles_nothing(either):
     assert either.compiled_again == []
 
 
-def test_a_state_keeps_its_types_and_places(either):
+def test_a_state_keeps_its_types_and_shardings(either):
     promised = training.abstract_state(make_parts(TOWER), either.mesh)
     for state in (either.before, either.after, either.later):
         assert jax.tree.structure(state) == jax.tree.structure(promised)
@@ -212,7 +212,7 @@ COLLECTIVES = r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-\w
 
 
 def loops_with_collectives(hlo):
-    """The bodies of the while loops of a compiled program that talk to other devices."""
+    """Returns the bodies of while loops with collectives in a compiled program."""
     bodies = dict(re.findall(r"^(?:ENTRY )?%?([\w.-]+) \(.*?\{\n(.*?)^\}", hlo, re.M | re.S))
     calls = {name: set(re.findall(r"[\w.-]+", text)) & set(bodies) for name, text in bodies.items()}
     talking = {name for name, text in bodies.items() if re.search(COLLECTIVES, text)}
@@ -223,9 +223,9 @@ def loops_with_collectives(hlo):
     return loops & talking
 
 
-def test_only_the_optimiser_talks_to_other_devices(eight):
-    # One loop of the program makes the optimiser's steps; self-play, with the searches in it,
-    # is another. A collective inside a search would wait for the other device at every node.
+def test_only_the_optimizer_communicates_with_other_devices(eight):
+    # One loop makes the optimizer steps; self-play with its searches is another. A collective
+    # inside a search would wait for the other device at every node.
     hlo = eight.iterate.lower(eight.before).compile().as_text()
     assert len(loops_with_collectives(hlo)) == 1
 
@@ -238,13 +238,13 @@ def test_only_the_optimiser_talks_to_other_devices(eight):
     [
         ("replay.shards", 4, 3),
         ("replay.shards", 1, 2),
-        ("replay.shards", 48, 2),  # More than there are games.
+        ("replay.shards", 48, 2),  # More than the number of games.
         ("selfplay.games", 18, 1),
         ("learner.batch_size", 14, 2),
         ("replay.capacity", 95, 1),
     ],
 )
-def test_contradictory_settings_are_refused_with_one_that_works(name, value, num_devices):
+def test_contradictory_settings_are_rejected_with_one_that_works(name, value, num_devices):
     sound = dataclasses.replace(
         TOWER,
         selfplay=SelfPlayConfig(games=24, unroll_length=4),
@@ -266,7 +266,7 @@ def test_contradictory_settings_are_refused_with_one_that_works(name, value, num
         ("replay.capacity", 63, "replay.capacity is 63, "),
     ],
 )
-def test_contradictions_are_refused_without_a_program(name, value, said):
+def test_contradictions_are_rejected_without_a_program(name, value, said):
     parts, mesh = make_parts(with_setting(TOWER, name, value)), training.make_mesh()
     state, key = training.abstract_state(make_parts(TOWER), mesh), jax.random.key(0)
     on_mesh = sharding._on_mesh(
@@ -291,20 +291,20 @@ def functions_of_a_mesh(parts, mesh):
     ]
 
 
-def test_devices_that_do_not_divide_the_shards_are_refused_without_a_program():
+def test_devices_that_do_not_divide_the_shards_are_rejected_without_a_program():
     for call in functions_of_a_mesh(make_parts(TOWER), training.make_mesh(jax.devices()[:3])):
         with pytest.raises(ValueError, match="replay.shards is 8, which 3 devices"):
             call()
 
 
-def test_too_many_shards_are_refused_where_the_games_must_change_too():
+def test_too_many_shards_are_rejected_if_the_games_must_change():
     selfplay, learner = SelfPlayConfig(games=24), LearnerConfig(batch_size=24)
     config = Config(selfplay=selfplay, learner=learner, replay=ReplayConfig(shards=50_000))
     with pytest.raises(ValueError, match=r"replay.shards is 50000, more than .*: use 5$"):
         training.check_parts(make_parts(config), 5)
 
 
-def test_more_moves_than_any_buffer_holds_are_refused():
+def test_more_moves_than_any_buffer_holds_are_rejected():
     selfplay, replay = SelfPlayConfig(games=10**9, unroll_length=8), ReplayConfig(capacity=10**9)
     config = Config(selfplay=selfplay, replay=replay)
     with pytest.raises(ValueError, match=r"selfplay.unroll_length is 8, .*: use at most 1$"):
@@ -317,11 +317,11 @@ def with_setting(config, name, value):
     return dataclasses.replace(config, **{section: changed})
 
 
-def test_the_settings_by_default_are_the_preset_of_that_name():
+def test_the_default_settings_are_the_preset_default():
     assert Config() == presets.get("default")
 
 
-def test_an_unknown_game_or_preset_is_refused():
+def test_an_unknown_game_or_preset_is_rejected():
     with pytest.raises(ValueError, match="unknown game 'chess': use one of tic_tac_toe"):
         make_parts(Config(game="chess"))
     with pytest.raises(ValueError, match="unknown preset 'best': use one of default, paper, mlp"):
@@ -353,12 +353,12 @@ def test_small_presets_trace(name):
     assert all(leaf.shape == () for leaf in jax.tree.leaves(metrics))
 
 
-# --- Many at once ------------------------------------------------------------------------
+# --- Many trainings -----------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_sixteen_trainings_in_one_program_are_sixteen_trainings():
-    """Batched products may round otherwise, so only games are equal bit for bit."""
+def test_sixteen_trainings_in_one_program_equal_separate_ones():
+    """Batched products may round differently, so only the games are equal bit for bit."""
     parts = make_parts(presets.smoke(presets.get("mlp")))
     step = functools.partial(training.iteration, parts)
 
@@ -382,7 +382,7 @@ def test_sixteen_trainings_in_one_program_are_sixteen_trainings():
 
 
 @pytest.mark.slow
-def test_a_few_iterations_make_a_better_player(solution):
+def test_a_few_iterations_improve_the_player(solution):
     config = Config(
         network=MLPConfig(hidden=(64,), head_hidden=32),
         search=Gumbel(num_simulations=16),

@@ -1,4 +1,4 @@
-"""The target of every ply, by hand; TD(lambda) by its sum of returns; symmetries by replay."""
+"""Targets computed by hand; TD(lambda) as a mean of returns; symmetries by replaying."""
 
 import functools
 
@@ -27,7 +27,7 @@ def compiled(game_name):
 
 
 def record(game_name, moves, root_values=None):
-    """Plays moves, restarting after each end of a game; returns transitions `[T, 1]`."""
+    """Plays moves, restarting finished games; returns transitions `[T, 1]`."""
     game, rows = GAMES[game_name], []
     state = game.init()
     for move in moves:
@@ -41,7 +41,7 @@ def record(game_name, moves, root_values=None):
 
 
 def transitions(reward, discount, root_value):
-    """Transitions `[T, B]` in which only what the outcome needs is filled in."""
+    """Transitions `[T, B]` with only the fields that the outcome depends on."""
     root_value = np.asarray(root_value, np.float32).reshape(reward.shape)
     blank = np.zeros((*reward.shape, 1))
     action = np.zeros(reward.shape, np.int32)
@@ -80,8 +80,8 @@ def test_every_ply_of_a_finished_game(game_name, moves, expected):
         ("misere_pile", [0, 0], 0.25, [0.25, 0.25]),
     ],
 )
-def test_a_fragment_that_cuts_a_game_off_ends_in_the_root_value(game_name, moves, tail, expected):
-    root_values = np.full(len(moves), 0.7)  # Only the last one counts.
+def test_a_cut_off_game_is_bootstrapped_with_the_root_value(game_name, moves, tail, expected):
+    root_values = np.full(len(moves), 0.7)  # Only the last root value counts.
     root_values[-1] = tail
     fragment = record(game_name, moves, root_values)
     assert fragment.discount[-1] != 0
@@ -97,7 +97,7 @@ def test_the_target_mixes_outcome_and_root_value(weight):
     np.testing.assert_allclose(samples.value[:, 0], expected, rtol=1e-6)
 
 
-def test_a_sample_is_what_was_observed_and_searched():
+def test_samples_have_the_observation_and_policy_of_the_search():
     moves = record("tic_tac_toe", X_WINS)._replace(
         planes=np.full((5, 1, 3, 3, 2), 1),
         legal=np.full((5, 1, 9), 2),
@@ -117,7 +117,7 @@ def sum_of_returns(td_lambda, reward, discount, root_value):
         total, weight, product, t = 0.0, 1.0, 1.0, start
         earned = 0.0
         while True:
-            if t == length - 1 and discount[t] != 0:  # Cut off: all that is left trusts the root.
+            if t == length - 1 and discount[t] != 0:  # Cut off: the rest is the root value.
                 total += weight * (earned + product * root_value[t])
                 break
             earned += product * reward[t]
@@ -148,7 +148,7 @@ def test_td_lambda_is_a_mean_of_n_step_returns(td_lambda):
 
 @pytest.mark.parametrize("name", ["outcome_weight", "td_lambda"])
 @pytest.mark.parametrize("value", [-0.1, 1.1])
-def test_settings_out_of_range_are_refused(name, value):
+def test_settings_out_of_range_are_rejected(name, value):
     with pytest.raises(ValueError, match=f"targets.{name} is {value}: use 0 to 1"):
         TargetConfig(**{name: value})
 
@@ -192,7 +192,7 @@ def test_a_transformed_game_is_the_game_of_the_transformed_moves(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_augmentation_draws_every_symmetry_for_each_sample_alone(name):
+def test_augmentation_draws_a_symmetry_for_each_sample(name):
     game, copies = games.make(name), 1024
     rng = np.random.default_rng(0)
     sample = Sample(

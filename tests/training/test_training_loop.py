@@ -1,4 +1,4 @@
-"""The training loop: its records, its order, and how it ends."""
+"""The training loop: records, order of callbacks, and its end."""
 
 import time
 
@@ -15,12 +15,12 @@ from azjax.training.metrics import make_record, rank
 from azjax.training.step import Metrics
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
-LOSSES = dict(sorted(zip(NAMES, jnp.arange(1.0, 8.0), strict=True)))  # As XLA returns them.
+LOSSES = dict(sorted(zip(NAMES, jnp.arange(1.0, 8.0), strict=True)))  # In the order of XLA.
 MEASURED = Metrics(LOSSES, games=jnp.float32(40), moves=jnp.float32(90))
 PARTS = make_parts(presets.smoke(presets.get("default")))
 
 
-def test_every_number_has_its_place():
+def test_a_record_has_every_metric():
     now = time.time()
     record = make_record(9, MEASURED, before=now - 2, started=now - 30)
     assert list(record.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
@@ -32,7 +32,7 @@ def test_every_number_has_its_place():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_better_checkpoint_has_fewer_blunders_then_less_loss(known):
+def test_checkpoints_rank_by_blunders_then_loss(known):
     def ranked(blunders, loss, always_examined=True):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
         record = make_record(1, measured, time.time(), time.time())
@@ -44,7 +44,7 @@ def test_a_better_checkpoint_has_fewer_blunders_then_less_loss(known):
 
 
 class Log(Callback):
-    """Notes what it is told, and may end the loop."""
+    """Records the calls, and can end the loop."""
 
     def __init__(self, notes, name, at=None, **changes):
         self.notes, self.name, self.at, self.changes = notes, name, at, changes
@@ -67,7 +67,7 @@ class Log(Callback):
 
 
 def make_loop(last, *callbacks, loss=1.0):
-    """A loop whose state is the number of iterations."""
+    """Returns a loop whose state is the number of iterations."""
 
     class State(int):
         iteration = property(int)
@@ -79,7 +79,7 @@ def make_loop(last, *callbacks, loss=1.0):
     return Loop(PARTS, State(0), step, last, time.time(), callbacks=callbacks)
 
 
-def test_callbacks_are_called_in_their_order_and_see_what_those_before_added():
+def test_callbacks_run_in_order_and_see_earlier_metrics():
     notes = []
     make_loop(2, Log(notes, "a"), Log(notes, "b")).run()
     assert notes == [
@@ -91,7 +91,7 @@ def test_callbacks_are_called_in_their_order_and_see_what_those_before_added():
 
 
 @pytest.mark.parametrize("change", ["stop", "interrupted"])
-def test_a_callback_ends_the_loop_after_its_iteration(change):
+def test_a_callback_ends_the_loop_after_the_iteration(change):
     notes = []
     loop = make_loop(9, Log(notes, "a", 3, **{change: True}), Log(notes, "b"))
     if change == "stop":
@@ -104,7 +104,7 @@ def test_a_callback_ends_the_loop_after_its_iteration(change):
     assert notes[-2:] == [("b", "close"), ("a", "close")]
 
 
-def test_it_stops_before_callbacks_when_the_numbers_explode():
+def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
     notes = []
     said = "loss became nan in iteration 1, .*: start a new run with a lower learner.learning_rate"
     with pytest.raises(FloatingPointError, match=said):
@@ -116,7 +116,7 @@ def test_it_stops_before_callbacks_when_the_numbers_explode():
         loop.add(elo=float("inf"))
 
 
-def test_the_bare_loop_makes_the_same_iterations():
+def test_iterate_makes_the_same_iterations():
     mesh = training.make_mesh(jax.devices()[:1])
     state = training.make_state(PARTS, jax.random.key(3), mesh)
     step = training.compiled(training.make_iteration(PARTS, mesh), state)

@@ -15,7 +15,7 @@ import azjax
 from azjax import games, runs
 from azjax.networks import MLPConfig, ResNetConfig, from_module
 from azjax.runs import presets
-from azjax.runs.config import OwnNetworkConfig, make_parts
+from azjax.runs.config import CustomNetworkConfig, make_parts
 from azjax.viz import about
 from azjax.viz.architecture import count_parameters, layers
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
@@ -53,7 +53,7 @@ class Own(nn.Module):
 def parts_of(network, game=TIC_TAC_TOE):
     """Parts with a network, and its settings."""
     if isinstance(network, nn.Module):
-        config = dataclasses.replace(CONFIG, network=OwnNetworkConfig())
+        config = dataclasses.replace(CONFIG, network=CustomNetworkConfig())
         return make_parts(config, game, from_module(game, network)), config.network
     return make_parts(dataclasses.replace(CONFIG, network=network), game), network
 
@@ -210,8 +210,8 @@ def test_a_page_says_what_its_run_was(run_dir):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({}, "Unbeatable: no losing line from either seat."),
-        ({"perfect": True}, "Perfect: optimal in every reachable position."),
+        ({}, "Unbeatable: no losing line as first or second player."),
+        ({"perfect": True}, "Perfect: every move keeps the outcome, in every reachable position."),
         ({"unbeatable": False}, "Not proved: this player can be beaten."),
         ({"iterations": 1}, "Nothing was proved about this iteration."),
         ({"seed": 1}, "Nothing was proved about this iteration."),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from azjax.networks import MLPConfig, ResNetConfig, resnet_inference
-from azjax.networks.convolution import FORMS
+from azjax.networks.convolution import FORMS, Form
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.viz import networks
@@ -63,11 +63,13 @@ def compute(packed, planes):
     """What a page makes of it."""
     layers = read(packed)
     if packed["kind"] == "resnet":
-        form = FORMS["xla"] if "policy_conv" in layers else resnet_inference.units(jnp.matmul)
+        form = FORMS["xla"] if "policy_conv" in layers else Form(jnp.matmul, convolves=False)
         for name in layers if "policy_conv" in layers else ():
+            kernel = layers[name]["kernel"]
             if name == "stem" or name.startswith("block"):
-                kernel = layers[name]["kernel"]
                 layers[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
+            elif name.endswith("_conv"):
+                layers[name]["kernel"] = kernel[None, None]
         return resnet_inference.infer(form, packed["blocks"], packed["norm"], layers, planes)
 
     def dense(name, x):

@@ -78,7 +78,7 @@ def test_a_notebook_finds_the_newest_run_of_its_game(tmp_path, monkeypatch):
     assert runs.newest("connect_four").resolve() == tmp_path / "runs" / "four"
     make_run(tmp_path / "experiments" / "notebooks" / "runs" / "near")
     assert runs.newest("tic_tac_toe").name == "near"
-    with pytest.raises(runs.CheckpointError, match="there is no run of chess in a folder runs/"):
+    with pytest.raises(runs.CheckpointError, match="there is no run of chess in runs/"):
         runs.newest("chess")
 
 

@@ -1,4 +1,4 @@
-"""Who judges a training by labelled positions, when, and what it says; and a trained player."""
+"""Evaluation on labelled positions, during training and by `azjax verify`."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ from run_directories import make_run
 CONFIG = dataclasses.replace(
     presets.smoke(presets.get("default")),
     game="connect_four",
-    search=PUCT(num_simulations=4, c_puct=0.3, first_play_urgency="loss"),  # Nobody's default.
+    search=PUCT(num_simulations=4, c_puct=0.3, first_play_urgency="loss"),  # No default.
     seed=3,
 )
 PARTS = make_parts(CONFIG)
@@ -37,12 +37,12 @@ POSITIONS = PARTS.game.positions()
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("judged") / "run", CONFIG)
+    return make_run(tmp_path_factory.mktemp("labelled") / "run", CONFIG)
 
 
 @pytest.fixture(scope="module")
 def state():
-    """Of a training whose parameters are not their average."""
+    """A training state whose parameters differ from their average."""
     found = training.make_state(PARTS, jax.random.key(3), training.make_mesh())
     variables = jax.tree.map(lambda leaf: -leaf, found.learner.variables)
     learner = found.learner._replace(variables=variables)
@@ -52,7 +52,7 @@ def state():
 # In training.
 
 
-def test_the_averaged_network_is_judged_without_search(state):
+def test_training_evaluates_the_averaged_network_without_search(state):
     params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
     answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
     expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers))
@@ -65,18 +65,18 @@ def test_the_averaged_network_is_judged_without_search(state):
     }
 
 
-def test_nobody_judges_where_nothing_is_labelled():
+def test_a_game_without_labelled_positions_is_refused():
     parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
     with pytest.raises(ValueError, match="tic_tac_toe has no labelled positions"):
         LabelledEvaluation(parts, 1)
 
 
-def test_it_is_judged_at_the_first_and_last_iteration_and_at_every_few(monkeypatch):
+def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatch):
     evaluation = LabelledEvaluation(PARTS, 1)
     evaluation.every = 4
     monkeypatch.setattr(evaluation, "find_errors", lambda variables: {"error": 0.5})
 
-    def is_judged(iteration):
+    def is_evaluated(iteration):
         learner = types.SimpleNamespace(ema_params=jnp.zeros(1))
         state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
         record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
@@ -84,15 +84,15 @@ def test_it_is_judged_at_the_first_and_last_iteration_and_at_every_few(monkeypat
         loop.tell("on_iteration")
         return loop.record.errors == {"error": 0.5}
 
-    assert [i for i in range(1, 12) if is_judged(i)] == [1, 4, 8, 11]
+    assert [i for i in range(1, 12) if is_evaluated(i)] == [1, 4, 8, 11]
     monkeypatch.setattr(loops.processes, "in_first", lambda action: None)
-    assert not is_judged(4)
+    assert not is_evaluated(4)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("sizes", [(16, 4, 4), (1024, 16, 32), (4096, 64, 100)])
-def test_it_takes_a_fiftieth_of_the_evaluations(sizes, devices):
-    """Of the positions that self-play evaluates in as many iterations, each device its share."""
+def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play(sizes, devices):
+    """The positions that self-play evaluates per device in the same iterations are the measure."""
     number, plies, simulations = sizes
     selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
     search = dataclasses.replace(PARTS.search, num_simulations=simulations)
@@ -102,10 +102,10 @@ def test_it_takes_a_fiftieth_of_the_evaluations(sizes, devices):
     assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
 
 
-# Where the labels are from.
+# The source of the labels.
 
 
-def test_without_the_solver_nothing_is_labelled(monkeypatch, capfd):
+def test_labelling_needs_the_solver(monkeypatch, capfd):
     monkeypatch.setattr(label.importlib.util, "find_spec", lambda name: None)
     assert label.main([]) == 2
     out, err = capfd.readouterr()
@@ -114,7 +114,7 @@ def test_without_the_solver_nothing_is_labelled(monkeypatch, capfd):
     assert err.startswith(f"error: the solver is missing: {install}, which ")
 
 
-def test_the_file_says_where_it_is_from():
+def test_the_file_names_its_source():
     with np.load(connect_four.POSITIONS) as file:
         said = str(file["source"])
     assert said.startswith("python -m experiments.label --seed 0, with bitbully ")
@@ -124,7 +124,7 @@ def test_the_file_says_where_it_is_from():
 # A trained player.
 
 
-def test_verification_judges_by_labelled_positions(run_dir, capfd):
+def test_verify_prints_errors_on_labelled_positions(run_dir, capfd):
     assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
     out, err = capfd.readouterr()
     assert err == ""
@@ -140,7 +140,7 @@ def test_verification_judges_by_labelled_positions(run_dir, capfd):
         assert (words in out) == (words != "PROVED")
 
 
-def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
+def test_searches_have_the_settings_of_the_run(run_dir, capfd):
     assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     player = azjax.load(run_dir)
@@ -164,11 +164,11 @@ def test_each_search_is_that_of_the_run_with_other_simulations(run_dir, capfd):
 
 
 @pytest.mark.parametrize("until", ["perfect", "unbeatable"])
-def test_labelled_positions_prove_nothing(until, run_dir, capfd):
+def test_a_goal_cannot_be_proved_on_labelled_positions(until, run_dir, capfd):
     assert verify.main(["--run-dir", str(run_dir), "--until", until]) == 2
     assert capfd.readouterr().err == (
         f"error: connect_four has too many positions to enumerate, so --until {until} cannot be "
-        "proved: leave it out, and the player is judged by labelled positions\n"
+        "proved: leave it out to count errors on labelled positions\n"
     )
 
 

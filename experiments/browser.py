@@ -1,4 +1,4 @@
-"""A Chromium without a screen, for tests of pages."""
+"""A headless Chromium, for pictures and for tests of pages."""
 
 import contextlib
 import importlib.util
@@ -9,7 +9,7 @@ from typing import Any
 from azjax._commands import command
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_QUIET = (  # It starts as root, without a graphics card, and asks nobody for anything.
+_QUIET = (  # Chromium runs as root, without a graphics card and without any dialog.
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 )
@@ -24,7 +24,7 @@ def open_browser() -> Iterator[Any]:
     """
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
-        raise ValueError("there is no Chromium here: install it (Debian: apt-get install chromium)")
+        raise ValueError("Chromium is missing: install it (Debian: apt-get install chromium)")
     if importlib.util.find_spec("playwright") is None:
         raise ValueError(f"Playwright is missing: {command('pip', 'install', 'playwright')}")
     from playwright.sync_api import sync_playwright
