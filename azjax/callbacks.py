@@ -2,6 +2,7 @@
 
 from azjax.proof.callbacks import Certification, LabelledEvaluation, Verification
 from azjax.runs.callbacks import Checkpoints, Interrupts, Sink
+from azjax.runs.strength import Strength
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
 from azjax.training.loop import Callback
 from azjax.viz.callbacks import Report, Snapshots
@@ -15,6 +16,7 @@ __all__ = [
     "Report",
     "Sink",
     "Snapshots",
+    "Strength",
     "TensorBoard",
     "Verification",
     "WeightsAndBiases",

@@ -1,7 +1,7 @@
-"""Boards as SVG pictures, built as element trees, so that no text is ever taken for markup.
+"""Boards as SVG pictures, built as element trees, so that text is always escaped.
 
-X and O are a blue cross and a vermilion ring, which the colour-blind can tell apart. Presentation
-attributes make a picture complete; the classes let a page adapt it to a dark theme.
+X and O are a blue cross and a vermilion ring, which color-blind readers can distinguish.
+Presentation attributes make a picture complete; classes let a page adapt it to a dark theme.
 """
 
 import base64
@@ -18,20 +18,19 @@ import numpy as np
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
 PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
-LAST = {  # How the last move is marked.
+LAST = {  # The look of the mark on the last move.
     **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
     "stroke-dasharray": "3 2",
 }
-CELL = 30  # Drawing units; a picture of any size has the same coordinates.
+CELL = 30  # Drawing units; coordinates do not depend on the size of a picture.
 _GAP = 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """An SVG picture, the root of an element tree. Notebooks show it; `str` gives its text.
+    """An SVG picture, the root of an element tree. Notebooks display it; `str` gives the SVG text.
 
-    They show an image within HTML, which they trust whoever ran the notebook; bare SVG they would
-    replace by text until somebody runs it again.
+    Notebooks get an HTML image, because they display bare SVG only in trusted notebooks.
     """
 
     element: ElementTree.Element
@@ -55,26 +54,26 @@ class Drawing:
 
 
 def as_image(picture: ElementTree.Element) -> ElementTree.Element:
-    """Wraps an SVG picture into an HTML image, described by the picture's label."""
+    """Wraps an SVG picture in an HTML image whose description is the picture's label."""
     packed = base64.b64encode(ElementTree.tostring(picture)).decode()
     label = picture.get("aria-label", "")
     return node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
 
 
 def check_folder(path: pathlib.Path) -> None:
-    """Refuses a path where no file can be written, and leaves nothing behind.
+    """Checks that a file can be written to a path; leaves no file behind.
 
     Raises:
-      ValueError: if there is no such folder, the path is a folder, or a file cannot be made there.
+      ValueError: if the folder is missing, the path is a folder, or no file can be made there.
     """
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file in it")
-    beside = path.with_name(f".{path.name}.tmp")  # As `files.replacing` names it.
+    temporary = path.with_name(f".{path.name}.tmp")  # The same name as in `_files.replacing`.
     try:
-        beside.touch()
-        beside.unlink()
+        temporary.touch()
+        temporary.unlink()
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
 
@@ -84,8 +83,8 @@ def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> Eleme
 
     Args:
       tag: its name.
-      attributes: numbers are rounded to two decimals; what is None is left out.
-      *children: elements, and text.
+      attributes: numbers are rounded to two decimals; None values are left out.
+      *children: elements and text.
     """
     written = {k: _attribute(v) for k, v in (attributes or {}).items() if v is not None}
     element = ElementTree.Element(tag, written)
@@ -134,7 +133,7 @@ def board(
     Args:
       cells: `[H * W]`, row-major: 1 = X, -1 = O, 0 = empty.
       shape: `(H, W)`.
-      lines: `[L, K]`, the cells of each line that wins; one that is complete is struck through.
+      lines: `[L, K]`, the cells of each winning line; a complete line is struck through.
       values: `[H * W]`, in [0, 1]: a heat map behind the stones, stronger with the value.
       labels: `[H * W]`, text for empty cells.
       last: the cell of the last move, which is marked.
@@ -151,12 +150,12 @@ def board(
                 f"needs {shape[0] * shape[1]} of them, row by row"
             )
     width, height = shape[1] * CELL, shape[0] * CELL
-    look = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
-    parts = [node("rect", {"width": width, "height": height} | look)]
+    attributes = {"fill": PAPER, "stroke": GRID, "rx": 3, "class": "az-paper"}
+    parts = [node("rect", {"width": width, "height": height} | attributes)]
     for i, value in enumerate([] if values is None else values):
         if value > 0:
-            look = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
-            parts.append(_square(shape, i, 0, look | {"class": "az-heat"}))
+            attributes = {"fill": COLOR_HEAT, "fill-opacity": 0.7 * min(float(value), 1.0)}
+            parts.append(_square(shape, i, 0, attributes | {"class": "az-heat"}))
     parts.append(_grid(shape))
     if last is not None:
         parts.append(_square(shape, last, 2, LAST | {"rx": 3}))
@@ -165,24 +164,17 @@ def board(
             parts.append(stone(_center(shape, i), int(mark)))
         elif labels is not None and labels[i]:
             parts.append(cell_label(_center(shape, i), labels[i]))
-    parts += [_strike(shape, line) for line in winning_lines(stones, lines)]
+    if lines is not None:
+        complete = np.abs(stones[lines].sum(axis=1)) == lines.shape[1]
+        parts += [_strike(shape, line) for line in lines[complete]]
     group = node("g", {"transform": "translate(2 2)"}, *parts)
     marks = np.where(stones == 1, "X", np.where(stones == -1, "O", ".")).reshape(shape)
     label = "board " + " ".join("".join(row) for row in marks)
     return canvas(width + 4, height + 4, group, scale=size / (width + 4), label=label)
 
 
-def winning_lines(cells: np.ndarray, lines: np.ndarray | None) -> list[list[int]]:
-    """Returns the lines that are full of one player's stones."""
-    if lines is None:
-        return []
-    stones = np.asarray(cells)[lines]
-    complete = (stones == stones[:, :1]).all(axis=1) & (stones[:, 0] != 0)
-    return np.asarray(lines)[complete].tolist()
-
-
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
-    """Puts pictures of one size side by side, each over its caption, and says how many more."""
+    """Arranges pictures of one size in a row, with captions; `rest` is how many are left out."""
     pictures = [drawing.element for drawing in drawings]
     width, height = (float(pictures[0].get(side, 0)) for side in ("width", "height"))
     parts = list(pictures)
@@ -200,10 +192,10 @@ def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int
 
 
 def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
-    """Makes a text beside a picture, in a grey that is readable on light and on dark."""
-    look = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
-    page_own = {"style": "fill: var(--az-muted, #6e7781)"}
-    return node("text", look | page_own | (style or {}), text)
+    """Makes a text next to a picture, in a gray that is readable on light and dark pages."""
+    attributes = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
+    themed = {"style": "fill: var(--az-muted, #6e7781)"}
+    return node("text", attributes | themed | (style or {}), text)
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -219,11 +211,11 @@ def _center(shape, cell: int) -> tuple[float, float]:
     return (column + 0.5) * CELL, (row + 0.5) * CELL
 
 
-def _square(shape, cell, inset, look):
+def _square(shape, cell, inset, attributes):
     x, y = _center(shape, cell)
     half = CELL / 2 - inset
     place = {"x": x - half, "y": y - half, "width": 2 * half, "height": 2 * half}
-    return node("rect", place | look)
+    return node("rect", place | attributes)
 
 
 def _grid(shape):
@@ -236,24 +228,24 @@ def _grid(shape):
 def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
     """Draws a stone, 1 = X or -1 = O."""
     x, y = center
-    look = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
+    attributes = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
     if mark == 1:
         arm = CELL * 0.24
         side = 2 * arm
         cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
-        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | look)
+        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | attributes)
     ring = {"cx": x, "cy": y, "r": CELL * 0.26}
-    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | look)
+    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | attributes)
 
 
 def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
-    """Writes a text where a stone could lie."""
+    """Writes a text in an empty cell."""
     x, y = center
-    look = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
-    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | look, text)
+    attributes = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
+    return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | attributes, text)
 
 
 def _strike(shape, line):
     (x1, y1), (x2, y2) = (_center(shape, cell) for cell in (line[0], line[-1]))
-    look = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
-    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | look)
+    attributes = {"stroke": _INK, "stroke-width": 2, "stroke-linecap": "round", "class": "az-line"}
+    return node("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | attributes)

@@ -1,8 +1,8 @@
-"""An evaluator and a player of your own, in the arena.
+"""A custom evaluator and a custom player, in the arena.
 
-The evaluator knows one rule of thumb of tic-tac-toe: lines that are still open are worth
-something. Any search turns it into a player. The other player has no search at all: it wins if
-it can, and moves at random otherwise.
+The evaluator is a heuristic for tic-tac-toe: it counts the lines that one player can still
+complete. Any search turns it into a player. The other player does not search: it wins if it can,
+and plays a random move if it cannot.
 """
 
 import jax
@@ -18,12 +18,12 @@ from azjax.search.evaluators import Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
-    """All actions alike; the value is the share of lines that only the own side still holds."""
+    """Evaluates positions by open lines: the mover's share minus the opponent's; uniform policy."""
 
     def evaluate(params, key, states):
         del params, key
-        own = jnp.where(states.player == 0, 1, -1)[:, None, None]
-        lines = states.board[:, LINES] * own
+        mover = jnp.where(states.player == 0, 1, -1)[:, None, None]
+        lines = states.board[:, LINES] * mover
         mine, theirs = jnp.any(lines == 1, axis=-1), jnp.any(lines == -1, axis=-1)
         value = jnp.mean((mine & ~theirs) * 1.0 - (theirs & ~mine) * 1.0, axis=-1)
         return jnp.zeros((check_batch(game, states), game.num_actions)), value
@@ -32,16 +32,16 @@ def open_lines(game: Game) -> Evaluator:
 
 
 def takes_wins(game: Game) -> players.Agent:
-    """Wins at once where it can; plays any legal move elsewhere."""
+    """Plays a winning move if there is one, or any legal move."""
 
     def act(params, key, states):
         del params
         legal = jax.vmap(game.legal_actions)(states)
         every = jnp.arange(game.num_actions)
         rewards = jax.vmap(lambda s: jax.vmap(lambda a: game.step(s, a)[1])(every))(states)
-        liked = jnp.where(jnp.any(rewards > 0, axis=-1, keepdims=True), rewards > 0, legal)
-        weights = liked / jnp.sum(liked, axis=-1, keepdims=True)
-        action = jax.random.categorical(key, jnp.where(liked, 0.0, -jnp.inf))
+        chosen = jnp.where(jnp.any(rewards > 0, axis=-1, keepdims=True), rewards > 0, legal)
+        weights = chosen / jnp.sum(chosen, axis=-1, keepdims=True)
+        action = jax.random.categorical(key, jnp.where(chosen, 0.0, -jnp.inf))
         return players.Decision(action.astype(jnp.int32), weights)
 
     return players.Agent("takes wins", act)

@@ -1,7 +1,7 @@
-"""A custom game: Domineering on 5x5, trained by `--game examples/domineering.py:make`.
+"""A custom game: Domineering on 5x5, trained with `--game examples/domineering.py:make`.
 
-X lays dominoes upright and O lays them flat, in turn; a player who cannot lay one loses. Action `i`
-lays one on cell `i` and the cell below it or, for O, the cell to its right.
+X places vertical dominoes and O horizontal ones, in turn; a player who cannot place one loses.
+Action `i` places one on cell `i` and the cell below it or, for O, the cell to its right.
 """
 
 from typing import NamedTuple
@@ -34,12 +34,12 @@ def _placings(board, player):
 
 
 def legal_actions(state: State) -> jax.Array:
-    """`bool [25]`; nothing is legal once the game is over."""
+    """Returns `bool [25]`; all False once the game is over."""
     return _placings(state.board, state.player) & ~state.over
 
 
 def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-    """Lays a domino; the reward is 1 if the opponent cannot lay one. Illegal actions do nothing."""
+    """Places a domino; the reward is 1 if the opponent cannot. Illegal actions change nothing."""
     is_valid = legal_actions(state)[action] & (action >= 0) & (action < N * N)
     halves = jnp.stack([action, jnp.asarray(OTHER_HALF)[state.player, action]])
     board = state.board.at[halves].set(1 - 2 * state.player)
@@ -76,4 +76,4 @@ def make() -> Game:
 if __name__ == "__main__":
     check_game(make())
     train = command("azjax", "train", "--game", f"{__file__}:make")
-    print(f"Domineering keeps the contract; train a player of it: {train}")
+    print(f"Domineering satisfies the contract; train a player with: {train}")

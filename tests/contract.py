@@ -1,4 +1,4 @@
-"""The contract that every player keeps, and the positions in which it is checked."""
+"""The contract of players, and the positions in which it is checked."""
 
 import functools
 
@@ -52,23 +52,23 @@ def assert_policies(policies, legal):
     np.testing.assert_allclose(policies.sum(axis=1), 1, atol=1e-5)
 
 
-def assert_contract(agent, name, knows):
-    """`knows` are the fields of its decisions besides the action and the weights."""
+def assert_contract(agent, name, fields):
+    """Checks a player; `fields` are those of its decisions other than action and weights."""
     game = bench(name).game
     states = some_states(name, ROWS, finished=1)
     decision = ask(agent, states)
     assert {field for field, leaf in decision._asdict().items() if leaf is not None} == {
         *("action", "weights"),
-        *knows,
+        *fields,
     }
-    for field in knows | {"action", "weights"}:
+    for field in fields | {"action", "weights"}:
         leaf = getattr(decision, field)
         is_scalar = field in ("action", "value", "nodes")
         is_count = field in ("action", "visit_counts", "nodes")
         assert leaf.shape == ((ROWS,) if is_scalar else (ROWS, game.num_actions)), field
         assert leaf.dtype == (np.int32 if is_count else np.float32), field
     assert states.over.tolist() == [False] * (ROWS - 1) + [True]
-    found = rows_of(decision, slice(ROWS - 1))  # That of the finished game means nothing.
+    found = rows_of(decision, slice(ROWS - 1))  # The row of the finished game is undefined.
     legal = np.asarray(jax.vmap(game.legal_actions)(states))[:-1]
     assert legal[np.arange(ROWS - 1), found.action].all()
     assert_policies(found.weights, legal)
@@ -85,8 +85,8 @@ def assert_contract(agent, name, knows):
     other = rows_of(ask(agent, states, seed=1), slice(ROWS - 1))
     if agent.deterministic:
         assert same(found, other)
-        for row in (0, 4):  # The same, whatever else is in the batch.
+        for row in (0, 4):  # Independent of the rest of the batch.
             alone = ask(agent, rows_of(states, np.full(ROWS, row)))
             assert same(alone, rows_of(decision, np.full(ROWS, row)))
-    elif name != "misere_pile":  # Which leaves too little to chance.
+    elif name != "misere_pile":  # It has too few random choices.
         assert not same(found, other)

@@ -1,4 +1,4 @@
-"""A game for tests, Dots and Boxes on 2x2 boxes, as a newcomer writes it: one encoding, no picture.
+"""A game for tests, Dots and Boxes on 2x2 boxes, as a beginner writes it: one encoding, no picture.
 
 Twelve edges, drawn in turn; who closes a box owns it and draws again, and who owns more has won.
 Action `i` draws edge `i`: 0 to 5 are flat, row by row, and 6 to 11 are upright.

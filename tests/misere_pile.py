@@ -1,4 +1,4 @@
-"""A game for tests in which a player may move again, and the mover can lose.
+"""A game for tests in which a player can move twice, and a move can lose.
 
 Five stones. Action 0 takes one, and the same player moves again; action 1 takes two, and
 the turn passes. Who takes the last stone loses. With 1, 2, 3, 4, 5 stones left, the player
@@ -17,7 +17,7 @@ from azjax.games.square import ENCODINGS, observation_planes
 
 
 class State(NamedTuple):
-    board: jax.Array  # int8 [5], who took each stone: 1, -1, or 0 while it lies there.
+    board: jax.Array  # int8 [5], the player who took each stone: 1, -1, or 0 for none.
     player: jax.Array  # int8 []
     over: jax.Array  # bool []
 

@@ -1,4 +1,4 @@
-"""A game for tests that has nothing in common with the others but the record.
+"""A game for tests that shares only the record with the other games.
 
 Seven stones; a move takes one, two or three, and who takes the last one wins. A state is a
 single array, with no fields at all. There are no symmetries and no pictures, and the

@@ -1,4 +1,4 @@
-"""Our rules against those of pgx and OpenSpiel, over random games: by hand, not by pytest.
+"""Compares our rules with pgx and OpenSpiel over random games; run by hand, not by pytest.
 
     python -m pip install pgx open_spiel
     python tests/referees.py                # tic-tac-toe and Connect Four, 100,000 moves each
@@ -24,7 +24,7 @@ GAMES = ("tic_tac_toe", "connect_four")
 
 
 class Record(NamedTuple):
-    """Games as they went, ply by ply.
+    """Recorded games.
 
     Attributes:
       legal: `bool [T, B, A]`, before the move.
@@ -56,7 +56,7 @@ def play_ours(game, key, size):
 
 @functools.partial(jax.jit, static_argnums=0)
 def play_pgx(name, key, record):
-    """Plays the same moves by the rules of pgx, whose mask is all True once a game is over."""
+    """Plays the same moves by the rules of pgx, whose mask is all True after the end of a game."""
     env: pgx.Env = pgx.make(name)
 
     def move(states, action):

@@ -177,12 +177,15 @@ WRONG = {
     "none": (lambda s: jax.tree.map(lambda x: x[:0], s), "the batch of states is empty: give 1"),
     "another game": (
         lambda s: init_batch(azjax.make("connect_four"), 2),
-        rf"a batch of tic_tac_toe is {STATE}, and this is State\(board=int8\[2, 42\], .* that game",
+        rf"a batch of tic_tac_toe is {STATE}, but these states are State\(board=int8\[2, 42\], .*",
     ),
     "another type": (lambda s: s._replace(board=jnp.float32(s.board)), r"board=float32\[4, 9\]"),
-    "another structure": (tuple, r"and this is \(int8\[4, 9\], int8\[4\], bool\[4\]\): use"),
+    "another structure": (tuple, r"these states are \(int8\[4, 9\], int8\[4\], bool\[4\]\): use"),
     "two sizes": (lambda s: s._replace(over=s.over[:3]), r"over=bool\[3\]\): use states of"),
-    "two axes": (lambda s: jax.tree.map(lambda x: x[None], s), r"and this is .*int8\[1, 4, 9\]"),
+    "two axes": (
+        lambda s: jax.tree.map(lambda x: x[None], s),
+        r"these states are .*int8\[1, 4, 9\]",
+    ),
 }
 GAME = azjax.make("tic_tac_toe")
 UNIFORM = uniform_evaluator(GAME)

@@ -1,70 +1,79 @@
-"""Matches and tournaments: `azjax arena A B … --games N`."""
+"""Plays matches and tournaments: `azjax arena A B … --games N`."""
 
 import dataclasses
 import pathlib
 from typing import Annotated
 
 import jax
-import numpy as np
 import tyro
 
 from azjax._settings import Count, Positive, Range, check
 from azjax.cli import console, custom, players, specs
 from azjax.games.base import Game
-from azjax.players import Agent, ratings
-from azjax.players.arena import Match, Tally, round_robin
-from azjax.players.openings import MOST_OPENINGS, random_openings
+from azjax.players import Agent, export, ratings
+from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
+from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Lets players meet each other, each pairing from both seats."""
+    """Plays a match between every two players, from both seats, and rates them."""
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional]
     """Two or more players, such as random, perfect, uct:100 or network@runs/NAME#20."""
     games: Positive = 1000
-    """Games of each pairing, half of them from either seat."""
+    """Games of each pairing, half of them from each seat."""
     openings: Annotated[int, Range(0, MOST_OPENINGS)] = 0
     """Start from this many different random positions, each from both seats; 0: from the
     starting position."""
     opening_plies: Count = 2
-    """Random moves before each of those positions."""
+    """Random moves that lead to each of these positions."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
-    """Of all randomness: the same seed gives the same games."""
+    """Seed of all randomness."""
     plot: pathlib.Path | None = None
     """Draw the ratings into this SVG file."""
+    export_games: pathlib.Path | None = None
+    """Write all games into this file: .jsonl (any game) or .sgf (Go, Othello, Hex)."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         check("--", self)
         if self.plot:
             console.check_plot(self.plot)
+        if self.export_games:
+            export.check_path(self.export_games)
 
 
 def run(options: Options) -> int:
-    """Plays everything, prints the tables and writes what was asked for."""
+    """Plays all matches, prints the tables and writes the files."""
     typed, game = players.choose_game(options.players, options.typed)
     agents = players.make_agents(options.players, game, typed)
     if len(agents) < 2:
-        raise ValueError("one player has nobody to play against: name 2 players or more")
+        raise ValueError("a match needs two players: name 2 players or more")
+    if options.export_games:
+        export.check_path(options.export_games, game)
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings = None
     if options.openings:
-        openings = random_openings(game, key_openings, options.openings, options.opening_plies)
-        found = len(jax.tree.leaves(openings)[0])
-        if found < options.openings:
-            console.note(f"there are only {found} such openings: each of them is played")
-    matches = _play(options, game, agents, openings, key_games)
-    fitted = _rate([agent.name for agent in agents], matches)
+        openings = draw_openings(game, key_openings, options.openings, options.opening_plies)
+        if len(openings.actions) < options.openings:
+            console.note(f"there are only {len(openings.actions)} such openings: all are played")
+    played: list[PlayedGames] = []
+    record = played.append if options.export_games else None
+    matches = _play(options, game, agents, openings and openings.states, key_games, record)
+    fitted = rate(matches)
     _show_matches(matches)
     _show_ratings(fitted)
     if options.plot:
-        _draw(options.plot, fitted)
+        intervals = {name: ratings.Interval(*rest) for name, *rest in _best(fitted)}
+        standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
+    if options.export_games:
+        export.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
 
 
-def _play(options: Options, game: Game, agents: list[Agent], openings, key) -> list[Match]:
+def _play(options: Options, game: Game, agents: list[Agent], openings, key, record) -> list[Match]:
     pairings = len(agents) * (len(agents) - 1) // 2
     with console.progress() as progress:
         task = progress.add_task("games", total=pairings * options.games)
@@ -72,24 +81,11 @@ def _play(options: Options, game: Game, agents: list[Agent], openings, key) -> l
         def advance(count: int) -> None:
             progress.advance(task, count)
 
-        return round_robin(game, agents, options.games, key, openings, advance)
-
-
-def _rate(names: list[str], matches: list[Match]) -> ratings.Ratings:
-    """Fits ratings; a match is two rows, one for either seat."""
-    rows = []
-    for match in matches:
-        one, other = names.index(match.first), names.index(match.second)
-        tally = match.moving_first
-        rows.append((one, other, (tally.wins, tally.draws, tally.losses)))
-        tally = match.moving_second
-        rows.append((other, one, (tally.losses, tally.draws, tally.wins)))
-    first, second, counts = (np.array(column) for column in zip(*rows, strict=True))
-    return ratings.fit(names, first, second, counts)
+        return round_robin(game, agents, options.games, key, openings, advance, record)
 
 
 def _show_matches(matches: list[Match]) -> None:
-    """Prints won, drawn and lost by seat, and the scores."""
+    """Prints wins, draws and losses from each seat, and the scores."""
     rows = [
         (
             *(match.first, match.second, moves),
@@ -104,16 +100,16 @@ def _show_matches(matches: list[Match]) -> None:
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
     if repeated:
         print(
-            "Two players who always play the same moves meet once in each opening and seat, since "
-            f"more games would be the same games: {', '.join(repeated)}."
+            "Two deterministic players play each opening once from each seat, since more games "
+            f"would be the same games: {', '.join(repeated)}."
         )
 
 
 def _score(match: Match, tally: Tally) -> str:
-    found = ratings.mean_score(tally.wins, tally.draws, tally.losses)
-    if match.deterministic:  # Nothing was drawn at random, so there is no interval.
-        return f"{found.estimate:.3f}"
-    return f"{found.estimate:.3f} [{found.low:.2f}, {found.high:.2f}]"
+    score = ratings.mean_score(tally.wins, tally.draws, tally.losses)
+    if match.deterministic:  # Without randomness there is no interval.
+        return f"{score.estimate:.3f}"
+    return f"{score.estimate:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
 def _show_ratings(fitted: ratings.Ratings) -> None:
@@ -123,21 +119,15 @@ def _show_ratings(fitted: ratings.Ratings) -> None:
     console.print_table(("player", "Elo", "95%"), rows, title="ratings")
     advantage = fitted.first_move_advantage
     print(
-        f"moving first is worth {advantage.estimate:+.0f} Elo "
-        f"[{advantage.low:+.0f}, {advantage.high:+.0f}]; players average 0"
+        f"advantage of moving first: {advantage.estimate:+.0f} Elo "
+        f"[{advantage.low:+.0f}, {advantage.high:+.0f}]; the average rating is 0"
     )
 
 
 def _best(fitted: ratings.Ratings) -> list[tuple[str, float, float, float]]:
-    """Names, ratings and the ends of their intervals, best first."""
+    """Returns names, ratings and the ends of their intervals, best first."""
     rows = zip(fitted.names, fitted.ratings, fitted.low, fitted.high, strict=True)
     return sorted(rows, key=lambda row: -row[1])
-
-
-def _draw(path: pathlib.Path, fitted: ratings.Ratings) -> None:
-    """Draws the ratings with their intervals."""
-    intervals = {name: ratings.Interval(*rest) for name, *rest in _best(fitted)}
-    standalone(interval_chart("Elo, 95% intervals", intervals)).save(path)
 
 
 main = console.make_main(run, Options, "azjax arena", "nothing was written", specs.HELP)

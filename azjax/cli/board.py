@@ -1,4 +1,4 @@
-"""What a person at the terminal reads and types: boards, moves, opinions and results."""
+"""Text for games at the terminal: boards, moves, evaluations and results."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", 
 
 
 def show(game: Game, state: State, before: State | None = None) -> None:
-    """Draws a position, in colour on a terminal, and what is new since the one before."""
+    """Prints a position, in color on a terminal, and highlights the changes since `before`."""
     drawing = game.display.render(state)
     old = drawing if before is None else game.display.render(before)
     text = Text()
@@ -28,38 +28,38 @@ def show(game: Game, state: State, before: State | None = None) -> None:
 
 
 def name_moves(game: Game, state: State) -> list[str]:
-    """Returns what the actions `[A]` are called in a position: by the game, or their numbers."""
+    """Returns the names of all actions `[A]` in a position; numbers if the game has no names."""
     if game.display.name_actions is None:
         return [str(action) for action in range(game.num_actions)]
     return list(game.display.name_actions(state))
 
 
 def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
-    """Reads a legal move.
+    """Parses the name of a legal move.
 
     Args:
-      text: what was typed.
+      text: the input.
       legal: `bool [A]`.
-      names: `[A]`, what the moves are called.
+      names: `[A]`, the names of the moves.
 
     Raises:
-      ValueError: with one sentence for the person who typed it.
+      ValueError: if it is not a legal move.
     """
     free = {names[action]: action for action in np.flatnonzero(legal).tolist()}
     if text.lower() in free:
         return free[text.lower()]
-    typed = repr(text if len(text) <= 20 else f"{text[:19]}…")
-    raise ValueError(f"{typed} is no move here: type one of {', '.join(free)}, or help.")
+    shown = repr(text if len(text) <= 20 else f"{text[:19]}…")
+    raise ValueError(f"{shown} is not a legal move: type one of {', '.join(free)}, or help.")
 
 
 def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:
-    """Says in one line what a machine plays, and what it expects of that."""
+    """Writes which move a machine plays and which outcome it expects, in one line."""
     played = names[int(decision.action)]
     return f"{MARKS[seat]} ({name}) plays {played}{_expects(decision, seat)}"
 
 
 def _expects(decision: Decision, seat: int) -> str:
-    """Says what a player expects of the move that it chose, as far as it knows."""
+    """Writes the outcome that a player expects of its move; empty if it has no estimate."""
     value, action = decision.value, int(decision.action)
     tried = decision.visit_counts is None or decision.visit_counts[action]
     if decision.q_values is not None and tried:
@@ -68,7 +68,7 @@ def _expects(decision: Decision, seat: int) -> str:
 
 
 def in_words(value, seat: int) -> str:
-    """Says what an expected outcome in [-1, 1] means for a player."""
+    """Writes in words what an expected outcome in [-1, 1] means for a player."""
     value = round(float(value), 2) + 0.0  # No -0.00.
     bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
     meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
@@ -78,7 +78,7 @@ def in_words(value, seat: int) -> str:
 def show_hint(
     seat: int, name: str, decision: Decision, legal: np.ndarray, names: Sequence[str]
 ) -> None:
-    """Prints what a player knows about every legal move, with the one that it would play."""
+    """Prints a player's estimates for every legal move and marks its choice."""
     print(f"{name} would play {names[int(decision.action)]}{_expects(decision, seat)}")
     columns = {
         "visits": (decision.visit_counts, "{:,}"),
@@ -86,20 +86,25 @@ def show_hint(
         "prior": (decision.prior, "{:.1%}"),
         "policy": (decision.weights, "{:.1%}"),
     }
-    known = {title: column for title, column in columns.items() if column[0] is not None}
+    columns = {title: column for title, column in columns.items() if column[0] is not None}
     rows = []
     for action in np.flatnonzero(legal).tolist():
         unvisited = decision.visit_counts is not None and not decision.visit_counts[action]
         cells = [
             "" if title == "Q" and unvisited else style.format(values[action] + 0)
-            for title, (values, style) in known.items()
+            for title, (values, style) in columns.items()
         ]
         rows.append((names[action], *cells, "best" if action == decision.action else ""))
-    console.print_table(("move", *known, ""), rows, names=0)
+    console.print_table(("move", *columns, ""), rows, names=0)
 
 
 def result(score: float, names: tuple[str, str]) -> str:
-    """Says how a game ended; the score is player 0's."""
+    """Writes how a game ended.
+
+    Args:
+      score: the sum of all rewards, for player 0.
+      names: the names of player 0 and player 1.
+    """
     if not score:
         return "A draw."
     winner = 0 if score > 0 else 1

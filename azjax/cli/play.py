@@ -1,4 +1,4 @@
-"""Plays against any player at the terminal, or shows two: `azjax play --help`."""
+"""Plays games at the terminal: a person or a machine on each side; `azjax play --help`."""
 
 import dataclasses
 import io
@@ -21,11 +21,11 @@ class Options:
     """Play at the terminal against any player, or watch two of them."""
 
     x: str | None = None
-    """Who plays X and moves first: human, which is the default, or a player."""
+    """The player of X, who moves first: human (the default) or a player."""
     o: str | None = None
-    """Who plays O: human or a player. Left out: alphazero of the run, or else perfect."""
+    """The player of O: human or a player. Left out: alphazero of the run, or perfect."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
-    """Seed of every random draw."""
+    """Seed of all randomness."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
@@ -33,7 +33,7 @@ class Options:
 
 
 def choose_seats(options: Options, opponent: str) -> tuple[str, str]:
-    """Says who plays X and O; the opponent is that of a person who named none."""
+    """Returns the players of X and O; a person plays `opponent` if none is named."""
     x = options.x or (opponent if options.o == HUMAN else HUMAN)
     return x, options.o or (opponent if x == HUMAN else HUMAN)
 
@@ -59,7 +59,7 @@ def set_table(options: Options) -> Table:
 
 
 def run(table: Table) -> None:
-    """Plays games, with the seats exchanged after each, until somebody has had enough."""
+    """Plays games until the person stops; the seats are exchanged after each."""
     while True:
         table.play_game()
         if None not in table.seats or not at_terminal() or not _wants_another():
@@ -79,8 +79,8 @@ def _wants_another() -> bool:
 
 
 def play(options: Options) -> int:
-    """Plays until somebody leaves; returns the exit status."""
-    if isinstance(sys.stdin, io.TextIOWrapper):  # Typing any bytes is allowed.
+    """Plays until the person leaves; returns the exit status."""
+    if isinstance(sys.stdin, io.TextIOWrapper):  # Input that is not UTF-8 must not raise.
         sys.stdin.reconfigure(errors="replace")
     try:
         run(set_table(options))

@@ -1,4 +1,4 @@
-"""Players as they are written on the command line, such as `uct:100` or `network@runs/NAME#20`."""
+"""Builds players from descriptions such as `uct:100` or `network@runs/NAME#20`; see `specs`."""
 
 import dataclasses
 import functools
@@ -32,19 +32,20 @@ from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
 
-_FASTEST = 20_000  # Simulations a second that a player with a clock has room for.
+_FASTEST = 20_000  # Simulations per second for which the tree of a timed player has room.
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:
-    """Finds out what is played, and whose network plays where a description names no run.
+    """Chooses the game, and the run for descriptions without one.
 
     Args:
       specs: descriptions of the players.
-      typed: the run, game and network that the command line names, if it does.
+      typed: the run, game and network from the command line.
 
     Returns:
-      What was typed, with the name of the game and with a run: else that of the first player
-      who names one, or else the newest; and the game, tic-tac-toe if there is no run.
+      `typed` with the name of the game and a run, and the game. A run that is missing in `typed` is
+      the first one that a description names, or the newest. Without any run the game is
+      tic-tac-toe.
 
     Raises:
       ValueError: as `specs.parse`, `custom.check_run` and `custom.find_game` do.
@@ -59,34 +60,33 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
 
 
 def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> Agent:
-    """Makes the player that a description such as `puct:50@runs/NAME#20` stands for.
+    """Makes the player of a description such as `puct:50@runs/NAME#20`.
 
     Args:
-      spec: as `specs.HELP` explains.
+      spec: the description; see `specs.HELP`.
       game: the rules.
-      typed: the run whose network plays where the description names none, and the game and
-        the network of one's own that a run may have.
+      typed: the run for a description without one, and the custom game and network of the run.
 
     Raises:
-      ValueError: with one sentence, if there is no such player, or not for this game.
-      runs.CheckpointError: if its run or checkpoint is not there.
+      ValueError: if there is no such player, or it cannot play this game.
+      runs.CheckpointError: if its run or checkpoint does not exist.
     """
-    found = parse(spec)
-    if found.checkpoint == "all":
-        raise ValueError(f"{spec!r} stands for several players: name one checkpoint, as in #20")
-    if not KINDS[found.name].trained:
-        return _untrained_agent(found, game)
+    parsed = parse(spec)
+    if parsed.checkpoint == "all":
+        raise ValueError(f"{spec!r} names several players: name one checkpoint, as in #20")
+    if not KINDS[parsed.name].trained:
+        return _untrained_agent(parsed, game)
     typed = dataclasses.replace(typed, game=typed.game or game.name)
-    run_dir = _run_of(found, typed)
-    player = custom.load_player(run_dir, typed, found.checkpoint)
-    agent = _trained_agent(found, player, run_dir)
+    run_dir = _run_of(parsed, typed)
+    player = custom.load_player(run_dir, typed, parsed.checkpoint)
+    agent = _trained_agent(parsed, player, run_dir)
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
 def make_agents(
     specs: Sequence[str], game: Game, typed: custom.Typed = custom.NOTHING
 ) -> list[Agent]:
-    """Makes several players, with names that tell them apart.
+    """Makes several players with different names.
 
     Raises:
       ValueError: as `make_agent` does, or if two descriptions are the same.
@@ -105,23 +105,21 @@ def make_agents(
 
 
 def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
-    """Returns one description for each checkpoint that `#all` stands for, oldest first.
-
-    A description without `#all` is returned alone.
+    """Replaces `#all` by each checkpoint of the run, oldest first; other descriptions stay alone.
 
     Raises:
-      ValueError: if it cannot be read, or there is no checkpoint.
+      ValueError: if the description cannot be parsed, or there is no checkpoint.
       runs.CheckpointError: if there is no run.
     """
-    found = parse(spec)
-    if found.checkpoint != "all":
+    parsed = parse(spec)
+    if parsed.checkpoint != "all":
         return [spec]
-    run_dir = _run_of(found, typed)
-    runs.read_config(run_dir)  # Is it a run?
-    known = runs.iterations(run_dir)
-    if not known:
+    run_dir = _run_of(parsed, typed)
+    runs.read_config(run_dir)  # Raises if it is not a run.
+    iterations = runs.iterations(run_dir)
+    if not iterations:
         raise ValueError(f"{run_dir} has no checkpoint yet: train on")
-    return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in known]
+    return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in iterations]
 
 
 def _untrained_agent(spec: Spec, game: Game) -> Agent:
@@ -145,8 +143,8 @@ def _untrained_agent(spec: Spec, game: Game) -> Agent:
 
 def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     evaluate, search = player.parts.evaluate, player.parts.search
-    if spec.name == "book":
-        return _with_book(spec, player, run_dir)
+    if spec.name == "repaired":
+        return _repaired_agent(spec, player, run_dir)
     if spec.name == "network":
         return network_agent(player.game, evaluate, player.params)
     if spec.name not in ("alphazero", search.algorithm):
@@ -154,29 +152,29 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     return _searcher(spec, player.game, search, evaluate, player.params)
 
 
-def _with_book(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
-    """The network, alone or with a search, and the books of both seats for it."""
+def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
+    """Returns the network or its search, with the override tables of both seats."""
     number = spec.number or 0
     paths = [overrides.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
-    books = [overrides.load_table(path, player.game) for path in paths if path.exists()]
-    if not books:
+    tables = [overrides.load_table(path, player.game) for path in paths if path.exists()]
+    if not tables:
         options = custom.run_options(run_dir, runs.read_config(run_dir))
         options += ["--lines", "first", "--simulations", number, "--repair", 12]
         raise ValueError(
-            f"{run_dir} has no book for {number} simulations of network #{player.iteration}: make "
-            f"one with {command('azjax', 'verify', *options)}"
+            f"{run_dir} has no override table for {number} simulations of network "
+            f"#{player.iteration}: make one with {command('azjax', 'verify', *options)}"
         )
-    moves = [book[:-1] for book in books]  # Without their rounds.
-    book = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
-    without = spec._replace(name="alphazero" if number else "network")
-    agent = _trained_agent(without, player, run_dir)
-    return overrides.override_agent(
-        player.game, agent, book, f"book({number})" if number else "book"
+    moves = [table[:-1] for table in tables]  # Without their rounds.
+    table = overrides.OverrideTable(*jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves))
+    agent = _trained_agent(
+        spec._replace(name="alphazero" if number else "network"), player, run_dir
     )
+    name = f"repaired({number})" if number else "repaired"
+    return overrides.override_agent(player.game, agent, table, name)
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
-    """A search with a number of simulations or with a clock, if one tree fits in memory."""
+    """Returns a search with a number of simulations or a time, if one tree fits in memory."""
     number = spec.number or search.num_simulations
     if spec.seconds is not None:
         number = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))
@@ -189,13 +187,13 @@ def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Age
 
 
 def _run_of(spec: Spec, typed: custom.Typed) -> pathlib.Path:
-    found = spec.run_dir or typed.run_dir
-    if found is None:
+    run_dir = spec.run_dir or typed.run_dir
+    if run_dir is None:
         raise ValueError(
             f"{spec.text!r} needs the network of a training run: add @RUN_DIR, as in "
             f"{spec.name}@runs/NAME, or --run-dir runs/NAME"
         )
-    return found
+    return run_dir
 
 
 @functools.cache

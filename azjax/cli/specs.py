@@ -9,20 +9,20 @@ from azjax._settings import MOST_SIMULATIONS, did_you_mean
 HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
 
-- random: every legal move alike
-- perfect: from the exact solution, where a game can be enumerated
+- random: a random legal move
+- perfect: from the exact solution, for games that can be enumerated
 - minimax:4: looks 4 moves ahead; without a number, to the end of the game
-- alphabeta:4: the same, without looking at every line
-- uct:100: classic Monte Carlo search, with 100 random games a move
+- alphabeta:4: the same result, with alpha-beta pruning
+- uct:100: classic Monte Carlo tree search, with 100 random games per move
 - network: the network of a training run, without search
-- alphazero: the network, with the search that it was trained with
-- book:32: the same with 32 simulations, and the moves that azjax verify found with --repair
+- alphazero: the network, with the search of its training
+- repaired:32: the same with 32 simulations, and the override table of azjax verify --repair
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
 - a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
-- @RUN_DIR: whose network plays, as in network@runs/NAME
-- #ITERATION: which checkpoint of the run, as in network@runs/NAME#20
+- @RUN_DIR: the run whose network plays, as in network@runs/NAME
+- #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
 - #all: in a tournament, one player for each checkpoint"""
 
 
@@ -30,10 +30,10 @@ class Kind(NamedTuple):
     """What may follow a player's name.
 
     Attributes:
-      counts: what its number counts, or None if it has none.
-      default: the number if none is given; None leaves it to the player.
-      timed: whether a time may stand in its place.
-      trained: whether it plays with the network of a run.
+      counts: the unit of the number, or None if the player takes no number.
+      default: the number if none is given; None leaves the choice to the player.
+      timed: whether a time may replace the number.
+      trained: whether the player uses the network of a run.
     """
 
     counts: Literal["moves ahead", "simulations"] | None = None
@@ -50,7 +50,7 @@ KINDS = {
     "uct": Kind("simulations", 100, timed=True),
     "network": Kind(trained=True),
     "alphazero": Kind("simulations", timed=True, trained=True),
-    "book": Kind("simulations", trained=True),
+    "repaired": Kind("simulations", trained=True),
     "puct": Kind("simulations", 50, timed=True, trained=True),
     "gumbel": Kind("simulations", 32, timed=True, trained=True),
 }
@@ -60,14 +60,14 @@ _SPEC = re.compile(
 
 
 class Spec(NamedTuple):
-    """A player's description, taken apart.
+    """A parsed description of a player.
 
     Attributes:
-      text: the whole of it.
+      text: the description.
       name: one of `KINDS`.
-      number: simulations or moves ahead, as its kind counts.
+      number: simulations or moves ahead, depending on the kind.
       seconds: a time in place of the number.
-      run_dir: the run named in it.
+      run_dir: the run that is named.
       checkpoint: the iteration of one of its checkpoints, or all of them.
     """
 
@@ -80,16 +80,16 @@ class Spec(NamedTuple):
 
 
 def parse(text: str) -> Spec:
-    """Takes a description apart.
+    """Parses a description.
 
     Raises:
-      ValueError: with one sentence, if no player of that name has what it asks for.
+      ValueError: if there is no such player, or it does not take what follows its name.
     """
     match = _SPEC.fullmatch(text)
     if not match or match["name"] not in KINDS:
         name = match["name"] if match else text
-        known = ", ".join(KINDS) + did_you_mean(name, KINDS)
-        raise ValueError(f"unknown player {name!r}: use one of {known}")
+        names = ", ".join(KINDS) + did_you_mean(name, KINDS)
+        raise ValueError(f"unknown player {name!r}: use one of {names}")
     name, kind = match["name"], KINDS[match["name"]]
     number, seconds = _read_amount(text, name, match["amount"])
     if not kind.trained and (match["run"], match["checkpoint"]) != (None, None):
@@ -106,7 +106,7 @@ def parse(text: str) -> Spec:
 
 
 def _read_amount(text: str, name: str, amount: str | None) -> tuple[int | None, float | None]:
-    """Reads what follows the colon: a number, or seconds."""
+    """Parses what follows the colon: a number, or seconds."""
     kind = KINDS[name]
     if amount is None:
         return kind.default, None

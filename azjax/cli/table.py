@@ -1,4 +1,4 @@
-"""A game between two players at the terminal, each of them a person or a machine."""
+"""Games at the terminal between two players, each a person or a machine."""
 
 import functools
 import sys
@@ -12,43 +12,43 @@ from azjax.games.base import Game, State, play
 from azjax.players import Agent, Decision
 
 _COMMANDS = """\
-a move     makes it; the board shows how they are called: 4, or d3
-hint, ?    what a strong player knows about each of your moves
+a move     plays it; the board shows the names of moves, such as 4 or d3
+hint, ?    shows a strong player's estimate of each of your moves
 undo       takes back your last move and the reply to it
-help       this list
+help       shows this list
 q, quit    ends the program"""
 
 
 class Leave(Exception):
-    """The person leaves; the message is the last thing to say."""
+    """Raised when the person quits; the message is printed last."""
 
 
 class Machine:
-    """A player at the table, with its key."""
+    """A computer player with its random key."""
 
     def __init__(self, game: Game, agent: Agent, key: jax.Array):
-        """Seats a player."""
+        """Compiles the player, unless it is not traceable."""
         self.name, self._params, self._key = agent.name, agent.params, key
         self._decide = jax.jit(agent.act) if agent.traceable else agent.act
 
     def decide(self, state: State) -> Decision:
-        """Returns its decision in one position, without an axis of batches."""
+        """Returns the decision in one position, without a batch axis."""
         self._key, key = jax.random.split(self._key)
         batch = jax.tree.map(lambda leaf: leaf[None], state)
-        with console.busy(f"{self.name} thinks"):
+        with console.busy(f"{self.name} is choosing a move"):
             decision = jax.device_get(self._decide(self._params, key, batch))
         return jax.tree.map(lambda leaf: leaf[0], decision)
 
 
 class Position(NamedTuple):
-    """A position of a game, and the rewards until then, for player 0."""
+    """A position of a game, and the sum of the rewards so far, for player 0."""
 
     state: State
     score: float
 
 
 class Table:
-    """A game and those who play it; None in the place of a machine is a person."""
+    """A game and its two players: machines, or None for a person."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class Table:
         seats: tuple[Machine | None, Machine | None],
         hint: Machine,
     ):
-        """Sets the table; `hint` gives hints."""
+        """Takes the players of X and O, and the machine that gives hints."""
         self.game, self.seats, self._hint = game, seats, hint
         self._play = jax.jit(functools.partial(play, game))
 
     @property
     def names(self) -> tuple[str, str]:
-        """Who plays X and who O."""
+        """The names of the players of X and O."""
         people = self.seats.count(None)
         person = "a person" if people == 2 else "you"
         x, o = (seat.name if seat else person for seat in self.seats)
@@ -79,15 +79,15 @@ class Table:
         history = [Position(state, 0.0)]
         while not self.game.is_over(history[-1].state):
             machine = self.seats[int(self.game.player(history[-1].state))]
-            history = self._machine_moves(machine, history) if machine else self._ask(history)
+            history = self._machine_moves(machine, history) if machine else self._read_move(history)
         self._show(history)
         print(board.result(history[-1].score, self.names))
 
     def advance(self, position: Position, action: int, name: str = "you") -> Position:
-        """Makes a move.
+        """Returns the position after a move.
 
         Raises:
-          ValueError: if it is not legal.
+          ValueError: if the move is not legal.
         """
         legal = np.asarray(self.game.legal_actions(position.state))
         if not (0 <= action < len(legal) and legal[action]):
@@ -108,15 +108,15 @@ class Table:
         print(board.announce(int(self.game.player(state)), machine.name, decision, names))
         return [*history, moved]
 
-    def _ask(self, history: list[Position]) -> list[Position]:
-        """Talks to the person to move until there is a move, or one to take back."""
+    def _read_move(self, history: list[Position]) -> list[Position]:
+        """Reads commands of the person to move until a move is made or taken back."""
         state = history[-1].state
         seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
         names = board.name_moves(self.game, state)
         self._show(history)
         while True:
-            typed = read_line(f"{board.MARKS[seat]}, your move: ")
-            match typed.lower():
+            line = read_line(f"{board.MARKS[seat]}, your move: ")
+            match line.lower():
                 case "q" | "quit":
                     raise Leave("Goodbye.")
                 case "help":
@@ -126,17 +126,17 @@ class Table:
                 case "undo":
                     if earlier := self._take_back(history):
                         return earlier
-                    print("There is no move of yours to take back.")
+                    print("You have no move to take back.")
                 case _:
                     try:
-                        action = board.read_move(typed, legal, names)
+                        action = board.read_move(line, legal, names)
                     except ValueError as error:
                         print(error)
                         continue
                     return [*history, self.advance(history[-1], action)]
 
     def _take_back(self, history: list[Position]) -> list[Position] | None:
-        """Returns the history up to the last time that the player to move was to move."""
+        """Returns the history up to the previous turn of the player to move, if there is one."""
         players = [int(self.game.player(position.state)) for position in history]
         before = [ply for ply, player in enumerate(players[:-1]) if player == players[-1]]
         return history[: before[-1] + 1] if before else None
@@ -147,7 +147,7 @@ class Table:
 
 
 def read_line(prompt: str) -> str:
-    """Asks a person at a terminal for a line, or reads the next one from a pipe.
+    """Reads a line from the terminal after a prompt, or from a pipe without one.
 
     Raises:
       Leave: at the end of the input.
@@ -160,5 +160,5 @@ def read_line(prompt: str) -> str:
 
 
 def at_terminal() -> bool:
-    """Returns whether somebody types."""
+    """Whether the input comes from a terminal."""
     return sys.stdin.isatty()

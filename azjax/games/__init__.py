@@ -1,7 +1,7 @@
-"""The games, by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`.
+"""Games by name: `make("tic_tac_toe")`, `make("connect_four:4x5")`, `make("pgx:chess")`.
 
-Installed packages add games by entry points of the group `azjax.games`. The name of the entry point
-is that of the game; its value is a function that returns a `Game`.
+Installed packages add games through entry points of the group `azjax.games`: the name of the entry
+point is the name of the game, and its value is a function that returns a `Game`.
 """
 
 import functools
@@ -22,7 +22,7 @@ from azjax.games import (
 )
 from azjax.games.base import Game
 
-# How a game is made, how many numbers its size has, at least and at most, and how it is written.
+# The function that makes a game, the least and most numbers of its size, and their format.
 _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "tic_tac_toe": (tic_tac_toe.make, 0, 0, ""),
     "connect_four": (connect_four.make, 2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
@@ -35,7 +35,7 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names that `make` accepts, those of installed packages last."""
+    """Returns the names that `make` accepts; names of installed packages come last."""
     return (*_GAMES, *(name for name in _installed().names if name not in _GAMES))
 
 
@@ -44,30 +44,30 @@ def _installed() -> EntryPoints:
 
 
 def has_variants(name: str) -> bool:
-    """Whether the name may be followed by a size, as in `othello:6`, or is that of pgx."""
+    """Whether a suffix may follow the name, such as a size in `othello:6` or a game of pgx."""
     return name == "pgx" or (name in _GAMES and _GAMES[name][2] > 0)
 
 
 @functools.cache
 def make(name: str) -> Game:
-    """Returns the game of that name, the same object for the same name.
+    """Returns a game by its name, the same object for the same name.
 
     Raises:
-      ValueError: if there is no game of that name or size.
+      ValueError: if no game has that name or size.
       ImportError: if it is a game of pgx, and pgx is not installed.
     """
     base, colon, size = name.partition(":")
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in available() or (colon and not has_variants(base)):
-        known = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
-        raise ValueError(f"unknown game {name!r}: use one of {known}")
+        names = ", ".join([*available(), "pgx:NAME"]) + did_you_mean(base, available())
+        raise ValueError(f"unknown game {name!r}: use one of {names}")
     make_one = _GAMES[base][0] if base in _GAMES else _installed()[base].load()
     return make_one(*_read_size(base, size)) if colon else make_one()
 
 
 def _read_size(name: str, size: str) -> list[int]:
-    _, least, most, written = _GAMES[name]
+    _, least, most, pattern = _GAMES[name]
     if not re.fullmatch(r"\d{1,4}(x\d{1,4})*", size) or not least <= size.count("x") + 1 <= most:
-        raise ValueError(f"{name}:{size} has no size that can be read: write {name}:{written}")
+        raise ValueError(f"{name}:{size} has no valid size: write {name}:{pattern}")
     return [int(number) for number in size.split("x")]

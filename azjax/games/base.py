@@ -1,11 +1,11 @@
-"""The `Game` record and the conventions that all other files follow.
+"""The `Game` record and the conventions of the whole package.
 
 | thing          | convention                                                                      |
 | -------------- | ------------------------------------------------------------------------------- |
 | board          | `int8`, row-major: 1 = first player, -1 = second player, 0 = empty              |
 | player         | `int8`, 0 or 1: who is to move; player 0 (X) moves first                        |
 | value          | expected outcome in [-1, 1] for the player **to move**                          |
-| reward         | to the player who **just moved**: +1 win, -1 loss, 0 otherwise                  |
+| reward         | to the player who **just moved**: +1 win, -1 loss, 0 in all other cases         |
 | discount       | -1 if the turn passes, +1 if the same player moves again, 0 if the game is over |
 | legal actions  | `bool[A]`, True = allowed                                                       |
 | finished game  | `step` is a no-op: same state, reward 0, discount 0, no legal action            |
@@ -61,24 +61,24 @@ class Game(NamedTuple):
     Records can be hashed: two games are equal if all their fields are.
 
     Attributes:
-      name: what configurations and pages call the game.
+      name: the name in configurations and on pages.
       num_actions: `A`.
       max_plies: the length of the longest game.
-      encodings: the names that `observe` accepts, at least one.
+      encodings: the names that `observe` accepts; at least one.
       init: `() -> state`, the starting position.
-      step: `(state, action) -> (state, reward)`; the reward is the mover's.
+      step: `(state, action) -> (state, reward)`; the reward is for the mover.
       legal_actions: `state -> bool [A]`; all False once the game is over.
       is_over: `state -> bool []`.
       player: `state -> int8 []`, who is to move.
       observe: `(state, encoding) -> bool [H, W, C]`, or `float32`, the network's input. The number
         of planes may depend on the encoding. See `square.observation_planes` for two encodings.
-      symmetries: the `Symmetries` of the board; None for the identity alone.
+      symmetries: the `Symmetries` of the board; None if there is only the identity.
       most_positions: an upper bound on the number of reachable positions, or None if unknown. A
-        position counts once for each ply at which it can be reached. `solver.solve` solves games
-        with few enough.
-      positions: `() -> Positions`, to evaluate players of games that cannot be enumerated; runs on
-        the host. None if there are none.
-      display: text, pictures and names of actions for people.
+        position counts once for each ply at which it can be reached. `solver.solve` needs this
+        bound.
+      positions: `() -> Positions`, labelled positions for games that cannot be enumerated; runs on
+        the host. Optional.
+      display: text, pictures and names of actions.
     """
 
     name: str
@@ -106,12 +106,12 @@ class Game(NamedTuple):
 
     @property
     def enumerable(self) -> bool:
-        """Whether all reachable positions fit in memory, so that the game can be solved."""
+        """Whether all reachable positions fit in memory, as `solver.solve` requires."""
         return self.most_positions is not None and self.most_positions <= _ENUMERABLE
 
     @property
     def is_small(self) -> bool:
-        """Whether all reachable positions also fit on a page, and in every training iteration."""
+        """Whether the positions are few enough to examine in every training iteration."""
         return self.most_positions is not None and self.most_positions <= _SMALL
 
     @property
@@ -132,7 +132,7 @@ class Step(NamedTuple):
     Attributes:
       state: the state after the move.
       reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, the factor that turns the value of `state` into the mover's.
+      discount: `float32 []`, the factor from the value of `state` to the value for the mover.
     """
 
     state: State
@@ -141,7 +141,7 @@ class Step(NamedTuple):
 
 
 def play(game: Game, state: State, action: jax.Array) -> Step:
-    """Plays an action in one state; the discount follows from who moves before and after."""
+    """Plays an action in one state and computes the discount."""
     next_state, reward = game.step(state, action)
     same_player = game.player(next_state) == game.player(state)
     discount = jnp.where(same_player, jnp.float32(1), jnp.float32(-1))
@@ -156,8 +156,8 @@ def init_batch(game: Game, batch_size: int) -> State:
 
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
-    """Returns one state with shapes and types in place of arrays, without computing it."""
-    shapes = jax.eval_shape(game.init)  # They carry the mesh of the first trace.
+    """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
+    shapes = jax.eval_shape(game.init)  # With the mesh of the first trace, which is dropped here.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 
@@ -165,10 +165,10 @@ def check_batch(game: Game, states: State) -> int:
     """Returns `B` of a batch of states `[B, ...]`; works while tracing.
 
     Raises:
-      ValueError: if they are a single state, an empty batch, or states of another game.
+      ValueError: if `states` is a single state, an empty batch, or from another game.
     """
     one = state_shapes(game)
-    wanted, given = describe(one, "B"), describe(states)
+    expected, given = describe(one, "B"), describe(states)
     if given == describe(one):
         raise ValueError(
             "states must be a batch, with one axis in front: give a single state one by "
@@ -177,7 +177,8 @@ def check_batch(game: Game, states: State) -> int:
     size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
     if given != describe(one, size):
         raise ValueError(
-            f"a batch of {game.name} is {wanted}, and this is {given}: use states of that game"
+            f"a batch of {game.name} is {expected}, but these states are {given}: use states of "
+            "that game"
         )
     if not size:
         raise ValueError("the batch of states is empty: give 1 state or more")
@@ -185,7 +186,7 @@ def check_batch(game: Game, states: State) -> int:
 
 
 def describe(states: Any, *axes: int | str | None) -> str:
-    """Writes structure, types and shapes of states, with further axes in front."""
+    """Writes structure, types and shapes of states, with additional leading axes."""
 
     def write(leaf):
         shape = ", ".join(map(str, (*axes, *jnp.shape(leaf))))
@@ -198,8 +199,8 @@ def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
     """Returns keys `[B]`, one per position of a batch; works while tracing.
 
     Args:
-      keys: one key, which is split, or `[B]` keys, which are used as they are.
-      size: `B`; the number of keys if None.
+      keys: one key, which is split, or `[B]` keys, which are returned unchanged.
+      size: `B`; None means the number of keys.
 
     Raises:
       ValueError: if the number of keys is wrong or 0, or they are not typed keys.
@@ -223,8 +224,8 @@ def where(condition: jax.Array, on_true: State, on_false: State) -> State:
 
     Args:
       condition: `bool []`, or `bool [B]` for batched states.
-      on_true: the state where it holds.
-      on_false: the state elsewhere.
+      on_true: the state where the condition is True.
+      on_false: the state where it is False.
     """
 
     def choose(x, y):
@@ -252,9 +253,9 @@ def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def choose(scores: jax.Array, legal: jax.Array | np.ndarray) -> jax.Array:
-    """Returns the actions `int32 [S]` that a policy plays: the legal ones of highest score.
+    """Returns the legal actions `int32 [S]` with the highest scores.
 
-    Of equal scores, the lowest action is played; where the scores are NaN, the lowest legal one.
+    Ties go to the lowest action. If the scores are NaN, the result is the lowest legal action.
 
     Args:
       scores: `[S, A]`: logits, visit counts or probabilities.

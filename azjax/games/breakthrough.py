@@ -1,9 +1,10 @@
 """Breakthrough of any size; action `3 * cell + d` moves the piece of a cell forward.
 
 Pieces step straight or diagonally forward and capture only diagonally. A player wins by reaching
-the last row or by capturing all pieces. There is always a legal move, and there are no draws. `d`
-is 0 to the left, 1 straight on and 2 to the right; `cell` counts from the upper left corner. Both
-are as the mover sees the board, with the mover's pieces moving up.
+the last row or by capturing all pieces. A legal move always exists, and draws are impossible.
+
+`d` is 0 for left, 1 for straight and 2 for right; `cell` counts from the upper left corner. Both
+are from the mover's perspective, whose pieces move up.
 """
 
 import functools
@@ -43,7 +44,7 @@ def _make(rows: int, columns: int) -> Game:
     on_board = target != origin
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board as a player sees it, with own pieces 1; it is its own inverse."""
+        """Returns the board from a player's perspective, own pieces 1; it is its own inverse."""
         return jnp.where(player == 0, board, -board[::-1])
 
     def legal_actions(state: State) -> jax.Array:
@@ -67,7 +68,7 @@ def _make(rows: int, columns: int) -> Game:
         return State(jnp.asarray(board.ravel()), jnp.int8(0), jnp.bool_(False))
 
     def observe(state: State, encoding: str) -> jax.Array:
-        """Encodes the pieces as they lie or, in the encoding `relative`, as the mover sees them."""
+        """Encodes the board; `relative` shows it from the mover's perspective."""
         if encoding == "relative":
             board = seen(state.board, state.player)
             return observation_planes(board, jnp.zeros_like(state.player), shape, encoding)
@@ -96,9 +97,9 @@ def _make(rows: int, columns: int) -> Game:
 
 
 def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each action's cells of origin and target, as the mover sees them.
+    """Returns the origin and target cell of each action, from the mover's perspective.
 
-    Both are the same for actions that would leave the board.
+    They are equal for actions that would leave the board.
     """
     origin = np.repeat(np.arange(rows * columns), 3)
     turn = np.tile([-1, 0, 1], rows * columns)
@@ -114,22 +115,22 @@ def _bound_positions(cells: int, pieces: int) -> int:
 
 
 def _make_display(rows: int, columns: int) -> Display:
-    """Returns text, pictures and names of actions; pictures have actions where they lead."""
+    """Returns text, pictures and names of actions; pictures show actions on their targets."""
     cells = rows * columns
     origin, target = _moves(rows, columns)
 
     def draw(state, values=None, labels=None, last=None, size=30 * columns) -> drawing.Drawing:
         """Draws the board, X moving up."""
         to = target if int(state.player) == 0 else cells - 1 - target
-        look = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
+        options = {"size": size, "last": None if last is None else cells - 1 - int(to[last])}
         if values is not None:
-            look["values"] = np.bincount(to, np.asarray(values), cells)
+            options["values"] = np.bincount(to, np.asarray(values), cells)
         if labels is not None:
-            look["labels"] = [
+            options["labels"] = [
                 " ".join(labels[action] for action in np.flatnonzero(to == cell) if labels[action])
                 for cell in range(cells)
             ]
-        return drawing.board(np.asarray(state.board), (rows, columns), **look)
+        return drawing.board(np.asarray(state.board), (rows, columns), **options)
 
     def name_actions(state: State) -> list[str]:
         names = cell_names(rows, columns)[:: 1 if int(state.player) == 0 else -1]

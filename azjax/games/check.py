@@ -1,4 +1,4 @@
-"""Tests of the contract of `azjax.games.base`; custom games call `check_game(game)` in a test."""
+"""Checks of the conventions in `azjax.games.base`; call `check_game(game)` in a test."""
 
 import functools
 from typing import Any
@@ -18,8 +18,8 @@ _ON_HOST = 3  # Plies of one game after which the functions are also called outs
 def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     """Plays random games and checks the conventions of `azjax.games.base` in every position.
 
-    Tries every action, legal or not, and every encoding, and also plays the symmetric copies of
-    each game. Cannot check which player deserves a reward.
+    Every action, legal or not, and every encoding is tried, and the symmetric copies of each game
+    are played. Whether the reward goes to the right player cannot be checked.
 
     Args:
       game: any record.
@@ -27,7 +27,7 @@ def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
       seed: seed of the moves.
 
     Raises:
-      AssertionError: in one sentence, which names the violated rule and the position.
+      AssertionError: naming the violated rule and the position.
     """
     _check_record(game)
     _check_types(game)
@@ -53,39 +53,39 @@ def _check_record(game: Game) -> None:
 
 
 def _check_types(game: Game) -> None:
-    """Checks shapes and types, without computing anything."""
+    """Checks shapes and types without computing them."""
     action = jax.ShapeDtypeStruct((), jnp.int32)
     state = state_shapes(game)
     after, reward = jax.eval_shape(game.step, state, action)
-    given, wanted = _types(after), _types(state)
-    rule = f"step returns a state like that of init, which is {wanted}, not {given}"
-    _require(game, given == wanted, rule)
+    given, expected = _types(after), _types(state)
+    rule = f"step returns a state like that of init, which is {expected}, not {given}"
+    _require(game, given == expected, rule)
     results = {
         "the reward of step": (lambda _: reward, "float32[]"),
         "legal_actions": (game.legal_actions, f"bool[{game.num_actions}]"),
         "is_over": (game.is_over, "bool[]"),
         "player": (game.player, "int8[]"),
     }
-    for name, (function, wanted) in results.items():
+    for name, (function, expected) in results.items():
         given = describe(jax.eval_shape(function, state))
-        _require(game, given == wanted, f"{name} is {wanted}, not {given}")
+        _require(game, given == expected, f"{name} is {expected}, not {given}")
     for encoding in game.encodings:
         planes = jax.eval_shape(lambda state, name=encoding: game.observe(state, name), state)
         shape = game.board_shape if len(game.board_shape) == 2 else ("H", "W")
         is_right = planes.dtype in (bool, jnp.float32) and planes.shape[:-1] == shape
-        wanted = f"bool or float32[{shape[0]}, {shape[1]}, C], not {describe(planes)}"
-        _require(game, is_right, f"observe in the encoding {encoding!r} is {wanted}")
+        expected = f"bool or float32[{shape[0]}, {shape[1]}, C], not {describe(planes)}"
+        _require(game, is_right, f"observe in the encoding {encoding!r} is {expected}")
     _require(game, min(game.board_shape) > 0, "the planes of observe are not empty")
 
 
 def _types(tree: Any) -> str:
-    """Writes types and shapes, and which types are weak, since those compile again."""
+    """Writes types, shapes and weak types; weak types cause recompilation."""
     weak = [leaf.weak_type for leaf in jax.tree.leaves(tree)]
     return describe(tree) + (f" (weak: {weak})" if any(weak) else "")
 
 
 def _check_symmetries(game: Game) -> None:
-    """Checks that the permutations are a group."""
+    """Checks that the permutations form a group."""
     if game.symmetries is None:
         return
     both = game.symmetries.cells, game.symmetries.actions
@@ -106,26 +106,26 @@ def _check_symmetries(game: Game) -> None:
         for c, a in zip(cells, actions, strict=True)
         for g in range(len(cells))
     }
-    _require(game, products == group, "two symmetries, one after the other, are one of them")
+    _require(game, products == group, "the composition of two symmetries is a symmetry")
 
 
 def _check_positions(game: Game) -> None:
-    """Checks the labelled positions as far as the rules of one move determine their outcomes."""
+    """Checks the labelled positions, and their outcomes where one move ends the game."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
     shape = len(class_of), game.num_actions
     rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
     _require(game, outcomes.shape == shape and len(class_of), rule)
-    known = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
-    _require(game, known, "its positions are of the classes that are named")
+    has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
+    _require(game, has_classes, "its positions are of the classes that are named")
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)
     ends = np.asarray(jax.vmap(jax.vmap(game.is_over))(after))
     legal = np.asarray(jax.vmap(game.legal_actions)(states))
-    chosen = (legal.sum(axis=1) > 1).all()
-    _require(game, chosen, "each of its positions leaves a choice")
+    has_choice = (legal.sum(axis=1) > 1).all()
+    _require(game, has_choice, "each of its positions has two or more legal actions")
     rule = f"the outcomes of its positions are {ILLEGAL} where illegal, and -1, 0 or 1 elsewhere"
     right = (outcomes == ILLEGAL) == ~legal
     _require(game, right.all() and np.isin(outcomes, (ILLEGAL, -1, 0, 1)).all(), rule)
@@ -134,7 +134,7 @@ def _check_positions(game: Game) -> None:
 
 
 def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
-    """Plays all games at once, ply by ply, each with its symmetric copies."""
+    """Plays all games in parallel, each with its symmetric copies."""
     check_step = jax.jit(jax.vmap(functools.partial(_check_step, game)))
     call_all = jax.jit(functools.partial(_call_all, game))
     copies = num_games, game.num_symmetries
@@ -160,10 +160,10 @@ def _play_games(game: Game, num_games: int, key: jax.Array) -> None:
 
 
 def _check_step(game: Game, key: jax.Array, states: State):
-    """Checks the symmetric copies `[G, ...]` of a position and makes a random move in all of them.
+    """Checks the symmetric copies `[G, ...]` of a position and plays a random move in all of them.
 
     Returns:
-      Which rules hold, whether the game is over, the move, and the states after it.
+      The rules with whether they hold, whether the game is over, the move, and the next states.
     """
     state = jax.tree.map(lambda leaf: leaf[0], states)
     action = random_action(game, key, state)
@@ -185,12 +185,12 @@ def _check_step(game: Game, key: jax.Array, states: State):
         planes = jax.vmap(lambda s, name=encoding: game.observe(s, name))(states)
         planes = planes.reshape(*cells.shape, -1)
         same = jax.vmap(lambda seen, order: jnp.all(seen == planes[0][order]))(planes, cells)
-        rules[f"symmetries permute the planes of {encoding!r} as their cells say"] = jnp.all(same)
+        rules[f"symmetries permute the planes of {encoding!r} like their cells"] = jnp.all(same)
     return rules, over[0], action, after
 
 
 def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
-    """Returns which rules hold: `bool []` for the state, or `bool [X]` for the actions tried."""
+    """Returns whether each rule holds: `bool []` for the state, or `bool [X]` for `X` actions."""
     legal, over = game.legal_actions(state), game.is_over(state)
     actions = jnp.arange(-_BEYOND, game.num_actions + _BEYOND)
     is_legal = jnp.pad(legal, _BEYOND)
@@ -202,8 +202,8 @@ def _check_actions(game: Game, state: State) -> dict[str, jax.Array]:
     ignored = functools.reduce(jnp.logical_and, equal) & (rewards == 0)
     ends, players = jax.vmap(game.is_over)(after), jax.vmap(game.player)(after)
     return {
-        "there is a legal action until the game is over": over | jnp.any(legal),
-        "there is no legal action once the game is over": ~over | ~jnp.any(legal),
+        "an unfinished game has a legal action": over | jnp.any(legal),
+        "a finished game has no legal action": ~over | ~jnp.any(legal),
         "an illegal action, or one in a finished game, changes nothing and earns 0": (
             is_legal | ignored
         ),
@@ -222,7 +222,7 @@ def _check_rule(game: Game, rule: str, holds: np.ndarray, moves: list[np.ndarray
 
 
 def _place(moves: list[np.ndarray], row: int) -> str:
-    """Names the position that a game has reached."""
+    """Describes the current position of a game by its moves."""
     made = [int(actions[row]) for actions in moves if actions[row] >= 0]
     return f" after the moves {made}" if made else " at the start"
 
@@ -235,15 +235,15 @@ def _call_all(game: Game, state: State, action: jax.Array):
 
 
 def _check_on_host(game: Game, compiled: Any, state: State, action: jax.Array, place: str) -> None:
-    """Checks that functions return the same without jit, and that the display works."""
+    """Checks that the functions return the same without jit, and that the display works."""
     plain = _call_all(game, state, action)
     same = jax.tree.map(lambda x, y: np.allclose(x, y, rtol=1e-5, atol=0), compiled, plain)
-    rule = "its functions are pure: what jit compiles returns what they return"
+    rule = "its functions are pure: they return the same with and without jit"
     _require(game, all(jax.tree.leaves(same)), rule, place)
     render, draw, _ = game.display
     _require(game, isinstance(render(state), str), "render returns a string", place)
     if draw is not None:
-        look: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
-        look["labels"] = list(map(str, range(game.num_actions)))
-        picture = draw(state, **look, last=None, size=100)
+        options: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}
+        options["labels"] = list(map(str, range(game.num_actions)))
+        picture = draw(state, **options, last=None, size=100)
         _require(game, isinstance(picture, Drawing), "draw returns a drawing.Drawing", place)

@@ -25,7 +25,7 @@ def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]
     Args:
       rows: rows of the board.
       columns: columns of the board.
-      in_a_row: how many stones of one player in a line win.
+      in_a_row: the number of stones in a line that win.
 
     Raises:
       ValueError: if the board is too small or too large, or the line does not fit on it.
@@ -75,7 +75,7 @@ def _name(rows: int, columns: int, in_a_row: int) -> str:
 
 
 def _fillings(rows: int, columns: int) -> list[int]:
-    """Counts the ways to pile up each number of stones: powers of `1 + x + ... + x^rows`."""
+    """Counts the fillings with each number of stones: powers of `1 + x + ... + x^rows`."""
     ways = [1]
     for _ in range(columns):
         ways = np.convolve(np.array(ways, object), np.ones(rows + 1, int)).tolist()
@@ -97,11 +97,12 @@ def _symmetries(rows: int, columns: int) -> Symmetries:
 def positions() -> Positions:
     """Returns 7,000 positions from games of mixed strength, with the outcome of each column.
 
-    There are 1,000 of each of six classes: begin (up to 14 plies played), middle (up to 28) or end,
-    and easy (under perfect play the game ends within 14 more plies), medium (28) or hard. 1,000
-    more are decisive: exactly one column keeps the outcome. No two are equal or mirror images.
+    Each class has 1,000 positions. Six classes combine stage and difficulty. The stage is begin (up
+    to 14 plies played), middle (up to 28) or end. The difficulty is easy (the game ends within 14
+    more plies under perfect play), medium (28) or hard. In the class decisive, exactly one column
+    keeps the outcome. All positions differ, also up to reflection.
 
-    `experiments.label` made the file, which also holds the plies to the end after each column.
+    `experiments.label` writes the file, which also contains the plies to the end for each column.
     """
     with np.load(POSITIONS, allow_pickle=False) as file:
         boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))
@@ -112,7 +113,7 @@ def positions() -> Positions:
 
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns text and pictures of a board."""
+    """Returns the text and the pictures of a board."""
     lines, width = find_lines(rows, columns, in_a_row), len(str(columns - 1))
 
     def render(state: State) -> str:
@@ -122,18 +123,18 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
     def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
-        """Draws the board; values and labels of a column stand where its next stone would fall."""
+        """Draws the board; values and labels of a column are where its next stone would land."""
         cells = np.asarray(state.board)
         stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
         landing = (rows - 1 - stones) * columns + np.arange(columns)
         room = stones < rows
-        look = {"size": size, "last": None if last is None else int(landing[last]) + columns}
+        options = {"size": size, "last": None if last is None else int(landing[last]) + columns}
         if values is not None:
-            look["values"] = np.zeros(cells.shape)
-            look["values"][landing[room]] = np.asarray(values)[room]
+            options["values"] = np.zeros(cells.shape)
+            options["values"][landing[room]] = np.asarray(values)[room]
         if labels is not None:
-            look["labels"] = np.full(cells.shape, "", dtype=object)
-            look["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (rows, columns), lines, **look)
+            options["labels"] = np.full(cells.shape, "", dtype=object)
+            options["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
+        return drawing.board(cells, (rows, columns), lines, **options)
 
     return Display(render, draw)

@@ -1,4 +1,4 @@
-"""The `Display` record: how people see a game. It has no part in the rules."""
+"""The `Display` record: text and pictures of a game. The rules do not depend on it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ def write_state(state: Any) -> str:
 
 
 class Display(NamedTuple):
-    """How people see a game. Every function is optional, takes one state and runs on the host.
+    """Text, pictures and names of actions. Every function is optional and runs on the host.
 
     Attributes:
       render: `state -> str`, the position as text for a terminal.
@@ -22,8 +22,8 @@ class Display(NamedTuple):
         `values [A]` in [0, 1] are a heat map and `labels [A]` are text, both drawn where their
         actions lead; `last` is the last action, which is marked; `size` is the width in pixels.
         If None, pictures show the text of `render`.
-      name_actions: `state -> [A]`, names of the actions in a position, such as `d3`. If None,
-        actions are called by their numbers.
+      name_actions: `state -> [A]`, names of the actions in a position, such as `d3`. If None, the
+        names are the numbers of the actions.
     """
 
     render: Callable[[Any], str] = write_state

@@ -1,8 +1,8 @@
 """Games of pgx (Koyamada et al. 2023) as records, such as `pgx:othello` and `pgx:go_5x5`.
 
-The rules, the planes and the pictures are those of pgx. This module adapts the rest to the
-conventions of `azjax.games.base`: player 0 moves first, a finished game has no legal action, an
-illegal action changes nothing, and a state does not hold its observation.
+Rules, planes and pictures come from pgx. This module adapts them to the conventions of
+`azjax.games.base`: player 0 moves first, a finished game has no legal action, and an illegal action
+changes nothing. States do not contain their observation.
 """
 
 import functools
@@ -43,10 +43,10 @@ NAMES = (*_PLIES, "go_SIZExSIZE")
 def make(name: str) -> Game:
     """Returns the record of a game of pgx, the same object for the same name.
 
-    Its encoding `relative` is pgx's observation for the player to move.
+    The encoding `relative` is the observation of pgx for the player to move.
 
     Args:
-      name: its name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
+      name: the name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
 
     Raises:
       ValueError: if pgx has no such game of two players and perfect information.
@@ -56,8 +56,8 @@ def make(name: str) -> Game:
     size = int(go[1]) if go else 0
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
-            f"pgx:{name} is no game of two players and perfect information: use pgx: and one of "
-            f"{', '.join(NAMES)}{did_you_mean(name, NAMES)}"
+            f"pgx:{name} is not a two-player game of perfect information of pgx: use pgx: and one "
+            f"of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():
@@ -66,7 +66,7 @@ def make(name: str) -> Game:
     first, num_actions = int(begun.current_player), len(begun.legal_action_mask)
 
     def bare(state: Any) -> Any:
-        nothing = jnp.zeros_like(state.rewards)  # Not part of the position, like the observation.
+        nothing = jnp.zeros_like(state.rewards)  # Not part of the position.
         return state.replace(observation=jnp.zeros(0, bool), rewards=nothing)
 
     def legal_actions(state: Any) -> jax.Array:
@@ -112,12 +112,12 @@ def _environment(name: str, size: int) -> Any:
     except ImportError as error:
         install = command("pip", "install", "pgx")
         raise ImportError(f"pgx:{name} needs the package pgx: {install}") from error
-    known: Any = name
-    return go.Go(size=size) if size else pgx.make(known)
+    untyped: Any = name
+    return go.Go(size=size) if size else pgx.make(untyped)
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
-    """Returns those of the game of that name in azjax; Go has all of the square's, and a pass."""
+    """Returns the symmetries of the same game in azjax; for Go those of the square, with a pass."""
     if name == "tic_tac_toe":
         return mnk.symmetries(3, 3)
     if name == "othello":
@@ -139,22 +139,22 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
         board = _stones(name, env, state, int(player(state)))
         return render_board(board, board.shape, slant=int(name == "hex"))
 
-    def draw(state: Any, **look) -> drawing.Drawing:
+    def draw(state: Any, **options) -> drawing.Drawing:
         if draw_board is None:
-            return _draw_pieces(state, **look)
-        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **look)
+            return _draw_pieces(state, **options)
+        return draw_board(_stones(name, env, state, int(player(state))).ravel(), **options)
 
     return Display(render, draw, _make_names(name, size, player))
 
 
 def _make_names(name: str, size: int, player: Any) -> Any:
-    """Builds `Display.name_actions`; None if actions are called by their numbers."""
+    """Builds `Display.name_actions`, or returns None for numbers as names."""
     if name in ("othello", "hex") or name.startswith("go_"):
         last = "swap" if name == "hex" else "pass"
         return lambda state: (*cell_names(size, size), last)
     if name not in ("chess", "gardner_chess"):
         return None
-    # Actions are squares, by file and rank as the mover sees them, times directions (planes).
+    # Actions are squares, by file and rank from the mover's perspective, times directions (planes).
     if name == "chess":
         from pgx._src.games.chess import FROM_PLANE as targets
     else:
@@ -175,20 +175,22 @@ def _make_names(name: str, size: int, player: Any) -> Any:
 
 
 def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:
-    """Returns how to draw a game of stones, `(board, **look) -> Drawing`; None if of pieces."""
+    """Returns `(board, **options) -> Drawing` for games of stones; None for games of pieces."""
 
     def like(display: Display) -> Callable[..., drawing.Drawing]:
         draw: Any = display.draw
-        return lambda board, **look: draw(Stones(board, jnp.int8(0), jnp.bool_(False)), **look)
+        return lambda board, **options: draw(
+            Stones(board, jnp.int8(0), jnp.bool_(False)), **options
+        )
 
     if name == "othello" or name.startswith("go_"):
         return like(othello.make_display(size))  # Stones, and one action beyond the cells.
-    known = {
+    drawings = {
         "tic_tac_toe": like(mnk.make_display(3, 3, 3)),
         "connect_four": like(connect_four.make_display(6, 7, 4)),
         "hex": hex.draw_unmirrored,
     }
-    return known.get(name)
+    return drawings.get(name)
 
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
@@ -233,7 +235,7 @@ def _letters(grid: np.ndarray, letters: str) -> str:
 
 
 def _draw_pieces(state: Any, values=None, labels=None, last=None, size: float = 240):
-    """Draws the picture of pgx, which shows neither values nor labels nor the last action."""
+    """Draws the picture of pgx, without values, labels and last action."""
     del values, labels, last
     root = ElementTree.fromstring(jax.tree.map(jnp.asarray, state).to_svg(color_theme="light"))
     width, height = (float(root.get(side, "0").removesuffix("px")) for side in ("width", "height"))

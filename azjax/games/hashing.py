@@ -1,4 +1,4 @@
-"""Hashes of states and of games, in 32 bits, the same on the host and on a device."""
+"""Hashes of states and of games: 32 bits each, equal on host and devices."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ import numpy as np
 from azjax.games.base import Game, State
 from azjax.games.rows import distinct, pack
 
-_HASHES = 16  # Pairs that are tried until one distinguishes all positions.
+_HASHES = 16  # Pairs of hash functions to try until one distinguishes all positions.
 _MIXERS = np.array([0x9E3779B1, 0x85EBCA77], np.uint32)
 
 
 def contents(states: State, axes: int = 0) -> jax.Array:
-    """Flattens states with `axes` axes in front to rows `uint32 [..., N]`.
+    """Flattens states with `axes` leading axes to rows `uint32 [..., N]`.
 
     A `float32` is represented by its bits.
 
@@ -34,22 +34,22 @@ def contents(states: State, axes: int = 0) -> jax.Array:
 
 
 def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
-    """Hashes rows `uint32 [..., N]`: their sums with `uint32` weights, modulo `2 ** 32`."""
+    """Hashes rows `uint32 [..., N]`: weighted sums modulo `2 ** 32`, with `uint32` weights."""
     weights = weights.reshape((1,) * (numbers.ndim - 1) + (-1,))
     return (numbers * weights).sum(axis=-1, dtype=np.uint32)
 
 
 def mix(digests: jax.Array, numbers) -> jax.Array:
-    """Mixes one more number, of `[B]`, into each pair of hashes, `uint32 [B, 2]`."""
+    """Mixes one number of `[B]` into each pair of hashes `uint32 [B, 2]`."""
     mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
     return mixed ^ (mixed >> 15)
 
 
 def buckets(states: State, count: int) -> jax.Array:
-    """Returns `uint32 [N]`, to which of `count` buckets each of the states `[N, ...]` belongs.
+    """Returns `uint32 [N]`, the bucket, out of `count`, of each of the states `[N, ...]`.
 
     Raises:
-      ValueError: if a leaf cannot be looked up, see `contents`.
+      ValueError: as `contents` does.
     """
     numbers = contents(states, axes=1)
     weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
@@ -59,13 +59,12 @@ def buckets(states: State, count: int) -> jax.Array:
 
 
 def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
-    """Builds `states [B, ...] -> int32 [B]`, the row of each state among others, `[S, ...]`.
+    """Builds `states [B, ...] -> int32 [B]`, the row of each state in `among`, `[S, ...]`.
 
-    States that are not among them get the row of some other state.
+    The result for a state that is not in `among` is an arbitrary row.
 
     Raises:
-      ValueError: if the hashes of two positions are equal, or a leaf cannot be looked up, see
-        `contents`.
+      ValueError: if no pair of hash functions distinguishes all positions, or as `contents` does.
     """
     flat = np.asarray(contents(among, axes=1))
     different, _ = distinct(pack(among))  # A position may be listed at two plies.
@@ -81,8 +80,8 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
             break
     else:
         raise ValueError(
-            f"the {len(flat)} positions of {game.name} are too many to be told apart by hashes of "
-            "64 bits: leave out its `most_positions`"
+            f"hashes of 64 bits do not distinguish the {len(flat)} positions of {game.name}: leave "
+            "out its `most_positions`"
         )
     rows = different[order].astype(np.int32)
     most = 1  # Positions that share the lower half.
@@ -92,12 +91,12 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
     def index(states):
         numbers = contents(states, axes=1)
         first, second = (weigh(numbers, some) for some in weights)
-        found = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
-        found = jnp.minimum(found, len(rows) - 1)
-        matches = (jnp.asarray(low)[found] == first[:, None]) & (
-            jnp.asarray(high)[found] == second[:, None]
+        candidates = jnp.searchsorted(low, first)[:, None] + jnp.arange(most, dtype=jnp.int32)[None]
+        candidates = jnp.minimum(candidates, len(rows) - 1)
+        matches = (jnp.asarray(low)[candidates] == first[:, None]) & (
+            jnp.asarray(high)[candidates] == second[:, None]
         )
-        place = jnp.take_along_axis(found, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
-        return jnp.asarray(rows)[place]
+        row = jnp.take_along_axis(candidates, jnp.argmax(matches, axis=1)[:, None], axis=1)[:, 0]
+        return jnp.asarray(rows)[row]
 
     return index

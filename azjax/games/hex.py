@@ -1,8 +1,8 @@
-"""Hex of any size, with or without swap; action `i` sets a stone on cell `i` as the mover sees it.
+"""Hex of any size, with or without swap; action `i` sets a stone on the mover's cell `i`.
 
-X joins top and bottom, O left and right. O sees the board mirrored across the long diagonal, so
-that both players join top and bottom. With swap, the second player's first move may be to take over
-X's stone, mirrored in the same way: action `n * n`.
+X connects top and bottom, O left and right. Cells of O are mirrored across the long diagonal, so
+that both players connect top and bottom. With swap, the second player's first move may be action
+`n * n`, which takes over X's stone, mirrored in the same way.
 """
 
 import functools
@@ -36,7 +36,7 @@ class State(NamedTuple):
     Attributes:
       board: `int8 [n * n]`, row-major, row 0 on top: 1 = X, -1 = O, 0 = empty.
       player: `int8 []`, who is to move: 0 = X, 1 = O.
-      over: `bool []`, whether a player has joined both sides.
+      over: `bool []`, whether a player has connected both sides.
       swaps: `bool []`, whether the player to move may swap.
     """
 
@@ -59,7 +59,7 @@ def make(n: int = _USUAL, swap: bool = False) -> Game:
     if not 1 <= n <= _LARGEST:
         raise ValueError(f"hex has no board of {n} by {n}: use 1 to {_LARGEST}")
     if swap and n == 1:
-        raise ValueError("hex of 1 by 1 is over before anybody could swap: use 2 or more")
+        raise ValueError("hex of 1 by 1 is over before a swap is possible: use 2 or more")
     return _make(n, swap)
 
 
@@ -68,7 +68,7 @@ def _make(n: int, swap: bool) -> Game:
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board as a player sees it, with own stones 1; it is its own inverse."""
+        """Returns the board from a player's perspective, own stones 1; it is its own inverse."""
         return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
@@ -90,7 +90,7 @@ def _make(n: int, swap: bool) -> Game:
         return State(jnp.zeros(cells, jnp.int8), jnp.int8(0), no, no)
 
     def observe(state: State, encoding: str) -> jax.Array:
-        """Encodes the stones as they lie or, in the encoding `relative`, as the mover sees them."""
+        """Encodes the board; `relative` shows it from the mover's perspective."""
         board, player = state.board, state.player
         if encoding == "relative":
             board, player = seen(board, player), jnp.zeros_like(player)
@@ -122,14 +122,14 @@ def _make(n: int, swap: bool) -> Game:
 
 
 def _mirror(n: int) -> np.ndarray:
-    """Returns the cell across the long diagonal from each cell, `int [n * n]`."""
+    """Returns the mirror image of each cell across the long diagonal, `int [n * n]`."""
     return np.arange(n * n).reshape(n, n).T.ravel()
 
 
 def _joins(board: jax.Array, n: int) -> jax.Array:
-    """Whether stones 1 join top and bottom: a flood fill from the top reaches the last row."""
+    """Whether stones 1 connect top and bottom, by a flood fill from the top."""
     bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
-    # Each row is a word, so that all its cells are handled at once.
+    # Each row is a word, so that bit operations act on all of its cells.
     rows = jnp.sum(jnp.where((board == 1).reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def spread(carry):
@@ -145,13 +145,13 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
 
 
 def _make_display(n: int, swap: bool) -> Display:
-    """Returns text, pictures and names of actions, with actions on the cells where they lead."""
-    cells, names = (np.arange(n * n), _mirror(n)), cell_names(n, n)  # Of X's and O's actions.
+    """Returns text, pictures and names of actions, which are on the cells of the stones."""
+    cells, names = (np.arange(n * n), _mirror(n)), cell_names(n, n)  # Cells of X's and O's actions.
 
     def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
         own, other = cells[state.player], cells[1 - state.player]
-        look = on_cells(own, other, values, labels, last)
-        return hexagons.board(np.asarray(state.board), size=size, **look)
+        options = on_cells(own, other, values, labels, last)
+        return hexagons.board(np.asarray(state.board), size=size, **options)
 
     return Display(
         render=lambda state: render_board(state.board, (n, n), slant=1),
@@ -163,6 +163,6 @@ def _make_display(n: int, swap: bool) -> Display:
 def draw_unmirrored(
     board: np.ndarray, values=None, labels=None, last=None, size=None
 ) -> drawing.Drawing:
-    """Draws a board `int8 [n * n]` on which both players' actions are cells, without the swap."""
+    """Draws a board `int8 [n * n]` where the actions of both players are cells, without swap."""
     cells = np.arange(len(board))
     return hexagons.board(board, size=size, **on_cells(cells, cells, values, labels, last))

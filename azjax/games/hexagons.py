@@ -1,4 +1,4 @@
-"""Pictures of boards of hexagons."""
+"""Pictures of hexagonal boards."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ def board(
 ) -> drawing.Drawing:
     """Draws a board of Hex, a rhombus: each row is half a cell to the right of the one above.
 
-    The sides that a player joins have the player's color: top and bottom X's, left and right O's.
+    Sides have the color of the player who connects them: X top and bottom, O left and right.
 
     Args:
       cells: `[n * n]`, row-major: 1 = X, -1 = O, 0 = empty.
@@ -38,8 +38,8 @@ def board(
         parts.append(_hexagon(center, 1, {"fill": PAPER, "stroke": GRID, "class": "az-paper"}))
         if values is not None and values[i] > 0:
             opacity = 0.7 * min(float(values[i]), 1.0)
-            look = {"fill": COLOR_HEAT, "fill-opacity": opacity, "class": "az-heat"}
-            parts.append(_hexagon(center, 1, look))
+            attributes = {"fill": COLOR_HEAT, "fill-opacity": opacity, "class": "az-heat"}
+            parts.append(_hexagon(center, 1, attributes))
     rows, columns = centers[::n], centers[n - 1 :: n]  # Of the first and the last column.
     parts += [_side(centers[:n], 4, COLOR_X), _side(centers[: -n - 1 : -1], 1, COLOR_X)]
     parts += [_side(rows[::-1], 2, COLOR_O), _side(columns, 5, COLOR_O)]
@@ -68,13 +68,13 @@ def _corner(center: tuple[float, float], k: int, scale: float = 1) -> str:
     return f"{x + reach * math.cos(angle):.2f},{y + reach * math.sin(angle):.2f}"
 
 
-def _hexagon(center: tuple[float, float], scale: float, look: dict[str, Any]):
+def _hexagon(center: tuple[float, float], scale: float, attributes: dict[str, Any]):
     points = " ".join(_corner(center, k, scale) for k in range(6))
-    return node("polygon", {"points": points} | look)
+    return node("polygon", {"points": points} | attributes)
 
 
 def _side(centers: Iterable[tuple[float, float]], first: int, color: str):
-    """Draws a side of the board, clockwise: three corners of each of its cells, from `first` on."""
+    """Draws a side of the board clockwise: three corners of each cell, starting with `first`."""
     points = " ".join(_corner(center, first + k) for center in centers for k in range(3))
-    look = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
-    return node("polyline", {"points": points} | look)
+    attributes = {"fill": "none", "stroke": color, "stroke-width": 3, "stroke-linejoin": "round"}
+    return node("polyline", {"points": points} | attributes)

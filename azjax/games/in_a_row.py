@@ -20,11 +20,11 @@ def empty_board(cells: int) -> State:
 def set_stone(
     state: State, cell: jax.Array, is_legal: jax.Array, lines: np.ndarray
 ) -> tuple[State, jax.Array]:
-    """Sets the mover's stone. Returns the new state and the mover's reward.
+    """Sets the mover's stone; returns the new state and the mover's reward.
 
     Args:
       state: a position.
-      cell: where to set it; any number if the move is illegal.
+      cell: its cell; arbitrary if the move is illegal.
       is_legal: `bool []`; if False, the state is returned unchanged.
       lines: `[L, length]`, the cells of each line that wins if one player fills it.
     """
@@ -50,10 +50,10 @@ def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
 
 
 def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
-    """Rejects sizes of boards and lines that do not fit.
+    """Checks the size of a board and the length of its lines.
 
     Raises:
-      ValueError: naming the size.
+      ValueError: if the board is too small or too large, or the line does not fit on it.
     """
     longest = max(rows, columns)
     if not 1 <= min(rows, columns) <= longest <= _WIDEST:

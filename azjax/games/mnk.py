@@ -21,7 +21,7 @@ def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]
     Args:
       rows: rows of the board.
       columns: columns of the board.
-      in_a_row: how many marks of one player in a line win.
+      in_a_row: the number of marks in a line that win.
 
     Raises:
       ValueError: if the board is too small or too large, or the line does not fit on it.
@@ -63,17 +63,17 @@ def _make(rows: int, columns: int, in_a_row: int) -> Game:
 
 
 def symmetries(rows: int, columns: int) -> Symmetries:
-    """Returns the rotations and reflections of the board; cells are actions."""
+    """Returns the rotations and reflections of the board."""
     grid = np.arange(rows * columns).reshape(rows, columns)
     turns = [np.rot90(grid, k) for k in range(4)]
-    images = [image for image in (*turns, *(turn.T for turn in turns)) if image.shape == grid.shape]
-    different = dict.fromkeys(tuple(image.ravel().tolist()) for image in images)
-    cells = np.array([*different], np.int32)  # Some images of a single row are the same.
+    copies = [copy for copy in (*turns, *(turn.T for turn in turns)) if copy.shape == grid.shape]
+    different = dict.fromkeys(tuple(copy.ravel().tolist()) for copy in copies)
+    cells = np.array([*different], np.int32)  # Some copies of a single row are equal.
     return Symmetries(cells=cells, actions=cells)
 
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns text and pictures of a board."""
+    """Returns the text and the pictures of a board."""
     lines, width = find_lines(rows, columns, in_a_row), len(str(rows * columns - 1))
 
     def render(state: State) -> str:
@@ -86,7 +86,7 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
 
     def draw(state, values=None, labels=None, last=None, size=40 * columns) -> drawing.Drawing:
-        look = {"values": values, "labels": labels, "last": last, "size": size}
-        return drawing.board(np.asarray(state.board), (rows, columns), lines, **look)
+        options = {"values": values, "labels": labels, "last": last, "size": size}
+        return drawing.board(np.asarray(state.board), (rows, columns), lines, **options)
 
     return Display(render, draw)

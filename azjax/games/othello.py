@@ -20,18 +20,18 @@ from azjax.games.square import (
 )
 
 _SIZES = range(4, 17, 2)
-_COUNTED = {4: 65_509}  # Reachable positions, as counted by `solver.solve`.
+_COUNTED = {4: 65_509}  # Reachable positions, counted by `solver.solve`.
 _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 
 
 def make(n: int = 8) -> Game:
     """Returns the record of a game of `n` rows and columns, the same object for the same size.
 
-    A player who cannot turn a disc must pass, and only then may pass. When neither player can turn
-    one, the game is over and the player with more discs wins.
+    Passing is legal only if the player cannot turn a disc. The game is over when neither player can
+    turn one; the player with more discs wins.
 
     Raises:
-      ValueError: if `n` is odd, too small or too large.
+      ValueError: if `n` is odd, or not from 4 to 16.
     """
     if n not in _SIZES:
         raise ValueError(f"othello has no board of {n} by {n}: use an even number from 4 to 16")
@@ -47,7 +47,7 @@ def _make(n: int) -> Game:
     left = np.array([[max(-c, 0)] for _, c in _DIRECTIONS], np.uint32)
 
     def words(cells: jax.Array) -> jax.Array:
-        """Packs `bool [n * n]` row by row into `uint32 [n]`, the first column in the lowest bit."""
+        """Packs `bool [n * n]` row by row into `uint32 [n]`; the first column is the lowest bit."""
         return jnp.sum(jnp.where(cells.reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def unpack(rows: jax.Array) -> jax.Array:
@@ -55,34 +55,34 @@ def _make(n: int) -> Game:
         return (rows[:, None] & bits[None] != 0).ravel()
 
     def shift(rows: jax.Array) -> jax.Array:
-        """Moves the discs in words `[8, n]` by one cell, each board in its direction."""
+        """Moves the discs in words `[8, n]` by one cell, in each of the directions."""
         up, level, down = rows[:3], rows[3:5], rows[5:]
         up = jnp.pad(up[:, 1:], ((0, 0), (0, 1)))
         down = jnp.pad(down[:, :-1], ((0, 0), (1, 0)))
         moved = jnp.concatenate([up, level, down])
         return (moved << right >> left) & whole
 
-    def run(start: jax.Array, other: jax.Array) -> jax.Array:
-        """Finds the opponent's discs, without a gap, next to each start `[n]`: `[8, n]`."""
-        found = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
+    def find_runs(start: jax.Array, other: jax.Array) -> jax.Array:
+        """Finds the runs `[8, n]` of the opponent's discs next to the cells `start [n]`."""
+        runs = shift(jnp.broadcast_to(start, (len(_DIRECTIONS), n))) & other[None]
         for _ in range(n - 3):
-            found = found | (shift(found) & other[None])
-        return found
+            runs = runs | (shift(runs) & other[None])
+        return runs
 
     def moves(own: jax.Array, other: jax.Array) -> jax.Array:
-        """Finds where the player of the discs `own` may set one; all are words `[n]`."""
-        return _union(shift(run(own, other))) & ~(own | other)
+        """Finds the cells where the player of the discs `own` may set one; all are words `[n]`."""
+        return _union(shift(find_runs(own, other))) & ~(own | other)
 
     def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
         """Finds the opponent's discs that a new disc turns; all are words `[n]`."""
-        found = run(placed, other)
-        is_held = jnp.any(shift(found) & own[None], axis=1, keepdims=True)
-        return _union(jnp.where(is_held, found, 0))
+        runs = find_runs(placed, other)
+        is_held = jnp.any(shift(runs) & own[None], axis=1, keepdims=True)
+        return _union(jnp.where(is_held, runs, 0))
 
     def legal_actions(state: State) -> jax.Array:
         mark = 1 - 2 * state.player
-        found = unpack(moves(words(state.board == mark), words(state.board == -mark)))
-        return jnp.append(found, ~jnp.any(found)) & ~state.over
+        free = unpack(moves(words(state.board == mark), words(state.board == -mark)))
+        return jnp.append(free, ~jnp.any(free)) & ~state.over
 
     def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action <= cells)
@@ -136,12 +136,12 @@ def symmetries(n: int) -> Symmetries:
 
 
 def make_display(n: int) -> Display:
-    """Returns text, pictures and names of actions; pictures leave the pass out."""
+    """Returns text, pictures and names of actions; pictures do not show the pass."""
     cells = np.arange(n * n)
 
     def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:
-        look = on_cells(cells, cells, values, labels, last)
-        return drawing.board(np.asarray(state.board), (n, n), size=size, **look)
+        options = on_cells(cells, cells, values, labels, last)
+        return drawing.board(np.asarray(state.board), (n, n), size=size, **options)
 
     return Display(
         render=lambda state: render_board(state.board, (n, n)),

@@ -1,4 +1,4 @@
-"""The `Positions` record: positions to evaluate players on where a game cannot be solved."""
+"""The `Positions` record: labelled positions for games that cannot be solved."""
 
 from typing import Any, NamedTuple
 
@@ -8,17 +8,17 @@ ILLEGAL = -2  # Marks illegal actions among outcomes.
 
 
 class Positions(NamedTuple):
-    """Positions with two or more legal actions and the known outcome of each, in classes.
+    """Positions with two or more legal actions and the outcome of each action.
 
-    They are for evaluation only: nothing but `azjax.proof.labelled` reads the outcomes.
+    They are for evaluation only: only `azjax.proof.labelled` reads the outcomes.
 
     Attributes:
       states: every leaf `[S, ...]`.
-      outcomes: `int8 [S, A]`, of each action, for the mover, under perfect play after it: 1 for
-        a win, 0 for a draw, -1 for a loss, and `ILLEGAL` where it is not allowed.
+      outcomes: `int8 [S, A]`, the outcome of each action for the mover, under perfect play after
+        it: 1 for a win, 0 for a draw, -1 for a loss, and `ILLEGAL` for illegal actions.
       classes: the names of the `K` classes.
       class_of: `int [S]`, the class of each position.
-      apart: the classes that a mean over the classes leaves out.
+      apart: the classes that are excluded from means over classes.
     """
 
     states: Any

@@ -31,13 +31,8 @@ def unpack(game: Game, rows: np.ndarray) -> State:
     )
 
 
-def as_keys(rows: np.ndarray) -> np.ndarray:
-    """Views rows `uint8 [N, R]` as `[N]` keys, each compared as a whole."""
-    return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
-
-
 def hashes(rows: np.ndarray) -> np.ndarray:
-    """Returns hashes `uint64 [N]` of rows `uint8 [N, R]`; different rows rarely share one."""
+    """Returns hashes `uint64 [N]` of rows `uint8 [N, R]`; collisions are rare."""
     return _hash(_words(rows))
 
 
@@ -50,10 +45,10 @@ def _words(rows: np.ndarray) -> np.ndarray:
 
 
 def _hash(words: np.ndarray) -> np.ndarray:
-    """Computes two 32-bit hashes; two rows share each with a probability of `2 ** -32`.
+    """Computes two 32-bit hashes; each collides with probability `2 ** -32`.
 
-    This holds for the upper halves of sums of 32-bit numbers with random 64-bit weights (Lemire and
-    Kaser 2014, "Strongly universal string hashing is fast"), but not for those of 64-bit numbers.
+    They are the upper halves of sums of 32-bit numbers with random 64-bit weights (Lemire and Kaser
+    2014, "Strongly universal string hashing is fast"). The bound does not hold for 64-bit numbers.
     """
     weights = np.random.default_rng(0).integers(0, 2**64, (len(words), 2, 2), np.uint64)
     upper, lower = np.zeros((2, words.shape[1]), np.uint64)
@@ -69,25 +64,26 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sorts rows `uint8 [N, R]` by their hashes, so that equal rows are neighbors.
 
     Returns:
-      The stable order `int64 [N]`; the places `int64 [D]` in it at which each of the `D` different
-      rows begins; and their hashes `uint64 [D]`.
+      The stable order `int64 [N]`; the positions `int64 [D]` in it at which each of the `D`
+      different rows begins; and their hashes `uint64 [D]`.
     """
     words = _words(rows)
     hashed = _hash(words)
     order = _argsort(hashed)
 
-    def equal_neighbours(columns):
+    def equal_neighbors(columns):
         same = np.ones(max(len(rows) - 1, 0), bool)
         for column in columns:
             arranged = column[order]
             same &= arranged[1:] == arranged[:-1]
         return same
 
-    same = equal_neighbours(words)
-    if (same != equal_neighbours([hashed])).any():  # Different rows share one.
-        order = np.argsort(as_keys(rows), kind="stable")
+    same = equal_neighbors(words)
+    if (same != equal_neighbors([hashed])).any():  # A collision.
+        whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1])))
+        order = np.argsort(whole.ravel(), kind="stable")
         order = order[np.argsort(hashed[order], kind="stable")]
-        same = equal_neighbours(words)
+        same = equal_neighbors(words)
     first = np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), ~same]))
     return order, first, hashed[order[first]]
 
@@ -95,8 +91,8 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _argsort(hashed: np.ndarray) -> np.ndarray:
     """`np.argsort(hashed, kind="stable")` of `uint64 [N]`, four times as fast.
 
-    Numpy sorts values faster than it finds their order. Therefore the places replace the lower bits
-    of the values; the result is nearly sorted, and sorting it again is fast.
+    NumPy sorts values faster than it finds their order. Therefore the indices replace the lower
+    bits of the values; the result is nearly sorted, and sorting it again is fast.
     """
     places = np.arange(len(hashed), dtype=np.uint64)
     lower = np.uint64(2 ** len(hashed).bit_length() - 1)
@@ -108,7 +104,7 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Finds equal rows among rows `uint8 [N, R]`.
 
     Returns:
-      The `D` indices of the first of each group of equal rows, ascending, and `int64 [N]`, the
+      The `D` ascending indices of the first row of each group of equal rows, and `int64 [N]`, the
       group of each row.
     """
     order, starts, _ = group_equal(rows)

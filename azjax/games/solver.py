@@ -1,6 +1,6 @@
 """The exact solution of an enumerable game, as arrays.
 
-It is used only for evaluation; an import test enforces that training never depends on it.
+The solver is used only for evaluation; an import test enforces that training never depends on it.
 """
 
 from typing import NamedTuple
@@ -31,8 +31,8 @@ class Solution(NamedTuple):
       rewards: `float32 [S, A]`, to the mover; 0 where illegal.
       values: `float32 [S]`, the game's value under perfect play, for the player to move;
         0 where the game is over.
-      action_values: `float32 [S, A]`, the same after each action, for the mover; -inf
-        where illegal.
+      action_values: `float32 [S, A]`, the value after each action, for the mover; -inf where
+        illegal.
       optimal: `bool [S, A]`, the legal actions that keep the value.
       decisions: `int32 [D]`, the states where the game is not over.
     """
@@ -88,9 +88,9 @@ def solve(game: Game) -> Solution:
     """Enumerates every state reachable from the start and solves the game backwards.
 
     Raises:
-      ValueError: if the game has too many positions, or an unknown number; if it has more than its
-        `most_positions`, each counted once for every ply at which it can be reached; or if it
-        lasts longer than its `max_plies`.
+      ValueError: if `most_positions` is unknown or too large, or the game exceeds its
+        `most_positions` or `max_plies`. A position counts once for each ply at which it can be
+        reached.
     """
     most = _check_enumerable(game)
     layers, discounts, (children, rewards, legal) = _enumerate(game, most)
@@ -135,8 +135,8 @@ def _enumerate(game: Game, most: int):
         offset += size
         if offset > most:
             raise ValueError(
-                f"{game.name} has more positions than its most_positions, {most}, "
-                "each counted once for every ply: set most_positions to what there are at most"
+                f"{game.name} has more positions than its most_positions, {most}, each counted "
+                "once for every ply: set most_positions to an upper bound"
             )
         how = (_CHUNK, (None,)) if size < _LARGE_CHUNK else (_LARGE_CHUNK, jax.local_devices())
         parts = [
@@ -154,7 +154,7 @@ def _enumerate(game: Game, most: int):
 
 
 def _expand(game: Game, state: State):
-    """Plays every action of one state; leaves of the result are `[A, ...]`."""
+    """Plays every action in one state; leaves of the result are `[A, ...]`."""
     step = jax.vmap(lambda action: play(game, state, action))(jnp.arange(game.num_actions))
     return (*step, game.legal_actions(state))
 
@@ -179,7 +179,7 @@ def count_games(solution: Solution) -> np.ndarray:
 def symmetry_classes(game: Game, solution: Solution) -> np.ndarray:
     """Returns `int64 [S]`, the class of each state; positions equal up to symmetry share a class.
 
-    A symmetry maps the start to itself, and the position after a move to that after the
+    A symmetry maps the start to itself, and the position after a move to the position after the
     transformed move.
     """
     _, numbers = distinct(pack(solution.states))

@@ -1,4 +1,4 @@
-"""Parts of games of stones on a square grid: state, planes, symmetries, names of cells, text."""
+"""Components of games of stones on a grid: state, planes, symmetries, names of cells, text."""
 
 import math
 from collections.abc import Sequence
@@ -43,9 +43,9 @@ def observation_planes(
       ValueError: if the encoding has another name.
     """
     if encoding not in ENCODINGS:
-        known = " or ".join(map(repr, ENCODINGS))
+        names = " or ".join(map(repr, ENCODINGS))
         meant = did_you_mean(encoding, ENCODINGS)
-        raise ValueError(f"unknown encoding {encoding!r}: use {known}{meant}")
+        raise ValueError(f"unknown encoding {encoding!r}: use {names}{meant}")
     mover = 1 - 2 * player if encoding == "relative" else 1
     planes = [board == mover, board == -mover]
     if encoding == "absolute":
@@ -57,15 +57,15 @@ def diagonals(n: int) -> np.ndarray:
     """Returns `int32 [4, n * n]`: the identity, half a turn, and both diagonals of a square."""
     grid = np.arange(n * n, dtype=np.int32).reshape(n, n)
     turned = grid[::-1, ::-1]
-    return np.stack([image.ravel() for image in (grid, turned, grid.T, turned.T)])
+    return np.stack([copy.ravel() for copy in (grid, turned, grid.T, turned.T)])
 
 
 def bound_positions(fillings: Sequence[int]) -> int:
     """Returns an upper bound on the number of positions of a game.
 
     Args:
-      fillings: for each number of stones, the number of sets of cells that they may occupy. Half
-        of the stones, rounded down, are O's.
+      fillings: for each number of stones, the number of sets of cells that they can occupy. Half
+        of the stones, rounded down, belong to O.
     """
     return sum(ways * math.comb(n, n // 2) for n, ways in enumerate(fillings))
 
@@ -102,11 +102,11 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
 def on_cells(
     own: np.ndarray, other: np.ndarray, values: Any, labels: Any, last: Any
 ) -> dict[str, Any]:
-    """Arranges values, labels and last action by cells, without actions beyond them (a pass).
+    """Arranges values, labels and last action by cells, and drops other actions, such as a pass.
 
     Args:
       own: `int [cells]`, the mover's action on each cell; it is its own inverse.
-      other: the same of the opponent, who made the last move.
+      other: `int [cells]`, the same for the opponent, who made the last move.
       values: `[A]`, or None.
       labels: `[A]`, or None.
       last: an action, or None.

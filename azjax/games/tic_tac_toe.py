@@ -21,23 +21,23 @@ def board_text(states: State) -> str:
 
 
 def from_board(board: Sequence[int] | np.ndarray) -> State:
-    """Returns the state of a board of nine numbers; their counts determine who is to move.
+    """Returns the state of a board of nine numbers; the counts determine the player to move.
 
     Args:
       board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
 
     Raises:
-      ValueError: if no game reaches this position, or while tracing.
+      ValueError: if the position is unreachable, or while tracing.
     """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(board)):
         raise ValueError(
             "from_board checks a position on the host, so it cannot be traced: call it outside of "
-            "jit and vmap and hand the states in, or move inside by jax.vmap over game.step"
+            "jit and vmap and pass the states, or play moves inside with game.step"
         )
     cells = np.asarray(board)
     if cells.shape != (9,):
         raise ValueError(
-            f"a board is 9 numbers, row by row, and this one has shape {cells.shape}: "
+            f"a board is 9 numbers, row by row, but this one has shape {cells.shape}: "
             "pass a flat list such as [1, 0, 0, 0, -1, 0, 0, 0, 0]"
         )
     if not np.isin(cells, (-1, 0, 1)).all():
@@ -47,8 +47,8 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
     to_move = count_x - count_o
     if to_move not in (0, 1):
         raise ValueError(
-            f"{count_x} X and {count_o} O cannot occur: X moves first, so there are "
-            "as many X as O, or one X more"
+            f"{count_x} X and {count_o} O cannot occur: X moves first, so the counts are equal, or "
+            "X has one more"
         )
     wins = [bool((cells[LINES] == mark).all(axis=1).any()) for mark in (1, -1)]
     if all(wins):

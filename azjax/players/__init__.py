@@ -1,4 +1,4 @@
-"""Players: whatever chooses moves, as records of pure, batched functions over any `Game`."""
+"""Players as records of pure, batched functions over any `Game`."""
 
 from azjax.players.agent import (
     Agent,

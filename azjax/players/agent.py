@@ -1,4 +1,4 @@
-"""The record of a player, and the players that need no search of their own."""
+"""The `Agent` record, and the simple players: random, perfect, network, search."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -16,20 +16,18 @@ from azjax.search.tree import mask_logits
 
 
 class Decision(NamedTuple):
-    """What a player does in `B` positions, and what it knows about them.
+    """The actions of a player in `B` positions, and its estimates.
 
-    Rows of finished games mean nothing.
+    Rows of finished games are undefined. The last five fields are None for players without them.
 
     Attributes:
       action: `int32 [B]`, a legal action.
       weights: `float32 [B, A]`, the player's policy: sums to 1 over the legal actions.
-      value: `float32 [B]`, the outcome it expects, in [-1, 1], for the player to move.
-      q_values: `float32 [B, A]`, the same after each action, still for the player to move.
-      prior: `float32 [B, A]`, the policy that a search started from.
+      value: `float32 [B]`, the expected outcome in [-1, 1], for the player to move.
+      q_values: `float32 [B, A]`, the expected outcome of each action, for the player to move.
+      prior: `float32 [B, A]`, the policy from which a search started.
       visit_counts: `int32 [B, A]`, simulations spent on each action.
-      nodes: `int32 [B]`, positions looked at.
-
-    The last five are None for players that do not know them.
+      nodes: `int32 [B]`, positions visited.
     """
 
     action: jax.Array
@@ -47,11 +45,11 @@ class Agent(NamedTuple):
     Attributes:
       name: for tables and plots.
       act: `(params, key, states [B, ...]) -> Decision`.
-      params: what to hand to `act`: a network's parameters or the like. Settings, such as a
+      params: the first argument of `act`, such as the parameters of a network. Settings, such as a
         number of simulations, belong in the function.
       deterministic: whether a position alone determines the action.
-      traceable: whether `act` may be jitted; a player with a clock may not.
-      nodes: positions that `act` stores per game, for choosing how many games fit.
+      traceable: whether `act` can be jitted; a player with a time limit cannot.
+      nodes: positions that `act` stores per game; the arena chooses its batch size by it.
     """
 
     name: str
@@ -66,7 +64,7 @@ class Agent(NamedTuple):
 
 
 class HasAgent(Protocol):
-    """Whatever has a player of its own, such as a trained one that was loaded."""
+    """An object with a player as an attribute, such as a loaded run."""
 
     @property
     def agent(self) -> Agent:
@@ -75,7 +73,7 @@ class HasAgent(Protocol):
 
 
 def as_agent(player: Agent | HasAgent) -> Agent:
-    """Returns a player, or that of whatever has one as its attribute `agent`.
+    """Returns the player itself, or the attribute `agent` of an object that has one.
 
     Raises:
       ValueError: if it is neither.
@@ -84,7 +82,7 @@ def as_agent(player: Agent | HasAgent) -> Agent:
     if not isinstance(agent, Agent):
         name = type(player).__name__
         raise ValueError(
-            f"a {name} is no player: use an Agent, or what has one as its attribute agent"
+            f"a {name} is not a player: use an Agent, or an object with an Agent as attribute agent"
         )
     return agent
 
@@ -103,7 +101,7 @@ def random_agent(game: Game) -> Agent:
 
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
-    """Plays the first of the optimal actions; its weights are equal over all of them."""
+    """Plays the first optimal action; its weights are equal over all optimal actions."""
     index = make_index(game, solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
@@ -123,7 +121,7 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
-    """Plays the most probable legal action of any evaluator with these `params`, without search."""
+    """Plays the most probable legal action of an evaluator, without search."""
     find = checked(game, evaluate)
 
     def act(params, key, states):
@@ -143,17 +141,17 @@ def search_agent(
     params: Any = None,
     name: str | None = None,
 ) -> Agent:
-    """Plays the action that a search without noise and at temperature 0 chooses.
+    """Plays the action of a search without noise, at temperature 0.
 
-    With a network's evaluator it is AlphaZero, with `evaluators.rollout_evaluator` and `UCT()`
-    classic MCTS. It is deterministic where its evaluator is; UCT never is.
+    With the evaluator of a network this is AlphaZero; with `evaluators.rollout_evaluator` and
+    `UCT()` it is classic MCTS. The player is deterministic if its evaluator is; UCT never is.
 
     Args:
       game: the rules.
       search: the algorithm, such as `PUCT(num_simulations=50)`.
       evaluate: any evaluator; a plain function counts as random.
       params: for the evaluator.
-      name: the player's; the algorithm and the number of simulations by default.
+      name: of the player; by default the algorithm and the number of simulations.
     """
     find = make_search(search, game, evaluate)
 
@@ -170,7 +168,7 @@ def search_agent(
 
 
 def decide(result: SearchResult) -> Decision:
-    """Returns what a search found as a decision."""
+    """Converts the result of a search to a decision."""
     return Decision(
         action=result.action,
         weights=result.action_weights,
@@ -183,9 +181,9 @@ def decide(result: SearchResult) -> Decision:
 
 
 def sampled(agent: Agent) -> Agent:
-    """Returns the same player, but its action is drawn from its weights.
+    """Returns a player whose action is drawn from the weights of `agent`.
 
-    A perfect player then plays every optimal action, and a search by its visit shares.
+    A perfect player then plays all optimal actions, and a search samples by its visit counts.
     """
 
     def act(params, key, states):

@@ -1,4 +1,4 @@
-"""Any-time play: a search that is given seconds in place of a number of simulations."""
+"""Anytime play: a search with a time limit in place of a number of simulations."""
 
 import math
 import time
@@ -14,8 +14,8 @@ from azjax.players.agent import Agent, decide
 from azjax.search import Algorithm, make_resumable
 from azjax.search.evaluators import Evaluator
 
-_PROBE = 32  # Simulations that measure the speed of a batch size not met before.
-_SHARE = 1 / 16  # Of the time left, between two looks at the clock.
+_PROBE = 32  # Simulations that measure the speed of a new batch size.
+_SHARE = 1 / 16  # Of the time left, between two readings of the clock.
 
 
 def anytime_agent(
@@ -29,34 +29,34 @@ def anytime_agent(
 ) -> Agent:
     """Searches until its time is up, then plays the best action found.
 
-    A batch of positions shares the time. The first call with a batch size compiles and
-    measures the speed, which takes seconds of its own. Some algorithms, such as Gumbel, must
-    know beforehand how many simulations there will be: they are told as many as the speed lets
-    expect, and told again after a tenth of the time. The player cannot be jitted.
+    A batch of positions shares the time. The first call with a new batch size also compiles and
+    measures the speed, which takes additional seconds. Algorithms such as Gumbel plan for a number
+    of simulations: they get an estimate from the speed, which is corrected after a tenth of the
+    time. The player cannot be jitted.
 
     Args:
       game: the rules.
-      search: the algorithm; its tree has room for its `num_simulations`, the most that it makes.
+      search: the algorithm; `num_simulations` is the maximum and the capacity of the tree.
       evaluate: any evaluator.
       params: for the evaluator.
       seconds: time for one call.
-      name: the player's; the algorithm and the time by default.
-      clock: what tells the time, in seconds.
+      name: of the player; by default the algorithm and the time.
+      clock: returns the time in seconds.
 
     Raises:
-      ValueError: if the time is not above 0.
+      ValueError: if the time is not a positive number.
     """
     if not 0 < seconds < math.inf:
-        raise ValueError(f"{seconds} seconds are no time to search: use above 0")
+        raise ValueError(f"seconds is {seconds}: use a number above 0")
     capacity = search.num_simulations
     steps = make_resumable(search, game, evaluate)
     start, grow = jax.jit(steps.start), jax.jit(steps.grow, donate_argnums=4)
     finish = jax.jit(lambda *args: decide(steps.finish(*args)))
-    speed: dict[int, float] = {}  # Simulations a second, by batch size.
+    speed: dict[int, float] = {}  # Simulations per second, by batch size.
     closing: dict[int, float] = {}  # Seconds from the last simulation to the answer.
 
     def run(params, keys, states, limit: float, expected: int):
-        """Grows a tree until `limit` seconds are over or `expected` simulations are made."""
+        """Grows a tree for `limit` seconds, or until it has made `expected` simulations."""
         began, size = clock(), len(keys)
         budget = jnp.int32(expected)
         tree = jax.block_until_ready(start(params, keys, states, budget))
@@ -82,7 +82,7 @@ def anytime_agent(
     def act(params, key, states):
         keys = jax.random.split(key, check_batch(game, states))
         if len(keys) not in speed:
-            for _ in range(2):  # The first one compiles.
+            for _ in range(2):  # The first call compiles.
                 run(params, keys, states, 3600.0, min(_PROBE, capacity))
             run(params, keys, states, seconds, capacity)  # Deeper trees grow more slowly.
         time_left = seconds - closing[len(keys)]

@@ -1,7 +1,7 @@
 """Minimax and alpha-beta: depth-first search with an explicit stack, jitted and vmapped.
 
-Both are negamax (Knuth and Moore 1975): every value is for the player to move. A `while_loop`
-looks at the top of the stack, and either descends, or folds a value into the node above.
+Both are negamax (Knuth and Moore 1975): every value is for the player to move. Each iteration of a
+`while_loop` either descends from the top of the stack or backs up a value to the node above.
 """
 
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ class _Node(NamedTuple):
     """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
 
     state: State
-    next_action: jax.Array  # int32 [], actions below it are done.
-    best: jax.Array  # float32 [], the value so far; -inf before the first.
-    alpha: jax.Array  # float32 [], what the mover has for sure elsewhere.
-    beta: jax.Array  # float32 [], more than this the opponent will not allow.
-    reward: jax.Array  # float32 [], of the move that led here, to who made it.
+    next_action: jax.Array  # int32 [], lower actions are done.
+    best: jax.Array  # float32 [], the value so far; -inf at first.
+    alpha: jax.Array  # float32 [], a value that the mover can already force.
+    beta: jax.Array  # float32 [], a value beyond which the opponent avoids this node.
+    reward: jax.Array  # float32 [], of the move to this node, for the player who made it.
     discount: jax.Array  # float32 [], of that move.
 
 
@@ -37,16 +37,16 @@ class _Progress(NamedTuple):
 def minimax_agent(
     game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
 ) -> Agent:
-    """Searches every line to a depth; plays the first of the best actions.
+    """Searches all lines to a depth; plays the first of the best actions.
 
-    Its decisions hold the value, that of every action, and the positions visited, the root
-    among them. Its weights are equal over the best actions.
+    Decisions have the value, the value of every action, and the number of visited positions,
+    including the root. The weights are equal over the best actions.
 
     Args:
       game: the rules.
       depth: moves to look ahead; the length of the longest game if None.
-      evaluate: gives the values of positions at the horizon; all are even if None. The
-        player is deterministic where it is; a plain function counts as random.
+      evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
+        evaluator is; a plain function counts as random.
       params: for the evaluator.
 
     Raises:
@@ -60,15 +60,15 @@ def alpha_beta_agent(
 ) -> Agent:
     """Finds the value and the action of `minimax_agent` without visiting every position.
 
-    Arguments and results are the same, but the values of actions other than the chosen
-    one are upper bounds, so that its weights are all on that one.
+    Arguments and results are the same, except that the values of all other actions are upper
+    bounds. Therefore the chosen action has all of the weight.
     """
     return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
 
 
 def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
     if depth is not None and depth < 1:
-        raise ValueError(f"a search depth of {depth} looks at nothing: use 1 or more")
+        raise ValueError(f"the search depth is {depth}: use 1 or more")
     label = name if depth is None else f"{name}({depth})"
     max_depth = game.max_plies if depth is None else min(depth, game.max_plies)
     evaluate = evaluate or uniform_evaluator(game)
@@ -79,18 +79,18 @@ def _make_agent(name, game, depth, evaluate, params, prune) -> Agent:
         def search_one(key, state):
             return _search(game, max_depth, prune, evaluate, params, key, state)
 
-        found = jax.vmap(search_one)(keys, states)
+        result = jax.vmap(search_one)(keys, states)
         legal = jax.vmap(game.legal_actions)(states)
-        value = found.stack.best[:, 0]
-        best = (legal & (found.q_values == value[:, None])).astype(jnp.float32)
+        value = result.stack.best[:, 0]
+        best = (legal & (result.q_values == value[:, None])).astype(jnp.float32)
         if prune:
-            best = jax.nn.one_hot(found.action, game.num_actions, dtype=jnp.float32)
+            best = jax.nn.one_hot(result.action, game.num_actions, dtype=jnp.float32)
         return Decision(
-            action=found.action,
+            action=result.action,
             weights=best / jnp.maximum(jnp.sum(best, axis=-1, keepdims=True), 1),
             value=jnp.where(jnp.any(legal, axis=-1), value, 0.0),
-            q_values=jnp.where(legal, found.q_values, 0.0),
-            nodes=found.nodes,
+            q_values=jnp.where(legal, result.q_values, 0.0),
+            nodes=result.nodes,
         )
 
     return Agent(label, act, params, deterministic=is_deterministic(evaluate))
@@ -109,7 +109,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
     )
 
     def evaluate_leaf(nodes, state):
-        """The value of a position at the horizon."""
+        """Returns the value of a position at the horizon."""
         one = jax.tree.map(lambda leaf: leaf[None], state)
         _, values = evaluate(params, jax.random.fold_in(key, nodes), one)
         return values[0]
@@ -127,23 +127,23 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
         leaf_value = jnp.where(over, 0.0, evaluate_leaf(progress.nodes, step.state))
-        # A leaf's value counts in this node; this node's, once it is done, in the one above.
+        # The value of a leaf counts in this node; the value of a finished node in its parent.
         value = jnp.where(
             descend,
             step.reward + step.discount * leaf_value,
             node.reward + node.discount * node.best,
         )
-        known = jnp.where(descend, is_leaf, depth > 0)
-        progress = _fold(progress, known, jnp.where(descend, depth, depth - 1), value)
+        has_value = jnp.where(descend, is_leaf, depth > 0)
+        progress = _back_up(progress, has_value, jnp.where(descend, depth, depth - 1), value)
         return _move(progress, descend & ~is_leaf, ~descend, _child(node, step))
 
     return jax.lax.while_loop(lambda progress: progress.depth >= 0, advance, start)
 
 
-def _fold(progress: _Progress, known, depth, value) -> _Progress:
-    """Takes the value of a node's latest action into the node, where it is known."""
+def _back_up(progress: _Progress, has_value, depth, value) -> _Progress:
+    """Backs up the value of the latest action of the node at `depth`, if it has one."""
     stack = progress.stack
-    better = known & (value > stack.best[depth])
+    better = has_value & (value > stack.best[depth])
     best = jnp.where(better, value, stack.best[depth])
     alpha = jnp.maximum(stack.alpha[depth], best)
     action = stack.next_action[depth] - 1
@@ -154,12 +154,12 @@ def _fold(progress: _Progress, known, depth, value) -> _Progress:
             best=stack.best.at[depth].set(best), alpha=stack.alpha.at[depth].set(alpha)
         ),
         action=jnp.where(better & at_root, action, progress.action),
-        q_values=jnp.where(known & at_root & is_action, value, progress.q_values),
+        q_values=jnp.where(has_value & at_root & is_action, value, progress.q_values),
     )
 
 
 def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
-    """Goes down to a node, which is put on the stack, or up, or stays."""
+    """Pushes the node `below` on the stack, pops the top, or leaves the stack unchanged."""
     slot = jnp.where(down, progress.depth + 1, len(progress.stack.best))  # Out of range: dropped.
     return progress._replace(
         stack=jax.tree.map(
@@ -170,7 +170,7 @@ def _move(progress: _Progress, down, up, below: _Node) -> _Progress:
 
 
 def _child(node: _Node, step) -> _Node:
-    """The node after a move; its window is the parent's, for whoever is to move there."""
+    """Returns the node after a move, with the parent's window from its mover's perspective."""
     low, high = node.alpha - step.reward, node.beta - step.reward
     same = step.discount > 0
     return _Node(

@@ -1,4 +1,6 @@
-"""Openings: different positions to start the games of a match from."""
+"""Openings: different positions from which the games of a match start."""
+
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -9,32 +11,50 @@ from azjax.games.rows import distinct, pack
 MOST_OPENINGS = 100_000
 
 
-def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
-    """Draws `count` different positions, each after `plies` random moves, none of them over.
+class Openings(NamedTuple):
+    """`K` different positions and the moves that lead to them.
+
+    Attributes:
+      states: the positions; every leaf is `[K, ...]`.
+      actions: `int32 [K, T]`, the moves from the starting position.
+    """
+
+    states: State
+    actions: np.ndarray
+
+
+def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Openings:
+    """Draws `count` different unfinished positions, each after `plies` random moves.
 
     Returns:
-      The states, `[count, ...]`, or fewer if there are fewer: all of those found.
+      The openings; fewer than `count` if no more were found.
 
     Raises:
       ValueError: if the numbers are out of range, or no game lasts that long.
     """
     if not 1 <= count <= MOST_OPENINGS or not 0 <= plies < game.max_plies:
         raise ValueError(
-            f"{count} openings of {plies} moves cannot be had: ask for 1 to {MOST_OPENINGS} "
+            f"{count} openings of {plies} moves are not possible: use 1 to {MOST_OPENINGS} "
             f"openings of 0 to {game.max_plies - 1} moves"
         )
-    lanes = max(64 * count, 4096)
 
-    def somewhere(key):
+    def draw(key):
         def move(state, key):
-            return game.step(state, random_action(game, key, state))[0], None
+            action = random_action(game, key, state)
+            return game.step(state, action)[0], action
 
-        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))[0]
+        return jax.lax.scan(move, game.init(), jax.random.split(key, plies))
 
-    states = jax.device_get(jax.jit(jax.vmap(somewhere))(jax.random.split(key, lanes)))
+    keys = jax.random.split(key, max(64 * count, 4096))
+    states, actions = jax.device_get(jax.jit(jax.vmap(draw))(keys))
     over = np.asarray(jax.vmap(game.is_over)(states))
     different = distinct(pack(states))[0]
     chosen = different[~over[different]][:count]
     if not len(chosen):
         raise ValueError(f"every game of {game.name} found was over after {plies} moves: use fewer")
-    return jax.tree.map(lambda leaf: leaf[chosen], states)
+    return Openings(jax.tree.map(lambda leaf: leaf[chosen], states), actions[chosen])
+
+
+def random_openings(game: Game, key: jax.Array, count: int, plies: int) -> State:
+    """Returns the states `[K, ...]` of `draw_openings`."""
+    return draw_openings(game, key, count, plies).states

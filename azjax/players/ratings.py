@@ -1,6 +1,6 @@
-"""Honest statistics of games: rates and scores with intervals, counts compared, ratings fitted.
+"""Statistics of games: rates and scores with confidence intervals, and Elo ratings.
 
-Functions of counts on the host, in float64. A triple of counts is always wins, draws, losses.
+All functions take counts and run on the host, in float64. Triples are wins, draws, losses.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import fft, optimize, sparse, special, stats
 
 ELO_PER_LOGIT = 400 / math.log(10)
-PRIOR_ELO = 1000.0  # With it, 100 wins of 100 make 1282 Elo; 60 of 100 stay at 70.
+PRIOR_ELO = 1000.0  # 100 wins of 100 are then 1282 Elo, and 60 of 100 are 70 as without a prior.
 
 
 class Interval(NamedTuple):
@@ -23,14 +23,14 @@ class Interval(NamedTuple):
 
 
 class Ratings(NamedTuple):
-    """What `fit` found, in Elo.
+    """The result of `fit`, in Elo.
 
     Attributes:
       names: of the `P` players.
-      ratings: `float64 [P]`, relative to the players' average.
+      ratings: `float64 [P]`, relative to the average of the players.
       low, high: `float64 [P]`, the ends of the intervals of `ratings`.
-      first_move_advantage: what moving first adds to a rating.
-      draw_parameter: Davidson's nu; equal players draw `nu / (2 + nu)` of their games.
+      first_move_advantage: the Elo that moving first adds to a rating.
+      draw_parameter: nu of Davidson (1970); equal players draw `nu / (2 + nu)` of their games.
     """
 
     names: tuple[str, ...]
@@ -59,14 +59,16 @@ def mean_proportion(
 ) -> Interval:
     """Estimates the mean of the rates of independent samples, such as classes of positions.
 
-    The interval's ends are as far out as those of the rates' own, squared and summed (Zou and
-    Donner, 2008).
+    The interval combines the intervals of the rates: the squares of their margins are added (Zou
+    and Donner, 2008).
 
     Raises:
-      ValueError: if there are no samples, or as `proportion` does.
+      ValueError: if there is not at least one sample, or as `proportion` does.
     """
     if not len(counts) == len(totals) > 0:
-        raise ValueError(f"there are {len(counts)} counts of {len(totals)} totals: give as many")
+        raise ValueError(
+            f"there are {len(counts)} counts of {len(totals)} totals: give equally many"
+        )
     samples = zip(counts, totals, strict=True)
     rates = np.array([proportion(*sample, confidence) for sample in samples])
     estimate = rates[:, 0].mean()
@@ -77,11 +79,11 @@ def mean_proportion(
 def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
     """Estimates the expected score of a game: 1 for a win, 1/2 for a draw, 0 for a loss.
 
-    Each end of the interval is the mean at which a total score as far out as the observed
-    one has probability (1 - confidence) / 2: the test inverted by Clopper and Pearson (1934),
-    whose interval this is where nothing was drawn. The rate of draws is the most likely one
-    given the mean (the estimated p-value of Lloyd 2008). Coverage errs to the safe side. Beyond
-    10,000 games with two outcomes or more that are not rare, the normal distribution serves.
+    The interval inverts a test, like that of Clopper and Pearson (1934), which it equals without
+    draws: at each end, a total score at least as extreme as the observed one has probability
+    `(1 - confidence) / 2`. The rate of draws is the most likely one given the mean (the estimated
+    p-value of Lloyd 2008). The coverage is conservative. For more than 10,000 games with two or
+    more outcomes that are not rare, the normal approximation is used.
 
     Raises:
       ValueError: unless the counts are whole, 0 or more, with a sum above 0, and
@@ -103,6 +105,20 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
     high: Any = optimize.brentq(excess, 0, 1, (slice(score + 1),)) if score < 2 * games else 1
     estimate = score / (2 * games)
     return Interval(estimate, float(low), float(high))
+
+
+def elo_difference(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
+    """Estimates the Elo difference of two players from one match: `400 log10(s / (1 - s))`.
+
+    The score `s` and its interval are those of `mean_score`. Scores closer to 0 or 1 than half a
+    game count as half a game, so the result is finite: at most `400 log10(2 N - 1)` for `N` games.
+
+    Raises:
+      ValueError: as `mean_score` does.
+    """
+    least = 0.5 / (wins + draws + losses or 1)
+    scores = np.clip(mean_score(wins, draws, losses, confidence), least, 1 - least)
+    return Interval(*(ELO_PER_LOGIT * special.logit(scores)).tolist())
 
 
 def _likely_rates(mean: float, counts: np.ndarray) -> tuple[float, float, float]:
@@ -131,11 +147,11 @@ def fit(
 ) -> Ratings:
     """Fits the ratings of a tournament: Bradley-Terry with draws and the advantage of moving first.
 
-    The model of Davidson (1970): with `x` the difference of the ratings in logits, the first
-    mover's advantage added, win : draw : loss = exp(x / 2) : nu : exp(-x / 2). The fit is the
-    most probable one under independent Gaussian priors of mean 0 and standard deviation
-    `PRIOR_ELO` on each rating, the advantage and log nu (in the same unit), so that who never
-    won is finite. The intervals are Laplace's: the inverse Hessian there.
+    The model is that of Davidson (1970): win : draw : loss = exp(x / 2) : nu : exp(-x / 2), where
+    `x` is the difference of the ratings plus the first mover's advantage, in logits. The fit is the
+    mode under independent Gaussian priors of mean 0 and standard deviation `PRIOR_ELO` on each
+    rating, the advantage and log nu (in the same unit). The priors keep the ratings of players
+    without a win finite. The intervals are Laplace approximations, from the inverse Hessian.
 
     Args:
       names: of the `P` players.
@@ -145,25 +161,25 @@ def fit(
       confidence: of the intervals.
 
     Raises:
-      ValueError: if an argument's shape, type or range is wrong, a player met itself or nobody,
-        or groups of players never met.
+      ValueError: if an argument's shape, type or range is wrong, a player met itself or has no
+        games, or groups of players never met.
     """
     names = tuple(names)
     _check_confidence(confidence)
     first, second, counts = _check_games(names, first, second, counts)
     mode, covariance = _posterior(_design(len(names), first, second), counts)
     relative = np.eye(len(mode))
-    relative[:-2, :-2] -= 1 / len(names)  # Takes the average from every rating.
-    centre = ELO_PER_LOGIT * relative @ mode
+    relative[:-2, :-2] -= 1 / len(names)  # Subtracts the average from every rating.
+    center = ELO_PER_LOGIT * relative @ mode
     errors = ELO_PER_LOGIT * np.sqrt(np.diag(relative @ covariance @ relative.T))
     reach = special.ndtri((1 + confidence) / 2) * errors
-    low, high = centre - reach, centre + reach
-    advantage = Interval(float(centre[-2]), float(low[-2]), float(high[-2]))
-    return Ratings(names, centre[:-2], low[:-2], high[:-2], advantage, math.exp(mode[-1]))
+    low, high = center - reach, center + reach
+    advantage = Interval(float(center[-2]), float(low[-2]), float(high[-2]))
+    return Ratings(names, center[:-2], low[:-2], high[:-2], advantage, math.exp(mode[-1]))
 
 
 def _design(players: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns `[M, 3, P + 2]`: the logits' derivatives by ratings, advantage and log nu."""
+    """Returns `[M, 3, P + 2]`: derivatives of the logits by ratings, advantage and log nu."""
     eye = np.eye(players + 2)
     win = (eye[first] - eye[second] + eye[-2]) / 2
     return np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)
@@ -183,18 +199,18 @@ def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.n
 
     def hessian(theta: np.ndarray) -> np.ndarray:
         rates = special.softmax(design @ theta, axis=1)[..., None]
-        centred = (design - np.sum(rates * design, axis=1, keepdims=True)).reshape(-1, len(theta))
+        centered = (design - np.sum(rates * design, axis=1, keepdims=True)).reshape(-1, len(theta))
         weights = (games[..., None] * rates).reshape(-1, 1)
-        return precision * np.eye(len(theta)) + centred.T @ (weights * centred)
+        return precision * np.eye(len(theta)) + centered.T @ (weights * centered)
 
     start = np.zeros(design.shape[-1])
     mode = optimize.minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
-    mode = mode - np.linalg.solve(hessian(mode), gradient(mode))  # To the last digits.
+    mode = mode - np.linalg.solve(hessian(mode), gradient(mode))  # Newton, for full precision.
     return mode, np.linalg.inv(hessian(mode))
 
 
 def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
-    """Returns `first`, `second` and `counts` as arrays, if they make one tournament."""
+    """Returns `first`, `second` and `counts` as arrays, if they form one tournament."""
     first, second, counts = arrays = [np.asarray(array) for array in games]
     if first.ndim != 1 or second.shape != first.shape or counts.shape != (*first.shape, 3):
         shapes = ", ".join(str(array.shape) for array in arrays)
@@ -219,7 +235,7 @@ def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
 
 
 def _check_counts(name: str, counts: Any) -> np.ndarray:
-    """Returns wins, draws and losses as an array `int64 [3]`, if they are."""
+    """Returns wins, draws and losses as an array `int64 [3]`, if they are valid."""
     array = np.asarray(counts)
     if array.shape != (3,) or array.dtype.kind not in "iu" or array.min() < 0 or not array.any():
         wanted = "three whole numbers, 0 or more, with a sum above 0"
@@ -228,6 +244,6 @@ def _check_counts(name: str, counts: Any) -> np.ndarray:
 
 
 def _check_confidence(confidence: float) -> None:
-    """Refuses a confidence that is no probability strictly between 0 and 1."""
+    """Checks that a confidence is strictly between 0 and 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}: use a number between 0 and 1, such as 0.95")

@@ -12,6 +12,7 @@ from azjax.runs.callbacks import Checkpoints, Sink
 from azjax.runs.config import Config
 from azjax.runs.plan import Plan
 from azjax.runs.player import Player
+from azjax.runs.strength import Strength
 from azjax.training import memory, metrics
 from azjax.training.loop import Callback, Loop
 from azjax.viz.callbacks import Note, Report, Snapshots, make_player
@@ -101,6 +102,9 @@ class Run:
             self.certification = Certification(
                 verification, self.goal, self.config.seed, certificate, show
             )
+        if every := plan.strength_every:
+            games, folder = plan.strength_games, self.run_dir / "strength"
+            listed.append(Strength(self.loop.parts, every, games, self.config.seed, folder))
         listed += [*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]
         checkpoints = Checkpoints(
             self.run_dir,

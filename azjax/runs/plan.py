@@ -28,6 +28,10 @@ class Plan:
     examine_every: Count = 0
     """In games that can be solved: maximum number of iterations between two verifications of the
     network; 0: as often as a tenth of the evaluations in self-play allows."""
+    strength_every: Count = 0
+    """Iterations between matches against UCT and the best older network; 0: no matches."""
+    strength_games: Annotated[int, Range(2)] = 64
+    """Games of each of these matches, half of them from each seat."""
     checkpoint_every: Positive = 10
     """Iterations between checkpoints; there is always one at the end."""
     keep_checkpoints: Positive = 3

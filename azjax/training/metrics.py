@@ -189,6 +189,7 @@ def format_line(record: Record) -> str:
         ]
     if "error" in record.errors:
         parts.append(f"errors on {record.errors['error']:.1%} of labelled positions")
+    parts += [f"{name} {text}" for name, text in _extra_cells(record).items()]
     return "  ".join(parts)
 
 
@@ -209,8 +210,21 @@ def _cells(record: Record) -> dict[str, str]:
         "games/s": f"{record.games_per_second:,.0f}",
         "loss": f"{record.losses['loss']:.3f}",
         **{word: f"{value:.3f}" for word, value in _terms(record).items()},
+        **_extra_cells(record),
         **_proof_cells(record),
     }
+
+
+def _extra_cells(record: Record) -> dict[str, str]:
+    """What callbacks added, by name; `NAME_low` and `NAME_high` are shown as an interval."""
+    extra = record.extra
+    cells = {name: f"{value:.4g}" for name, value in extra.items()}
+    for name in extra:
+        low, high = cells.get(f"{name}_low"), cells.get(f"{name}_high")
+        if low is not None and high is not None:
+            cells[name] += f" [{low}, {high}]"
+            del cells[f"{name}_low"], cells[f"{name}_high"]
+    return cells
 
 
 def _proof_cells(record: Record) -> dict[str, str]:

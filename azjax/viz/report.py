@@ -36,6 +36,10 @@ _CURVES = [  # Title, unit, whether logarithmic, and the lines by their names in
         "losing lines, second": "losing_lines_second",
     }),
     ("Mean error of the value", "", False, {"value error": "value_error"}),
+    ("Strength: Elo differences, 95% intervals", "Elo", False, {
+        "against UCT": "elo_uct",
+        "against the best older network": "elo_best",
+    }),
     ("Self-play", "games/s", False, {"games/s": "games_per_second"}),
 ]  # fmt: skip
 
@@ -125,7 +129,12 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         lines = {words: [r.get(name) for r in told] for words, name in names.items()}
         if told:
             xs = [record["iteration"] for record in told]
-            charts.append(line_chart(title, xs, lines, log=log, unit=unit))
+            bands: Any = {
+                words: tuple([r[f"{name}_{end}"] for r in told] for end in ("low", "high"))
+                for words, name in names.items()
+                if all(f"{name}_low" in r for r in told)
+            }
+            charts.append(line_chart(title, xs, lines, log=log, unit=unit, bands=bands))
     charts[1:1] = _errors(judged, game)
     said = []
     if any(record.get("blunders") is not None for record in records):

@@ -1,4 +1,4 @@
-"""Every game keeps the conventions of `azjax.games.base`, on random reachable states."""
+"""Every game satisfies the conventions of `azjax.games.base` in random reachable states."""
 
 import functools
 import importlib
@@ -41,27 +41,27 @@ from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 
 NAMES = ["tic_tac_toe", "connect_four", "connect_four:3x5", "mnk", "mnk:4x2x3", "mnk:1x4x2"]
-NAMES += ["othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]  # The others are as they are.
+NAMES += ["othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]  # Sizes for the tests.
 GAMES = {name: games.make(name) for name in NAMES}
 GAMES |= {"misere_pile": misere_pile.make(), "nim": NIM}
 REFERENCES = ["tic_tac_toe", "connect_four", "misere_pile", *NAMES[-4:]]  # In `tests/reference`.
-COUNT = 32  # Random games played of each game, from the start to the end.
+COUNT = 32  # Complete random games of each game.
 BEYOND = 2  # Actions tried below 0 and above A - 1.
 
 
 class Walk(NamedTuple):
-    """Random games, and what follows each of their positions; `S = (max_plies + 1) * COUNT`."""
+    """Random games and the successors of all of their positions; `S = (max_plies + 1) * COUNT`."""
 
     game: Game
     states: tuple  # [S, ...]
     legal: np.ndarray  # bool [S, A]
     over: np.ndarray  # bool [S]
-    actions: np.ndarray  # [X], all actions and some that do not exist.
+    actions: np.ndarray  # [X], all actions, and some out of range.
     steps: Step  # [S, X, ...]
 
     @property
     def allowed(self):
-        """Which of `actions` are legal, `bool [S, X]`."""
+        """Whether each of `actions` is legal, `bool [S, X]`."""
         return np.pad(self.legal, ((0, 0), (BEYOND, BEYOND)))
 
 
@@ -95,12 +95,12 @@ def walk(request):
 
 
 def position(states, *index):
-    """One of many states, as the reference has it."""
+    """One state of a batch, as a position of the reference implementation."""
     board, player, over = (leaf[index] for leaf in (states.board, states.player, states.over))
     return Position(tuple(board.tolist()), int(player), bool(over))
 
 
-def test_walk_meets_every_kind_of_position(walk):
+def test_the_random_games_cover_every_kind_of_position(walk):
     legal_rewards = walk.steps.reward[walk.allowed]
     assert {0.0} < set(legal_rewards.tolist())
     assert set(walk.over.tolist()) == {True, False}
@@ -117,7 +117,7 @@ def test_step_equals_the_reference(walk):
         assert walk.steps.reward[s, x] == reward
 
 
-def test_discount_follows_from_who_moves_next(walk):
+def test_the_discount_depends_on_who_moves_next(walk):
     same_player = walk.steps.state.player == walk.states.player[:, None]
     expected = np.where(walk.steps.state.over, 0, np.where(same_player, 1, -1))
     np.testing.assert_array_equal(walk.steps.discount, expected)
@@ -153,16 +153,16 @@ def observe(game, states, encoding):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_every_game_keeps_the_contract(name):
+def test_every_game_satisfies_the_contract(name):
     check_game(GAMES[name])
 
 
 def test_every_registered_game_has_a_reference():
     references = {name.partition(":")[0] for name in REFERENCES}
-    assert {*games.available()} - {"mnk"} < references  # It is tic-tac-toe of other sizes.
+    assert {*games.available()} - {"mnk"} < references  # Tic-tac-toe of other sizes.
 
 
-def test_symmetries_are_as_many_as_expected():
+def test_the_number_of_symmetries():
     counts = {name: game.num_symmetries for name, game in GAMES.items()}
     assert counts == {
         **{"tic_tac_toe": 8, "mnk": 8, "mnk:4x2x3": 4, "mnk:1x4x2": 2},
@@ -173,11 +173,11 @@ def test_symmetries_are_as_many_as_expected():
 
 SQUARE = GAMES["tic_tac_toe"]
 CELLS = SQUARE.symmetries.cells
-SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Two cells, and nothing else.
+SWAP = np.array([range(9), [1, 0, *range(2, 9)]])  # Exchanges two cells.
 
 
 def step_of(game, change):
-    """A `step` that changes what another one returns: `change(state, action, after, reward)`."""
+    """Wraps `step` and changes its result by `change(state, action, after, reward)`."""
 
     def step(state, action):
         return change(state, action, *game.step(state, action))
@@ -198,7 +198,7 @@ def without_the_corner(state, action, after, reward):
 
 
 def forgetful(calls):
-    """An `observe` that does not return the same twice."""
+    """An impure `observe`: two calls return different planes."""
 
     def observe(state, encoding):
         calls.append(encoding)
@@ -214,7 +214,7 @@ def labelled(outcomes=((-1, 1, -2), (-1, -1, -1)), class_of=(0, 1), apart=(), le
     return {"positions": lambda: positions}
 
 
-BROKEN = [  # A game, what is changed in its record, and the rule that it then violates.
+BROKEN = [  # A game, a change of its record, and the rule that the change violates.
     (NIM, {"encodings": ()}, "encodings is a tuple of one name or more"),
     (NIM, {"encodings": "unary"}, "encodings is a tuple of one name or more"),
     (NIM, {"num_actions": 0}, "num_actions is above 0"),
@@ -246,8 +246,8 @@ BROKEN = [  # A game, what is changed in its record, and the rule that it then v
     (SQUARE, square(CELLS, 0 * CELLS), "every row of the symmetries' actions is a permutation"),
     (SQUARE, square(CELLS[::-1], CELLS), "the first of the symmetries is the identity"),
     (SQUARE, square(CELLS[[0, 0]], CELLS[[0, 0]]), "no two symmetries are the same"),
-    (SQUARE, square(CELLS[:3], CELLS[:3]), "two symmetries, one after the other, are one of them"),
-    (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' as their cells say"),
+    (SQUARE, square(CELLS[:3], CELLS[:3]), "the composition of two symmetries is a symmetry"),
+    (SQUARE, square(CELLS, CELLS[[0] * 8]), "permute the planes of 'absolute' like their cells"),
     (SQUARE, square(SWAP, SWAP), "symmetries keep the turn, the end and the reward"),
     (
         SQUARE,
@@ -262,9 +262,9 @@ BROKEN = [  # A game, what is changed in its record, and the rule that it then v
         NIM,
         nim_step(lambda s, a, t, r: (jnp.where(s[0] == 4, s, t), r))
         | {"legal_actions": lambda s: (jnp.arange(3) < s[0]) & (s[0] != 4)},
-        "there is a legal action until the game is over",
+        "an unfinished game has a legal action",
     ),
-    (NIM, {"is_over": lambda s: s[0] < 2}, "there is no legal action once the game is over"),
+    (NIM, {"is_over": lambda s: s[0] < 2}, "a finished game has no legal action"),
     (
         NIM,
         nim_step(lambda s, a, t, r: (jnp.where(a < 0, s - 1, t), r)),
@@ -283,31 +283,31 @@ BROKEN = [  # A game, what is changed in its record, and the rule that it then v
         "on action 0, violates the contract: only the move that ends a game is rewarded",
     ),
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
-    (NIM, {"observe": forgetful([])}, "its functions are pure: what jit compiles returns what"),
+    (NIM, {"observe": forgetful([])}, "its functions are pure: they return the same with and"),
     (NIM, {"display": Display(render=lambda s: s)}, "render returns a string"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), r"outcomes of its positions are .* \[2, 3\]"),
     (NIM, labelled(class_of=(0, 2)), "its positions are of the classes that are named"),
     (NIM, labelled(apart=("none",)), "its positions are of the classes that are named"),
-    (NIM, labelled(left=(1, 4)), "each of its positions leaves a choice"),
+    (NIM, labelled(left=(1, 4)), "each of its positions has two or more legal actions"),
     (NIM, labelled(outcomes=[(-1, 1, 0), (1, 1, 1)]), "are -2 where illegal, and -1, 0 or 1"),
     (NIM, labelled(outcomes=[(-1, 1, -2), (1, 3, 1)]), "are -2 where illegal, and -1, 0 or 1"),
     (NIM, labelled(outcomes=[(-1, 0, -2), (1, 1, 1)]), "that ends the game is its reward"),
 ]
 
 
-def test_labels_that_keep_the_contract():
+def test_labelled_positions_that_satisfy_the_contract():
     check_game(NIM._replace(**labelled()), num_games=8)
 
 
 @pytest.mark.parametrize(("game", "change", "rule"), BROKEN)
-def test_every_violation_is_found(game, change, rule):
+def test_every_violation_is_detected(game, change, rule):
     with pytest.raises(AssertionError, match=rule) as error:
         check_game(game._replace(**change), num_games=8)
     assert "\n" not in str(error.value)
 
 
-# A game of one's own goes wherever the others go.
+# Custom games work everywhere.
 
 
 def test_records_can_be_hashed():
@@ -325,7 +325,7 @@ def nim_solution():
 
 
 def test_a_game_without_fields_is_solved(nim_solution):
-    """Four stones, or none, are lost for whoever is to move."""
+    """With four stones or none, the player to move loses."""
     left = nim_solution.states[:, 0]
     expected = np.where(left == 0, 0, np.where(left % 4 == 0, -1, 1))
     np.testing.assert_array_equal(nim_solution.values, expected)
@@ -346,7 +346,7 @@ def test_a_game_without_fields_is_searched_and_played(nim_solution):
 
 
 @pytest.mark.slow
-def test_a_game_without_fields_plays_itself_and_is_learned():
+def test_a_game_without_fields_is_trained():
     search = make_search(Gumbel(num_simulations=4), NIM, uniform_evaluator(NIM))
     config = SelfPlayConfig(games=4, unroll_length=3)
     started = start_games(config, NIM, jax.random.split(jax.random.key(0), 4))
@@ -400,18 +400,18 @@ def test_unknown_names_are_refused(tic_tac_toe):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
-        ("connect_four:4", "connect_four:4 has no size that can be read: write connect_four:ROWSx"),
-        ("mnk:3x3", "mnk:3x3 has no size that can be read: write mnk:ROWSxCOLUMNSxLENGTH"),
-        ("mnk:axbxc", "mnk:axbxc has no size that can be read"),
+        ("connect_four:4", "connect_four:4 has no valid size: write connect_four:ROWSx"),
+        ("mnk:3x3", "mnk:3x3 has no valid size: write mnk:ROWSxCOLUMNSxLENGTH"),
+        ("mnk:axbxc", "mnk:axbxc has no valid size"),
         ("connect_four:0x5", "connect_four has no board of 0 by 5: use 1 to 32 rows and columns"),
         ("mnk:4x5x6", "no 6 in a row fit on 4 by 5 in mnk: use 1 to 5"),
         ("tic_tac_toe:4x4", "unknown game 'tic_tac_toe:4x4': use one of tic_tac_toe"),
     ],
 )
-def test_sizes_that_do_not_exist_are_refused(name, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_sizes_that_do_not_exist_are_refused(name, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         games.make(name)
 
 
@@ -423,11 +423,11 @@ def test_sizes_that_do_not_exist_are_refused(name, said):
         *[("mnk:4x4x4", True), ("mnk:4x5x4", False), ("mnk", True)],
     ],
 )
-def test_what_fits_in_memory_can_be_enumerated(name, enumerable):
+def test_games_that_fit_in_memory_can_be_enumerated(name, enumerable):
     assert games.make(name).enumerable == enumerable
 
 
-def test_games_of_any_size_see_every_line():
+def test_every_line_wins_at_any_size():
     for rows, columns, length in itertools.product(range(1, 5), range(1, 6), range(1, 6)):
         grid = np.arange(rows * columns).reshape(rows, columns)
         windows = {
@@ -497,7 +497,7 @@ def test_render(name, actions, drawing):
     assert game.display.render(state) == drawing
 
 
-def test_a_state_without_a_text_of_its_own_is_written_as_its_arrays():
+def test_the_default_text_of_a_state_is_its_arrays():
     plain, state = Display(), misere_pile.init()
     assert plain.render(state) == "board [0 0 0 0 0]\nplayer 0\nover False"
     assert plain.render(jax.device_get(state)) == plain.render(state)
@@ -506,8 +506,8 @@ def test_a_state_without_a_text_of_its_own_is_written_as_its_arrays():
     assert re.fullmatch(r"(?s)key .*\[0 0\]\none\.0 0", plain.render(nested))
 
 
-def test_connect_four_sees_every_line():
-    """The first stone of each line falls onto O's; the other three of X lie there."""
+def test_every_line_wins_in_connect_four():
+    """The first stone of each line completes it on top of stones of O."""
     boards, columns = [], []
     for (down, right), row, column in itertools.product(
         [(0, 1), (1, 0), (1, 1), (1, -1)], range(6), range(7)
@@ -544,7 +544,7 @@ def test_from_board_accepts_exactly_the_reachable_boards():
 def test_from_board_cannot_be_traced():
     with pytest.raises(ValueError, match="from_board .* on the host, so it cannot be traced: call"):
         jax.jit(from_board)(np.zeros(9, np.int8))
-    with pytest.raises(ValueError, match="hand the states in, or move inside by jax.vmap over"):
+    with pytest.raises(ValueError, match="pass the states, or play moves inside with"):
         jax.vmap(lambda cell: from_board([cell, *[0] * 8]))(np.zeros(3, np.int8))
 
 
@@ -562,17 +562,17 @@ def test_from_board_cannot_be_traced():
         ([-1, -1, -1, 1, 1, 0, 1, 1, 0], "O has three in a row but X moved after that"),
     ],
 )
-def test_from_board_says_what_is_wrong(board, message):
+def test_from_board_refuses_impossible_boards(board, message):
     with pytest.raises(ValueError, match=message):
         from_board(board)
 
 
-def test_every_game_is_among_those_tested():
+def test_every_game_is_tested():
     assert {name.partition(":")[0] for name in NAMES} == set(games.available())
 
 
-def test_othello_has_as_many_games_as_others_counted():
-    """The numbers of games of so many moves, passes included, that every program finds."""
+def test_othello_has_the_published_numbers_of_games():
+    """Perft numbers, passes included."""
     game, counts = games.make("othello"), [4, 12, 56, 244, 1396, 8200]
     legal_actions = jax.jit(jax.vmap(game.legal_actions))
     step = jax.jit(jax.vmap(lambda state, action: game.step(state, action)[0]))
@@ -592,7 +592,7 @@ def test_othello_has_as_many_games_as_others_counted():
         pytest.param("othello:4", -1, marks=pytest.mark.slow),
     ],
 )
-def test_games_end_as_others_have_proved(name, value):
+def test_games_have_the_published_values(name, value):
     game = games.make(name)
     solution = solver.solve(game)
     assert solution.num_states <= game.most_positions
@@ -601,7 +601,7 @@ def test_games_end_as_others_have_proved(name, value):
 
 
 @pytest.mark.parametrize("name", ["connect_four:2x2x2", "mnk:2x2x2", "breakthrough:4x2"])
-def test_there_are_no_more_positions_and_plies_than_said(name):
+def test_the_bounds_on_positions_and_plies_hold(name):
     game = games.make(name)
     solution = solver.solve(game)
     assert solution.num_states <= game.most_positions
@@ -609,8 +609,8 @@ def test_there_are_no_more_positions_and_plies_than_said(name):
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_discs_are_turned_from_side_to_side_of_the_largest_board(turned):
-    """And 256 of one colour are counted."""
+def test_discs_are_turned_across_the_largest_board(turned):
+    """Also, the 256 discs of one color are counted."""
     game = games.make("othello:16")
     board = np.ones((16, 16), np.int8)
     board[0, 1:] = [-1] * 14 + [0]
@@ -620,27 +620,27 @@ def test_discs_are_turned_from_side_to_side_of_the_largest_board(turned):
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_the_longest_way_joins_the_sides_of_the_largest_board(turned):
-    """Down the last column, along a row, and down the first column; a cell less does not."""
+def test_a_long_path_connects_the_sides_of_the_largest_board(turned):
+    """The path goes down the last column, along a row, and down the first; each cell is needed."""
     game = games.make("hex:19")
     board = np.zeros((19, 19), np.int8)
     board[:9, 18] = board[9, 1:18] = board[10:, 0] = 1
     stones = np.flatnonzero(board)
     board = (-board.T if turned else board).ravel()
     cells = np.arange(361).reshape(19, 19).T.ravel()[stones] if turned else stones
-    nobody = np.zeros(len(stones), bool)
+    all_false = np.zeros(len(stones), bool)
     states = game.init()._replace(
         board=np.where(np.arange(361) == cells[:, None], 0, board),
-        player=nobody.astype(np.int8) + np.int8(turned),
-        over=nobody,
-        swaps=nobody,
+        player=all_false.astype(np.int8) + np.int8(turned),
+        over=all_false,
+        swaps=all_false,
     )
     step = jax.jit(jax.vmap(game.step))
     assert step(states, stones)[0].over.all()
     assert not step(states, np.full_like(stones, 360))[0].over.any()
 
 
-def test_who_captures_every_piece_wins():
+def test_capturing_every_piece_wins():
     game = games.make("breakthrough:5x3")
     board = np.zeros((5, 3), np.int8)
     board[3, 0], board[2, 1] = 1, -1
@@ -651,7 +651,7 @@ def test_who_captures_every_piece_wins():
     assert after.over.tolist() == [False, True] and rewards.tolist() == [0, 1]
 
 
-def test_swapping_takes_the_stone_over_mirrored_once():
+def test_a_swap_takes_over_the_mirrored_stone():
     game = games.make("hex_swap:3")
     state, _ = game.step(game.init(), jnp.int32(1))
     assert game.legal_actions(state)[9]
@@ -663,7 +663,7 @@ def test_swapping_takes_the_stone_over_mirrored_once():
 
 
 @pytest.mark.parametrize("name", ["hex:4", "breakthrough:5x4"])
-def test_somebody_wins(name):
+def test_there_are_no_draws(name):
     game = games.make(name)
 
     def finish(key):
@@ -685,7 +685,7 @@ def test_columns_after_z_have_two_letters():
     assert names == ["a", "z", "aa", "az", "ba"]
 
 
-def test_moves_are_called_as_players_call_them():
+def test_moves_have_their_usual_names():
     othello, hexes, breakthrough = map(games.make, ("othello", "hex_swap:3", "breakthrough:5x3"))
     legal = np.flatnonzero(othello.legal_actions(othello.init()))
     names = othello.display.name_actions(othello.init())
@@ -694,29 +694,29 @@ def test_moves_are_called_as_players_call_them():
     assert [*hexes.display.name_actions(hexes.init())] == [
         *("a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3", "swap")
     ]
-    state, _ = hexes.step(hexes.init(), jnp.int32(1))  # In the top row, which O sees on the left.
+    state, _ = hexes.step(hexes.init(), jnp.int32(1))  # In the top row, which is on the left for O.
     assert [*hexes.display.name_actions(state)] == [
         *("a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "swap")
     ]
     after, _ = hexes.step(state, jnp.int32(2))
     assert after.board.tolist() == [0, 1, 0, 0, 0, 0, -1, 0, 0]
     state, moves = breakthrough.init(), []
-    for action in (31, 28):  # The middle piece in front, straight on; to the right, as O sees it.
+    for action in (31, 28):  # The middle piece moves straight; a piece of O moves to its right.
         moves.append(breakthrough.display.name_actions(state)[action])
         state, _ = breakthrough.step(state, jnp.int32(action))
     assert moves == ["b4b3", "c2c3"]
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         ("othello:5", "othello has no board of 5 by 5: use an even number from 4 to 16"),
         ("hex:20", "hex has no board of 20 by 20: use 1 to 19"),
-        ("hex_swap:1", "hex of 1 by 1 is over before anybody could swap: use 2 or more"),
+        ("hex_swap:1", "hex of 1 by 1 is over before a swap is possible: use 2 or more"),
         ("breakthrough:3x3", "breakthrough has no board of 3 by 3: use 4 to 16 rows and 2 to 16"),
-        ("hex:3x3", "hex:3x3 has no size that can be read: write hex:SIZE"),
+        ("hex:3x3", "hex:3x3 has no valid size: write hex:SIZE"),
     ],
 )
-def test_boards_that_nobody_plays_on_are_refused(name, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_impossible_boards_are_refused(name, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         games.make(name)

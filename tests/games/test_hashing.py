@@ -1,4 +1,4 @@
-"""Hashes are the same on the host and on a device, and the same as ever: files hold them."""
+"""Hashes are equal on host and devices, and stable across versions, because files contain them."""
 
 import itertools
 
@@ -36,20 +36,20 @@ def test_the_host_and_the_device_agree(some_states):
     np.testing.assert_array_equal(jax.jit(lambda x: hashing.weigh(x, weights))(numbers), host)
 
 
-def test_digests_are_those_of_always():
+def test_digests_are_stable():
     digests = hashing.mix(hashing.mix(jnp.zeros((2, 2), jnp.uint32), [0, 7]), np.array([3, 3]))
     assert digests.tolist() == [[676580436, 1920438226], [362268476, 1498999816]]
 
 
-def test_numbers_that_differ_behind_the_point_differ():
+def test_fractions_are_hashed():
     states = jnp.array([[0.25, 7], [0.5, 7], [0.25, 7]], jnp.float32)
     first, second, third = hashing.contents(states, axes=1).tolist()
     assert first == third != second
     assert second == np.array([0.5, 7], np.float32).view(np.uint32).tolist()
 
 
-def test_numbers_of_other_lengths_are_refused():
-    """Else positions that differ behind the point would be the same."""
+def test_floats_of_other_precisions_are_refused():
+    """Otherwise positions with different fractions would be equal."""
     game = NIM._replace(
         init=lambda: jnp.array([7, 0], jnp.float16),
         player=lambda state: (state[1] % 2).astype(jnp.int8),
@@ -60,13 +60,13 @@ def test_numbers_of_other_lengths_are_refused():
         hashing.make_index(NIM, np.zeros((3, 2), np.float16))
 
 
-def test_what_stands_among_others_twice_is_found(tic_tac_toe, some_states):
+def test_a_state_that_is_listed_twice_is_found(tic_tac_toe, some_states):
     among = jax.tree.map(lambda leaf: np.concatenate([leaf[:3], leaf[2::-1], leaf]), some_states)
     rows = hashing.make_index(tic_tac_toe, among)(some_states)
     np.testing.assert_array_equal(among.board[rows], some_states.board)
 
 
-def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_tac_toe, solution):
+def test_another_hash_is_tried_after_a_collision(monkeypatch, tic_tac_toe, solution):
     class Alike:
         def integers(self, low, high, size, dtype):
             return np.ones(size, dtype)
@@ -76,15 +76,15 @@ def test_another_hash_is_tried_where_two_positions_share_one(monkeypatch, tic_ta
     rows = hashing.make_index(tic_tac_toe, solution.states)(solution.states)
     np.testing.assert_array_equal(rows, np.arange(solution.num_states))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: Alike())
-    with pytest.raises(ValueError, match="the 5478 positions of tic_tac_toe are too many to be"):
+    with pytest.raises(ValueError, match="do not distinguish the 5478 positions of tic_tac_toe"):
         hashing.make_index(tic_tac_toe, solution.states)
 
 
-def test_positions_that_share_half_a_hash_are_told_apart(monkeypatch, tic_tac_toe, solution):
+def test_positions_that_share_half_a_hash_are_distinguished(monkeypatch, tic_tac_toe, solution):
     weigh = hashing.weigh
     calls = itertools.count()
 
-    def weigh_coarsely(numbers, weights):  # Of every two calls, the first: a handful of hashes.
+    def weigh_coarsely(numbers, weights):  # The first of every two calls has few hashes.
         return weigh(numbers, weights) >> np.uint32(28 * (next(calls) % 2 == 0))
 
     monkeypatch.setattr(hashing, "weigh", weigh_coarsely)

@@ -1,4 +1,4 @@
-"""What a search keeps to, whatever its evaluator returns and whatever batch it is part of."""
+"""Searches play legal actions for any evaluator, and do not depend on the rest of the batch."""
 
 import functools
 
@@ -36,7 +36,7 @@ SETTINGS = [PUCT(num_simulations=60), Gumbel(num_simulations=60), UCT(num_simula
 
 
 def broken_evaluator(params, keys, states):
-    """A table's answers, with a fault in the rows that are marked."""
+    """Returns the outputs of a table, with a fault in the marked rows."""
     table, fault, is_hurt = params
     sound = bench("tic_tac_toe").evaluate(table, keys, states)
     hurt = jax.lax.switch(fault, list(FAULTS.values()), *sound)
@@ -49,7 +49,7 @@ def without_hurt(result):
 
 @pytest.mark.parametrize("config", SETTINGS, ids=lambda config: config.algorithm)
 def test_no_evaluator_makes_a_search_play_an_illegal_action(tic_tac_toe, solution, config):
-    """At any depth; and the other positions of the batch are searched as without it."""
+    """This holds at any depth; the other positions of the batch are not affected."""
     late = solution.decisions[solution.legal[solution.decisions].sum(axis=1) == 5][:ROWS]
     states, legal = jax.tree.map(lambda leaf: leaf[late], solution.states), solution.legal[late]
     table = jax.tree.map(jnp.asarray, bench("tic_tac_toe").random_table())
@@ -58,22 +58,22 @@ def test_no_evaluator_makes_a_search_play_an_illegal_action(tic_tac_toe, solutio
     @jax.jit
     def run(fault, is_hurt):
         keys = jax.random.split(jax.random.key(0), ROWS)
-        found = search((table, fault, is_hurt), keys, states, 0.0, True)
-        allowed = jax.vmap(jax.vmap(tic_tac_toe.legal_actions))(found.tree.embeddings)
-        return found, jnp.any((found.tree.children_visits > 0) & ~allowed)
+        searched = search((table, fault, is_hurt), keys, states, 0.0, True)
+        allowed = jax.vmap(jax.vmap(tic_tac_toe.legal_actions))(searched.tree.embeddings)
+        return searched, jnp.any((searched.tree.children_visits > 0) & ~allowed)
 
     sound, _ = run(0, np.zeros(ROWS, bool))
     for number, name in enumerate(FAULTS):
-        found, visits_illegal = run(number, np.arange(ROWS) == HURT)
+        searched, visits_illegal = run(number, np.arange(ROWS) == HURT)
         assert not visits_illegal, name
-        assert legal[np.arange(ROWS), found.action].all(), name
-        assert not (np.asarray(found.action_weights) > 0)[~legal].any(), name
-        assert (found.visit_counts.sum(axis=1) == 60).all(), name
+        assert legal[np.arange(ROWS), searched.action].all(), name
+        assert not (np.asarray(searched.action_weights) > 0)[~legal].any(), name
+        assert (searched.visit_counts.sum(axis=1) == 60).all(), name
         others = (
-            jax.tree.map(lambda leaf: np.delete(leaf, HURT, axis=0), r) for r in (sound, found)
+            jax.tree.map(lambda leaf: np.delete(leaf, HURT, axis=0), r) for r in (sound, searched)
         )
         jax.tree.map(np.testing.assert_array_equal, *others)
-        assert np.isnan(found.value[HURT]) == ("values NaN" in name), name
+        assert np.isnan(searched.value[HURT]) == ("values NaN" in name), name
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
@@ -121,7 +121,7 @@ def test_a_logit_of_minus_infinity_is_a_prior_of_almost_zero(tic_tac_toe, config
 
 @pytest.mark.parametrize("config", SETTINGS, ids=lambda config: config.algorithm)
 def test_a_result_does_not_depend_on_the_batch_around_it(tic_tac_toe, some_states, config):
-    """So that it does not depend on the number of devices, which share a batch."""
+    """Therefore it does not depend on the number of devices that share a batch."""
     search = jax.jit(make_search(config, tic_tac_toe, rollout_evaluator(tic_tac_toe)))
     states = jax.tree.map(lambda leaf: leaf[: 2 * ROWS], some_states)
     keys = jax.random.split(jax.random.key(0), 2 * ROWS)

@@ -1,4 +1,4 @@
-"""The games of pgx: they keep the contract of games and play like those of azjax."""
+"""The games of pgx satisfy the contract and have the rules of the same games in azjax."""
 
 import functools
 import sys
@@ -21,20 +21,19 @@ OPTIMISED = {"xla_backend_optimization_level": 2, "xla_llvm_disable_expensive_pa
 @pytest.mark.parametrize(
     "name", [*TESTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
-def test_every_game_keeps_the_contract(name):
+def test_every_game_satisfies_the_contract(name):
     check_game(games.make(f"pgx:{name}"), num_games=32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_games_of_many_moves_keep_the_contract(name):
-    """`check_game` tries all actions in all positions, for hours; here an illegal one every eighth
-    ply."""
+def test_games_of_many_moves_satisfy_the_contract(name):
+    """`check_game` would take hours for all actions; here every eighth ply has an illegal one."""
     game, num_games = games.make(f"pgx:{name}"), 32
     start = jax.tree.map(lambda leaf: jnp.stack([leaf] * num_games), game.init())
 
     @jax.vmap
-    def look(key, state):
+    def observer(key, state):
         legal, over = game.legal_actions(state), game.is_over(state)
         action = jnp.argmax(jnp.where(legal, jax.random.uniform(key, legal.shape), -1))
         after, reward = game.step(state, action)
@@ -55,7 +54,7 @@ def test_games_of_many_moves_keep_the_contract(name):
         unchanged = jnp.all(jnp.stack(jax.tree.leaves(same))) & (reward == 0)
         return unchanged | jnp.all(legal)
 
-    @functools.partial(jax.jit, compiler_options=OPTIMISED)  # The games take longer than that.
+    @functools.partial(jax.jit, compiler_options=OPTIMISED)  # Compilation is faster than the games.
     def play(key):
         def go_on(carry):
             return (carry[0] <= game.max_plies) & ~jnp.all(carry[2])
@@ -68,12 +67,12 @@ def test_games_of_many_moves_keep_the_contract(name):
                 lambda: jnp.all(refuses(keys, states)),
                 lambda: jnp.bool_(True),
             )
-            states, over, reward, holds = look(keys, states)
+            states, over, reward, holds = observer(keys, states)
             holds["illegal"] = tried
             held = jax.tree.map(lambda before, now: before & jnp.all(now), held, holds)
             return ply + 1, states, over, rewards + abs(reward), held
 
-        rules = jax.eval_shape(look, keys, start)[3] | {"illegal": True}
+        rules = jax.eval_shape(observer, keys, start)[3] | {"illegal": True}
         held = jax.tree.map(lambda _: jnp.bool_(True), rules)
         zeros = jnp.zeros(num_games)
         return jax.lax.while_loop(go_on, move, (0, start, zeros.astype(bool), zeros, held))
@@ -84,18 +83,18 @@ def test_games_of_many_moves_keep_the_contract(name):
     assert over.all() and ply > 10 and rewards.sum() > 0 and rewards.max() == 1
 
 
-def test_all_of_them_are_tested():
+def test_every_game_of_pgx_is_tested():
     tested = {name for name in (*TESTED, *SLOW, *LARGE) if not name.startswith("go_")}
     assert tested | {"go_SIZExSIZE"} == {*from_pgx.NAMES}
 
 
 def play_both(mine, theirs, num_games, seed=0, mirror=None):
-    """Makes the same random moves in two games; yields what either says, ply by ply.
+    """Plays the same random moves in two games; yields the results of both for each ply.
 
     With a mirror `[A]`, the second player of the first game sees its actions in it.
     """
 
-    def look(game):
+    def observer(game):
         def see(state):
             planes = game.observe(state, "relative")
             return game.legal_actions(state), game.is_over(state), game.player(state), planes
@@ -103,25 +102,25 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
         step = jax.jit(jax.vmap(game.step))
         return jax.jit(jax.vmap(see)), step, [game.init()] * num_games
 
-    rng, sides, rewards = np.random.default_rng(seed), [look(mine), look(theirs)], [0, 0]
+    rng, sides, rewards = np.random.default_rng(seed), [observer(mine), observer(theirs)], [0, 0]
     states = [jax.tree.map(lambda *leaves: np.stack(leaves), *start) for _, _, start in sides]
     while True:
-        said = [see(state) for (see, _, _), state in zip(sides, states, strict=True)]
-        yield [jax.tree.map(lambda leaf: leaf[0], state) for state in states], *said, *rewards
-        legal = np.asarray(said[0][0])
+        message = [see(state) for (see, _, _), state in zip(sides, states, strict=True)]
+        yield [jax.tree.map(lambda leaf: leaf[0], state) for state in states], *message, *rewards
+        legal = np.asarray(message[0][0])
         if not legal.any():
             return
         actions = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1).astype(np.int32)
         lying = actions
         if mirror is not None:
-            lying = np.where(said[0][2] == 1, mirror[actions], actions).astype(np.int32)
+            lying = np.where(message[0][2] == 1, mirror[actions], actions).astype(np.int32)
         made = zip(sides, states, (actions, lying), strict=True)
         moved = [step(state, actions) for (_, step, _), state, actions in made]
         states, rewards = zip(*moved, strict=True)
 
 
 @pytest.mark.parametrize(
-    ("name", "twin"),
+    ("name", "ours"),
     [
         ("tic_tac_toe", "tic_tac_toe"),
         pytest.param("connect_four", "connect_four", marks=pytest.mark.slow),
@@ -129,15 +128,15 @@ def play_both(mine, theirs, num_games, seed=0, mirror=None):
         pytest.param("hex", "hex_swap", marks=pytest.mark.slow),
     ],
 )
-def test_games_that_are_ours_too_play_alike(name, twin):
-    plies, both = 0, (games.make(twin), games.make(f"pgx:{name}"))
+def test_games_of_both_libraries_have_the_same_rules(name, ours):
+    plies, both = 0, (games.make(ours), games.make(f"pgx:{name}"))
     mirror = np.append(np.arange(121).reshape(11, 11).T, 121) if name == "hex" else None
     played = play_both(*both, num_games=64, mirror=mirror)
     for firsts, mine, theirs, my_reward, their_reward in played:
         legal = np.asarray(mine[0])
         if mirror is None:
             np.testing.assert_array_equal(mine[3], theirs[3])
-        else:  # The actions of pgx are cells as they lie, and its planes turned in another way.
+        else:  # The actions of pgx are cells of the board, and its planes are turned differently.
             legal = np.where((mine[2] == 1)[:, None], legal[:, mirror], legal)
         for field, expected in zip((legal, *mine[1:3]), theirs, strict=False):
             np.testing.assert_array_equal(field, expected)
@@ -158,8 +157,8 @@ def test_positions_are_written():
     assert game.display.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
 
 
-def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
-    """The second player, in small letters, sees the board from the other side."""
+def test_chess_has_the_same_names_of_moves_for_both_players():
+    """The board is from the perspective of the second player, whose pieces are lowercase."""
     game = games.make("pgx:gardner_chess")
     first = game.init()
     second = first.replace(current_player=1 - first.current_player)
@@ -179,8 +178,8 @@ def test_chess_is_written_and_its_moves_are_called_alike_for_both_players():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("chess", 8), ("gardner_chess", 5)])
-def test_moves_of_chess_go_by_their_squares(name, size):
-    """A move empties the square that its name begins with, and ends on the one that follows."""
+def test_moves_of_chess_are_named_by_their_squares(name, size):
+    """The name of a move is its origin and its target."""
     game, rng = games.make(f"pgx:{name}"), np.random.default_rng(0)
     step, state, seen = jax.jit(game.step), game.init(), 0
 
@@ -202,8 +201,8 @@ def test_moves_of_chess_go_by_their_squares(name, size):
     assert seen > 5
 
 
-def test_what_pgx_has_not_is_refused():
-    with pytest.raises(ValueError, match="pgx:backgammon is no game of two players and perfect"):
+def test_unknown_games_of_pgx_are_refused():
+    with pytest.raises(ValueError, match="pgx:backgammon is not a two-player game of perfect"):
         games.make("pgx:backgammon")
     with pytest.raises(ValueError, match="pgx:go_5x6"):
         games.make("pgx:go_5x6")

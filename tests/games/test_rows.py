@@ -1,4 +1,4 @@
-"""Rows of bytes: there and back, and equal ones found whatever their hashes."""
+"""Rows of bytes: packing, unpacking, and grouping of equal rows also after hash collisions."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from small import NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_packed_can_be_unpacked(name):
+def test_unpacking_inverts_packing(name):
     game = games.make(name)
     rng = np.random.default_rng(0)
     states = jax.tree.map(
@@ -25,7 +25,7 @@ def test_what_is_packed_can_be_unpacked(name):
 
 
 @pytest.mark.parametrize("collide", [False, True])
-def test_equal_rows_stand_together_and_keep_their_order(collide, monkeypatch):
+def test_equal_rows_are_neighbors_and_keep_their_order(collide, monkeypatch):
     if collide:
         monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 2)
     given = np.random.default_rng(0).integers(0, 3, (500, 4)).astype(np.uint8)
@@ -40,21 +40,21 @@ def test_equal_rows_stand_together_and_keep_their_order(collide, monkeypatch):
 
 
 def test_different_rows_have_different_hashes():
-    """Those of stones on ten squares that are the last bytes of the words that are hashed."""
+    """Rows with stones on ten squares, in the last bytes of the hashed words."""
     given = np.zeros((3**10, 43), np.uint8)
     squares = [place for place in range(40) if place % 8 >= 6]
     given[:, squares] = np.array(list(itertools.product((0, 1, 255), repeat=10)))
-    found = rows.hashes(given)
-    assert len(np.unique(found)) == len(given)
-    halves = np.concatenate([found >> np.uint64(32), found & np.uint64(2**32 - 1)])
+    result = rows.hashes(given)
+    assert len(np.unique(result)) == len(given)
+    halves = np.concatenate([result >> np.uint64(32), result & np.uint64(2**32 - 1)])
     assert len(np.unique(halves)) > 0.999 * len(halves)
 
 
-def test_no_rows_are_no_groups():
-    assert [len(found) for found in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
+def test_no_rows_have_no_groups():
+    assert [len(result) for result in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
 
 
-def test_batches_are_of_one_size_and_none_is_lost():
+def test_batches_have_one_size_and_cover_all_rows():
     seen = []
 
     def double(x):
@@ -67,8 +67,8 @@ def test_batches_are_of_one_size_and_none_is_lost():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
-def test_any_number_of_rows_is_done_in_batches(count):
-    """No rows, too: the results have their shapes and types, and none of them."""
+def test_any_number_of_rows_is_processed_in_batches(count):
+    """The results of an empty batch have their shapes and types."""
     given = {"a": np.arange(2 * count, dtype=np.int8).reshape(count, 2), "b": np.arange(count)}
     done, seen = [], []
 
@@ -85,11 +85,11 @@ def test_any_number_of_rows_is_done_in_batches(count):
 
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 17])
-def test_distinct_rows_are_those_that_come_first(width, collide, monkeypatch):
+def test_distinct_returns_the_first_of_equal_rows(width, collide, monkeypatch):
     if collide:
         monkeypatch.setattr(rows, "_hash", lambda words: words[0] % 3)
     given = np.random.default_rng(width).integers(0, 2, (200, width)).astype(np.uint8)
-    given[:, : max(width - 5, 0)] = 7  # Rows differ in their last bytes alone.
+    given[:, : max(width - 5, 0)] = 7  # Rows differ only in their last bytes.
     first, which = rows.distinct(given)
     listed, expected = [tuple(row) for row in given.tolist()], []
     for row in listed:
@@ -102,7 +102,7 @@ def test_distinct_rows_are_those_that_come_first(width, collide, monkeypatch):
 
 @pytest.mark.parametrize("spread", [1, 2, 5, 2**40, 2**64 - 1])
 def test_hashes_are_sorted_as_numpy_does(spread):
-    """Stably; few values, or values that differ in their lowest bits, and the largest ones."""
+    """The order is stable, for few values, for differences in the lowest bits, and the largest."""
     for count in (0, 1, 2, 255, 256, 1000):
         values = np.random.default_rng(count).integers(0, spread, count, np.uint64, endpoint=True)
         for given in (values, np.uint64(2**64 - 1) - values):

@@ -1,4 +1,4 @@
-"""The oracle's arrays against known counts and against a plain recursion."""
+"""The arrays of the solver against known counts and against a plain recursion."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def solved(request, solution, pile_solution):
 
 
 def positions(solution):
-    """The states, as the reference has them."""
+    """The states as positions of the reference implementation."""
     boards, players, overs = (np.asarray(leaf).tolist() for leaf in solution.states)
     return [Position(tuple(b), p, o) for b, p, o in zip(boards, players, overs, strict=True)]
 
@@ -106,7 +106,7 @@ def test_count_games_equals_the_reference(solved):
 
 
 def test_symmetry_classes_are_the_orbits(tic_tac_toe, solution):
-    """Two positions share a number exactly if some symmetry turns one into the other."""
+    """Two positions share a number if and only if a symmetry maps one to the other."""
     numbers = solver.symmetry_classes(tic_tac_toe, solution)
     boards = np.asarray(solution.states.board)
     turned = boards[:, tic_tac_toe.symmetries.cells].tolist()
@@ -122,7 +122,7 @@ def test_a_game_too_large_to_enumerate_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         ({"max_plies": 6}, "nim lasts longer than its max_plies, 6: set max_plies to the length"),
         ({"max_plies": 1}, "nim lasts longer than its max_plies, 1"),
@@ -133,13 +133,13 @@ def test_a_game_too_large_to_enumerate_is_refused():
         ({"most_positions": 1}, "nim has more positions than its most_positions, 1, "),
     ],
 )
-def test_a_game_beyond_its_own_limits_is_not_enumerated(limits, said):
-    """It may be without end; these are one less than what there is, and the least."""
-    with pytest.raises(ValueError, match=said):
+def test_a_game_that_exceeds_its_limits_is_not_enumerated(limits, message):
+    """The limits are one less than the true numbers, and the least possible."""
+    with pytest.raises(ValueError, match=message):
         solver.solve(NIM._replace(**limits))
 
 
-def test_a_game_without_an_end_is_left_after_max_plies():
+def test_an_endless_game_is_stopped_after_max_plies():
     steps = []
 
     def step(state, action):
@@ -153,7 +153,7 @@ def test_a_game_without_an_end_is_left_after_max_plies():
     assert 0 < len(steps) <= 4 * solver._CHUNK * NIM.num_actions
 
 
-def test_a_game_may_be_just_as_large_as_it_says():
+def test_a_game_may_reach_its_limits():
     solution = solver.solve(NIM._replace(most_positions=24))
     assert solution.num_states == 24 and len(solution.layers) == NIM.max_plies + 2
     for row, position in enumerate(map(tuple, solution.states.tolist())):
@@ -171,12 +171,12 @@ def test_arrays_stay_on_the_host(solution):
     ["tic_tac_toe"]
     + [pytest.param(name, marks=pytest.mark.slow) for name in ("connect_four:4x4", "othello:4")],
 )
-def test_the_memory_of_a_solution_is_said_beforehand(name):
-    """For as many positions as there may be; each takes what it turns out to take."""
+def test_the_memory_of_a_solution_is_estimated(name):
+    """It is proportional to the bound on the positions, and exact per position."""
     game = games.make(name)
     solution = solver.solve(game)
     taken = sum(leaf.nbytes for leaf in jax.tree.leaves(solution)) - solution.layers.nbytes
-    over = 4 * (solution.num_states - len(solution.decisions))  # Nothing is decided there.
+    over = 4 * (solution.num_states - len(solution.decisions))  # Finished games have no decision.
     found, rest = divmod(taken + over, solution.num_states)
     assert game.most_positions is not None and game.most_positions >= solution.num_states
     assert (found * game.most_positions, rest) == (solver.most_bytes(game), 0)

@@ -1,4 +1,4 @@
-"""Every player keeps one contract; those that search agree with slow twins."""
+"""Every player satisfies the contract; searches agree with their reference implementations."""
 
 import functools
 import importlib
@@ -66,7 +66,7 @@ def make_agent(kind, name):
 
 DETERMINISTIC = ["perfect", "network", "puct", "gumbel", "minimax", "alpha_beta"]
 KINDS = [*DETERMINISTIC, "random", "sampled", "uct"]
-KNOWS = {  # What a decision holds beside the action and the weights.
+HAS = {  # The fields of a decision in addition to the action and the weights.
     "random": set(),
     "perfect": {"value", "q_values"},
     "sampled": {"value", "q_values"},
@@ -90,10 +90,10 @@ CASES = [
 def test_contract(name, kind):
     agent = make_agent(kind, name)
     assert agent.deterministic == (kind in DETERMINISTIC)
-    assert_contract(agent, name, KNOWS[kind])
+    assert_contract(agent, name, HAS[kind])
 
 
-RANDOM = {  # What these kinds are with an evaluator that draws, or does not say.
+RANDOM = {  # The players of these kinds with a random evaluator, or with a plain function.
     "network": network_agent,
     "puct": lambda game, evaluate, params: search_agent(game, PUCT(num_simulations=2), evaluate),
     "gumbel": lambda game, evaluate, params: search_agent(game, Gumbel(), evaluate),
@@ -136,7 +136,7 @@ def test_a_perfect_player_plays_the_first_of_the_optimal_actions(solution):
 
 
 def ask_everywhere(agent, solution):
-    """The decisions in all decision states, asked ply by ply, for they differ in cost."""
+    """The decisions in all decision states, in batches by ply, which differ in cost."""
     found = []
     for ply in range(len(solution.layers) - 1):
         rows = np.arange(*solution.layers[ply : ply + 2])
@@ -151,13 +151,13 @@ def ask_everywhere(agent, solution):
 
 @pytest.fixture(scope="module")
 def full_searches(solution):
-    """What minimax and alpha-beta decide in every position, looking to the end."""
+    """The decisions of minimax and alpha-beta in every position, searched to the end."""
     game = bench("tic_tac_toe").game
     return [ask_everywhere(make(game), solution) for make in (minimax_agent, alpha_beta_agent)]
 
 
 @pytest.mark.slow
-def test_full_searches_equal_the_oracle(full_searches, solution):
+def test_full_searches_equal_the_solver(full_searches, solution):
     rows = solution.decisions
     optimal = solution.optimal[rows]
     for found in full_searches:
@@ -175,7 +175,7 @@ def test_full_searches_equal_the_oracle(full_searches, solution):
 def test_full_searches_count_their_positions(full_searches, solution):
     plain, pruned = (found.nodes for found in full_searches)
     lines = np.ones(solution.num_states, int)
-    for state in reversed(solution.decisions):  # Children stand behind their parents.
+    for state in reversed(solution.decisions):  # Children come after their parents.
         lines[state] += lines[solution.children[state][solution.legal[state]]].sum()
     np.testing.assert_array_equal(plain, lines[solution.decisions])
     assert (plain[0], pruned[0]) == (549_946, 18_297)
@@ -195,7 +195,7 @@ HORIZONS = [
 
 @pytest.mark.parametrize(("name", "depth"), HORIZONS)
 def test_searches_to_a_horizon_equal_the_recursion(name, depth):
-    """Values, actions, positions visited: all are those of the recursive twins."""
+    """Values, actions and visited positions equal those of the recursive implementation."""
     a_bench, rules, table = bench(name), rules_of(name), bench(name).random_table()
     states = some_states(name, 8 if name == "connect_four" else 32)
 
@@ -217,7 +217,7 @@ def test_searches_to_a_horizon_equal_the_recursion(name, depth):
             assert decision.nodes[row] == expected.positions
         values.append(decision.value)
     np.testing.assert_array_equal(*values)
-    assert (abs(decision.q_values) % 1 > 0).any()  # The horizon was seen.
+    assert (abs(decision.q_values) % 1 > 0).any()  # The horizon was evaluated.
 
 
 @pytest.mark.parametrize("make", [minimax_agent, alpha_beta_agent])
@@ -233,24 +233,24 @@ def test_full_searches_where_a_player_may_move_twice(make):
 
 @pytest.mark.parametrize("make", [minimax_agent, alpha_beta_agent])
 @pytest.mark.parametrize("depth", [0, -3])
-def test_refuses_to_look_at_nothing(make, depth, tic_tac_toe):
-    with pytest.raises(ValueError, match=f"a search depth of {depth} looks at nothing: use 1"):
+def test_refuses_a_depth_below_one(make, depth, tic_tac_toe):
+    with pytest.raises(ValueError, match=f"the search depth is {depth}: use 1"):
         make(tic_tac_toe, depth)
 
 
 @pytest.mark.slow
-def test_a_horizon_behind_the_end_is_the_end(full_searches, solution):
+def test_a_horizon_beyond_the_end_is_the_end(full_searches, solution):
     late = solution.decisions >= solution.layers[6]
     states = rows_of(solution.decision_states, late)
     beyond = ask(alpha_beta_agent(bench("tic_tac_toe").game, 50), states)
     assert same(beyond, rows_of(full_searches[1], late))
 
 
-# Players with a clock, and the searches in steps that they are made of.
+# Players with a time limit, and resumable searches.
 
 
 class Clock:
-    """A time that passes with the evaluations of a search, and else stands still."""
+    """A clock that advances only with the evaluations of a search."""
 
     def __init__(self):
         self.now, self.cost = 0.0, 0.001
@@ -288,7 +288,7 @@ def test_a_search_ends_with_its_time(algorithm, tic_tac_toe):
     simulations = []
     for cost in (0.001, 0.004):
         clock.cost = cost
-        agent.act(None, jax.random.key(1), states)  # Gets used to it.
+        agent.act(None, jax.random.key(1), states)  # Corrects the estimate.
         began = clock()
         decision = agent.act(None, jax.random.key(2), states)
         assert clock() - began == pytest.approx(0.4, rel=0.1)
@@ -297,7 +297,7 @@ def test_a_search_ends_with_its_time(algorithm, tic_tac_toe):
     assert simulations[0] <= 400 and simulations[1] <= 100
     assert simulations[0] > 3 * simulations[1] > 120
     clock.cost = 1e-6
-    for seed in (3, 4):  # Time for far more than there is room for.
+    for seed in (3, 4):  # Time for more simulations than the tree can store.
         decision = agent.act(None, jax.random.key(seed), states)
     assert (decision.nodes == 700).all()
     assert_policies(np.asarray(decision.weights), legal := states.board == 0)
@@ -318,15 +318,15 @@ def test_more_time_gives_more_simulations(tic_tac_toe):
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
-def test_refuses_no_time(seconds, tic_tac_toe):
-    with pytest.raises(ValueError, match="seconds are no time to search: use above 0"):
+def test_refuses_times_that_are_not_positive(seconds, tic_tac_toe):
+    with pytest.raises(ValueError, match="seconds is .*: use a number above 0"):
         evaluate = uniform_evaluator(tic_tac_toe)
         anytime_agent(tic_tac_toe, PUCT(), evaluate, seconds=seconds)
 
 
 @pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
 @pytest.mark.slow
-def test_a_search_in_steps_is_the_search(algorithm):
+def test_a_resumable_search_equals_the_search(algorithm):
     jit = functools.partial(jax.jit, compiler_options=AS_IN_TRAINING)
     a_bench, config = bench("tic_tac_toe"), ALGORITHMS[algorithm](num_simulations=16)
     table, states = a_bench.random_table(), some_states("tic_tac_toe", ROWS)

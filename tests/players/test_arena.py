@@ -1,4 +1,4 @@
-"""Matches against replays in plain Python, exact probabilities, and players made for the test."""
+"""Matches against replays in plain Python, exact probabilities, and scripted players."""
 
 import functools
 import itertools
@@ -41,13 +41,13 @@ def perfect(game, solution):
 
 
 @pytest.fixture(scope="session")
-def anyhow(game):
+def uniform(game):
     return random_agent(game)
 
 
 @pytest.fixture(scope="session")
 def lowest(game):
-    """Plays the legal action of lowest number."""
+    """Plays the lowest legal action."""
 
     def act(params, key, states):
         legal = jax.vmap(game.legal_actions)(states)
@@ -79,8 +79,8 @@ def test_perfect_players_draw_one_game_per_seat(game, perfect):
 
 
 @pytest.mark.slow
-def test_players_who_play_out_at_random_play_many_games(game):
-    """What draws in an evaluator makes another game, though no move is drawn."""
+def test_players_with_random_evaluators_play_many_games(game):
+    """Randomness in an evaluator leads to different games, although no move is sampled."""
     first = minimax_agent(game, 1, rollout_evaluator(game))
     match = play_match(game, first, first._replace(name="other"), 40, KEY)
     assert not match.deterministic
@@ -97,10 +97,10 @@ def test_outcomes_are_the_first_named_players(game, perfect, lowest):
 
 
 @pytest.mark.slow
-def test_a_perfect_player_never_loses(game, perfect, anyhow):
-    """And what is counted for one player is what the other one's match mirrors."""
-    match = play_match(game, perfect, anyhow, 4000, KEY)
-    mirror = play_match(game, anyhow, perfect, 4000, jax.random.key(1))
+def test_a_perfect_player_never_loses(game, perfect, uniform):
+    """The match with the players exchanged has the mirrored result."""
+    match = play_match(game, perfect, uniform, 4000, KEY)
+    mirror = play_match(game, uniform, perfect, 4000, jax.random.key(1))
     assert not match.deterministic
     for ours, theirs in [
         (match.moving_first, mirror.moving_second),
@@ -116,25 +116,25 @@ def test_a_perfect_player_never_loses(game, perfect, anyhow):
 
 @functools.cache
 def random_play(rules, position):
-    """Of random games: the probability of each outcome for player 0, and the mean length."""
+    """The probability of each outcome of random games for player 0, and the mean length."""
     if position.over:
         return np.array([0, 0, 0, 0.0])
-    found = []
+    result = []
     for action in rules.legal(position):
         after, reward = rules.play(position, action)
         below = random_play(rules, after) + [0, 0, 0, 1]
         if after.over:
             below[1 - (reward if position.player == 0 else -reward)] = 1
-        found.append(below)
-    return np.mean(found, axis=0)
+        result.append(below)
+    return np.mean(result, axis=0)
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_random_games_have_the_exact_rates(game, anyhow, seat):
+def test_random_games_have_the_exact_rates(game, uniform, seat):
     """Wins, draws, losses and the length of 20,000 games, within five standard errors."""
     *rates, length = random_play(tic_tac_toe_rules, tic_tac_toe_rules.start())
     assert rates == pytest.approx([0.585, 0.127, 0.288], abs=5e-4)
-    games = play_games(game, anyhow, anyhow, 20_000, KEY, seat)
+    games = play_games(game, uniform, uniform, 20_000, KEY, seat)
     winners = games.outcomes if seat == 0 else -games.outcomes
     for winner, rate in zip((1, 0, -1), rates, strict=True):
         error = math.sqrt(rate * (1 - rate) / 20_000)
@@ -144,18 +144,18 @@ def test_random_games_have_the_exact_rates(game, anyhow, seat):
 
 
 @pytest.mark.slow
-def test_the_key_determines_the_games(game, anyhow, perfect):
-    games = play_games(game, anyhow, perfect, 100, KEY)
-    assert same(games, play_games(game, anyhow, perfect, 100, jax.random.key(0)))
-    assert not same(games, play_games(game, anyhow, perfect, 100, jax.random.key(1)))
-    match = play_match(game, anyhow, perfect, 100, KEY)
-    assert match == play_match(game, anyhow, perfect, 100, jax.random.key(0))
+def test_the_key_determines_the_games(game, uniform, perfect):
+    games = play_games(game, uniform, perfect, 100, KEY)
+    assert same(games, play_games(game, uniform, perfect, 100, jax.random.key(0)))
+    assert not same(games, play_games(game, uniform, perfect, 100, jax.random.key(1)))
+    match = play_match(game, uniform, perfect, 100, KEY)
+    assert match == play_match(game, uniform, perfect, 100, jax.random.key(0))
 
 
-def test_every_batch_of_games_is_another(game, anyhow):
-    """And the games from one seat are not those from the other."""
-    played = [play_games(game, anyhow, anyhow, 32, KEY, batch_size=8).digests.reshape(4, 8)]
-    match = play_match(game, anyhow, anyhow, 400, KEY)
+def test_batches_of_games_differ(game, uniform):
+    """Games from different seats differ as well."""
+    played = [play_games(game, uniform, uniform, 32, KEY, batch_size=8).digests.reshape(4, 8)]
+    match = play_match(game, uniform, uniform, 400, KEY)
     for batch, other in itertools.combinations(played[0], 2):
         assert len({*batch.tolist()} & {*other.tolist()}) <= 1
     assert match.moving_first[:3] != (
@@ -165,11 +165,11 @@ def test_every_batch_of_games_is_another(game, anyhow):
     )
 
 
-# Games known in advance.
+# Scripted games.
 
 
 def scripted(game):
-    """In every row, plays by the bits of a number, one for each stone that is gone."""
+    """Plays by the bits of one number per row, one bit for each stone that is gone."""
 
     def act(params, key, states):
         gone = jnp.sum(states.board != 0, axis=1)
@@ -195,7 +195,7 @@ def replay(code):
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_games_in_which_a_player_moves_twice(seat):
-    """All games that there are: their outcomes and lengths, and the digests of equal ones."""
+    """All possible games have their outcomes and lengths; equal games have equal digests."""
     game = bench("misere_pile").game
     games = play_games(game, scripted(game), scripted(game), 32, KEY, seat, batch_size=32)
     moves, outcomes = zip(*map(replay, range(32)), strict=True)
@@ -208,7 +208,7 @@ def test_games_in_which_a_player_moves_twice(seat):
 
 
 @pytest.mark.slow
-def test_digests_tell_all_games_of_tic_tac_toe_apart():
+def test_digests_distinguish_all_games_of_tic_tac_toe():
     boards, moves = np.zeros((1, 9), np.int8), np.full((1, 9), -1)
     finished = []
     for ply in range(9):
@@ -241,25 +241,25 @@ def openings():
 
 def test_openings_are_played_in_turn(game, lowest, perfect, openings):
     """Seven games in batches of four; batches end between the openings."""
-    told = []
+    reports = []
     games = play_games(
-        game, lowest, perfect, 7, KEY, 0, openings, batch_size=4, progress=told.append
+        game, lowest, perfect, 7, KEY, 0, openings, batch_size=4, progress=reports.append
     )
-    assert told == [4, 3]
-    assert [len(column) for column in games] == [7, 7, 7]
+    assert reports == [4, 3]
+    assert [len(column) for column in games] == [7, 7, 7, 7]
     expected = play_games(game, lowest, perfect, 3, KEY, 0, openings, batch_size=4)
-    assert [len(column) for column in expected] == [3, 3, 3]
+    assert [len(column) for column in expected] == [3, 3, 3, 3]
     for column in games:
         np.testing.assert_array_equal(column, column[np.arange(7) % 3])
     assert len(set(games.digests)) == 3
     assert all(map(np.array_equal, (column[:3] for column in games), expected))
 
 
-def test_every_opening_is_played_as_often_from_both_seats(game, perfect, anyhow, openings):
-    told = []
-    match = play_match(game, perfect, anyhow, 7, KEY, openings, told.append)
+def test_every_opening_is_played_equally_often_from_both_seats(game, perfect, uniform, openings):
+    reports = []
+    match = play_match(game, perfect, uniform, 7, KEY, openings, reports.append)
     assert (match.moving_first.games, match.moving_second.games) == (6, 6)
-    assert sum(told) == 12
+    assert sum(reports) == 12
     match = play_match(game, perfect, perfect, 1000, KEY, openings)
     assert match.deterministic
     for seat in (match.moving_first, match.moving_second):
@@ -281,10 +281,10 @@ def rows(states):
     }
 
 
-@pytest.mark.parametrize(("plies", "found"), [(0, 1), (1, 9), (4, 20), (8, 20)])
-def test_random_openings(game, plies, found):
+@pytest.mark.parametrize(("plies", "result"), [(0, 1), (1, 9), (4, 20), (8, 20)])
+def test_random_openings(game, plies, result):
     states = random_openings(game, KEY, 20, plies)
-    assert len(states.board) == len(rows(states)) == found
+    assert len(states.board) == len(rows(states)) == result
     assert ((states.board != 0).sum(axis=1) == plies).all()
     assert not states.over.any()
     assert (states.player == plies % 2).all()
@@ -306,14 +306,14 @@ def test_random_openings(game, plies, found):
         (10**8, 1000, 1),
     ],
 )
-def test_large_trees_leave_room_for_few_games(anyhow, nodes, games, expected):
-    assert arena._batch_size(anyhow, anyhow._replace(nodes=nodes), games) == expected
+def test_large_trees_leave_room_for_few_games(uniform, nodes, games, expected):
+    assert arena._batch_size(uniform, uniform._replace(nodes=nodes), games) == expected
 
 
-def test_refuses_openings_that_cannot_be_had(game):
+def test_refuses_impossible_openings(game):
     for count, plies in [(0, 2), (100_001, 2), (-1, 2), (5, -1), (5, 9)]:
-        said = f"{count} openings of {plies} moves cannot be had: ask for 1 to 100000 openings "
-        with pytest.raises(ValueError, match=said + "of 0 to 8 moves"):
+        message = f"{count} openings of {plies} moves are not possible: use 1 to 100000 openings "
+        with pytest.raises(ValueError, match=message + "of 0 to 8 moves"):
             random_openings(game, KEY, count, plies)
     pile = bench("misere_pile").game._replace(max_plies=7)
     with pytest.raises(ValueError, match="every game of misere_pile found was over after 6 moves"):
@@ -323,8 +323,8 @@ def test_refuses_openings_that_cannot_be_had(game):
 # Tournaments.
 
 
-def test_whatever_has_an_agent_plays(game, perfect, lowest):
-    """As a trained player does, in the place of its agent."""
+def test_objects_with_an_agent_play(game, perfect, lowest):
+    """A trained player is accepted in place of its agent."""
     trained = types.SimpleNamespace(agent=perfect)
     match = play_match(game, trained, lowest, 2, KEY)
     assert match == play_match(game, perfect, lowest, 2, KEY)
@@ -335,13 +335,13 @@ def test_whatever_has_an_agent_plays(game, perfect, lowest):
         play_games(game, lowest, trained, 1, KEY), play_games(game, lowest, perfect, 1, KEY)
     )
     for wrong in ("perfect", types.SimpleNamespace(agent="perfect")):
-        with pytest.raises(ValueError, match="is no player: use an Agent, or what has one as its"):
+        with pytest.raises(ValueError, match="is not a player: use an Agent, or an object with"):
             play_match(game, wrong, lowest, 2, KEY)
 
 
-def test_round_robin_plays_every_pair_once(game, perfect, anyhow, lowest):
-    told = []
-    matches = round_robin(game, [perfect, anyhow, lowest], 20, KEY, progress=told.append)
+def test_round_robin_plays_every_pair_once(game, perfect, uniform, lowest):
+    reports = []
+    matches = round_robin(game, [perfect, uniform, lowest], 20, KEY, progress=reports.append)
     assert [(match.first, match.second) for match in matches] == [
         ("perfect", "random"),
         ("perfect", "lowest"),
@@ -349,41 +349,41 @@ def test_round_robin_plays_every_pair_once(game, perfect, anyhow, lowest):
     ]
     games = [(match.moving_first.games, match.moving_second.games) for match in matches]
     assert games == [(10, 10), (1, 1), (10, 10)]
-    assert sum(told) == 42
+    assert sum(reports) == 42
 
 
-def test_refuses_what_is_no_tournament(game, perfect, anyhow):
+def test_refuses_invalid_tournaments(game, perfect, uniform):
     with pytest.raises(ValueError, match=r"a tournament of \['perfect'\] has no pairing: name 2"):
         round_robin(game, [perfect], 10, KEY)
     with pytest.raises(ValueError, match="two players are called random: give them different"):
-        round_robin(game, [anyhow, perfect, anyhow], 10, KEY)
+        round_robin(game, [uniform, perfect, uniform], 10, KEY)
     for call in (play_match, lambda game, *args: round_robin(game, args[:2], *args[2:])):
-        with pytest.raises(ValueError, match="0 games decide nothing: play 1 or more"):
-            call(game, perfect, anyhow, 0, KEY)
+        with pytest.raises(ValueError, match="the number of games is 0: play 1 or more"):
+            call(game, perfect, uniform, 0, KEY)
 
 
 # Compilation.
 
 
 @pytest.mark.slow
-def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, anyhow):
-    asked = []
+def test_players_that_cannot_be_traced_play_on_the_host(game, perfect, uniform):
+    calls = []
 
     def act(params, key, states):
-        asked.append(len(np.asarray(states.board)))  # A tracer would not be an array.
+        calls.append(len(np.asarray(states.board)))  # A tracer would not be an array.
         return perfect.act(params, key, states)
 
     on_host = perfect._replace(act=act, traceable=False)
     for seat in (0, 1):
-        games = play_games(game, on_host, anyhow, 20, KEY, seat)
-        assert same(games, play_games(game, perfect, anyhow, 20, KEY, seat))
-        last = games.plies.max() - 1  # Asked in its plies alone, once for the whole batch.
-        assert asked == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
-        asked.clear()
+        games = play_games(game, on_host, uniform, 20, KEY, seat)
+        assert same(games, play_games(game, perfect, uniform, 20, KEY, seat))
+        last = games.plies.max() - 1  # Called only in its plies, once for the whole batch.
+        assert calls == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
+        calls.clear()
 
 
 @pytest.mark.parametrize("traceable", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_second_match_compiles_nothing(game, perfect, anyhow, caplog, traceable):
+def test_a_second_match_compiles_nothing(game, perfect, uniform, caplog, traceable):
     def compiled(*args):
         caplog.clear()
         with jax.log_compiles():
@@ -394,22 +394,22 @@ def test_a_second_match_compiles_nothing(game, perfect, anyhow, caplog, traceabl
         return perfect.act(None, key, states)
 
     def draw(params, key, states):
-        return anyhow.act(None, key, states)
+        return uniform.act(None, key, states)
 
     agent = perfect._replace(act=act, params=np.int32(0), traceable=traceable)
-    rival = anyhow._replace(act=draw)
+    rival = uniform._replace(act=draw)
     assert compiled(agent, rival, 40, KEY)
     other = agent._replace(name="other", params=np.int32(1))  # Parameters are arguments.
     assert not compiled(agent, rival, 40, jax.random.key(1))
     assert not compiled(other, rival, 40, KEY)
 
 
-def test_a_game_that_does_not_end_is_refused(game, anyhow):
-    """As a player of illegal actions stays where it is."""
+def test_a_game_that_does_not_end_is_refused(game, uniform):
+    """Illegal actions leave a position unchanged forever."""
     stubborn = Agent(
         "stubborn", lambda params, key, states: Decision(jnp.zeros(4, jnp.int32), None)
     )
     with pytest.raises(
         ValueError, match="stubborn against random is not over after 9 moves, the m"
     ):
-        play_games(game, stubborn, anyhow, 4, KEY, batch_size=4)
+        play_games(game, stubborn, uniform, 4, KEY, batch_size=4)

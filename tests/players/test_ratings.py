@@ -1,4 +1,4 @@
-"""Intervals cover what they claim, p-values are exact, and ratings are the posterior's mode."""
+"""Intervals have their coverage, and ratings are the mode of the posterior."""
 
 import functools
 import itertools
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.players.ratings import fit, mean_proportion, mean_score, proportion
+from azjax.players.ratings import elo_difference, fit, mean_proportion, mean_score, proportion
 
 ELO = 400 / math.log(10)
 PAIRS = np.array(list(itertools.permutations(range(5), 2)))
@@ -28,42 +28,42 @@ def test_a_mean_of_one_rate_is_that_rate():
     assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
     assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
     for counts, totals in [([], []), ([1], [2, 3])]:
-        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
+        with pytest.raises(ValueError, match="counts of .* totals: give equally many"):
             mean_proportion(counts, totals)
 
 
-def test_the_ends_of_a_mean_are_as_far_out_as_those_of_its_rates_squared_and_summed():
+def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
     few, many = proportion(1, 10), proportion(11, 12)
     below, above = (
         math.hypot(*(rate.estimate - rate[end] for rate in (few, many))) / 2 for end in (1, 2)
     )
     mean = (few.estimate + many.estimate) / 2
     assert abs(below - above) > 0.01
-    found = mean_proportion(np.array([1, 11]), np.array([10, 12]))
-    assert found == pytest.approx([mean, mean - below, mean + above])
+    result = mean_proportion(np.array([1, 11]), np.array([10, 12]))
+    assert result == pytest.approx([mean, mean - below, mean + above])
 
 
 @pytest.mark.slow
 def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
-    """Rates of 1 to 40%, of 200 each."""
+    """Rates of 1 to 40%, from 200 samples each."""
     rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
     drawn = rng.binomial(200, chances, (400, 6)).tolist()
-    found = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
+    result = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
     mean = chances.mean()
-    assert 0.93 <= np.mean((found[:, 1] <= mean) & (mean <= found[:, 2])) <= 0.98
+    assert 0.93 <= np.mean((result[:, 1] <= mean) & (mean <= result[:, 2])) <= 0.98
     normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
-    assert np.mean(found[:, 2] - found[:, 1]) == pytest.approx(normal, rel=0.05)
+    assert np.mean(result[:, 2] - result[:, 1]) == pytest.approx(normal, rel=0.05)
 
 
 def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
     for wins, losses in [(0, 20), (1, 19), (7, 13), (20, 0), (400, 600)]:
         exact = stats.binomtest(wins, wins + losses).proportion_ci(method="exact")
-        found = mean_score(wins, 0, losses)
-        assert found == pytest.approx([wins / (wins + losses), *exact], abs=1e-9)
+        result = mean_score(wins, 0, losses)
+        assert result == pytest.approx([wins / (wins + losses), *exact], abs=1e-9)
 
 
 def test_mean_score_covers_every_mean_of_twenty_games():
-    """The probability that the interval holds the truth, summed over all 231 triples."""
+    """The coverage is summed over all 231 triples of counts."""
     triples = [(w, d, 20 - w - d) for w in range(21) for d in range(21 - w)]
     intervals = np.array([mean_score(*triple) for triple in triples])
     assert intervals.min() == 0 and intervals.max() == 1
@@ -82,15 +82,15 @@ def test_mean_score_covers_every_mean_of_twenty_games():
 def test_mean_score_covers_and_is_not_wide(rates, games, samples):
     interval = functools.lru_cache(mean_score)
     drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()
-    found = np.array([interval(*triple) for triple in drawn])
+    result = np.array([interval(*triple) for triple in drawn])
     mean = rates[0] + rates[1] / 2
-    covered = np.mean((found[:, 1] <= mean) & (mean <= found[:, 2]))
+    covered = np.mean((result[:, 1] <= mean) & (mean <= result[:, 2]))
     assert covered >= 0.93
     normal = 2 * 1.96 * math.sqrt((rates[0] + rates[1] / 4 - mean**2) / games)
-    assert np.mean(found[:, 2] - found[:, 1]) < normal + 3 / games
+    assert np.mean(result[:, 2] - result[:, 1]) < normal + 3 / games
 
 
-def test_mean_score_sees_both_sides_alike():
+def test_mean_score_is_symmetric():
     for wins, draws, losses in [(3, 5, 12), (0, 30, 1), (1, 0, 50)]:
         left, right = mean_score(wins, draws, losses, 0.8), mean_score(losses, draws, wins, 0.8)
         assert left == pytest.approx([1 - right[0], 1 - right[2], 1 - right[1]], abs=1e-9)
@@ -107,30 +107,30 @@ def tournament(seed, elo, advantage, nu, games):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_ratings_cover_the_truth(seed):
+def test_ratings_cover_the_true_values(seed):
     elo = np.random.default_rng(seed).normal(0, 200, 5)
     truth = np.append(elo - elo.mean(), 60.0)
     covered = []
     for number in range(200):
         counts = tournament([seed, number], elo, 60, 0.7, 20)
-        found = fit("abcde", *PAIRS.T, counts)
-        low = np.append(found.low, found.first_move_advantage.low)
-        high = np.append(found.high, found.first_move_advantage.high)
+        result = fit("abcde", *PAIRS.T, counts)
+        low = np.append(result.low, result.first_move_advantage.low)
+        high = np.append(result.high, result.first_move_advantage.high)
         covered.append((low <= truth) & (truth <= high))
     share = np.mean(covered, axis=0)
     assert ((share >= 0.9) & (share <= 0.99)).all()
 
 
-def test_many_games_give_back_the_truth():
+def test_many_games_recover_the_true_values():
     elo = np.array([0, 30, 400, -200, -230.0])
-    found = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
-    np.testing.assert_allclose(found.ratings, elo, atol=1)
-    assert found.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
-    assert found.draw_parameter == pytest.approx(1.5, abs=0.01)
+    result = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
+    np.testing.assert_allclose(result.ratings, elo, atol=1)
+    assert result.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
+    assert result.draw_parameter == pytest.approx(1.5, abs=0.01)
 
 
 def log_posterior(theta, first, second, counts):
-    """Of the ratings, the advantage and log nu in logits, written out."""
+    """The log posterior of the ratings, the advantage and log nu, in logits."""
     total = -sum(t * t for t in theta) / 2 / (1000 / ELO) ** 2
     for one, two, (wins, draws, losses) in zip(first, second, counts, strict=True):
         x = theta[one] - theta[two] + theta[-2]
@@ -148,9 +148,9 @@ def log_posterior(theta, first, second, counts):
 )
 def test_the_fit_is_the_mode_and_its_curvature(names, games):
     size = len(names)
-    found = fit(names, *games, confidence=0.6826895)  # One standard deviation.
-    mode = np.array([*found.ratings, found.first_move_advantage.estimate]) / ELO
-    mode = np.append(mode, math.log(found.draw_parameter))
+    result = fit(names, *games, confidence=0.6826895)  # One standard deviation.
+    mode = np.array([*result.ratings, result.first_move_advantage.estimate]) / ELO
+    mode = np.append(mode, math.log(result.draw_parameter))
     steps = 1e-3 * np.eye(size + 2)
 
     def value(step):
@@ -164,20 +164,20 @@ def test_the_fit_is_the_mode_and_its_curvature(names, games):
     ]
     contrasts = np.eye(size + 2) - np.pad(np.full((size, size), 1 / size), (0, 2))
     deviations = ELO * np.sqrt(np.diag(contrasts @ np.linalg.inv(-np.array(hessian)) @ contrasts))
-    np.testing.assert_allclose(found.high - found.ratings, deviations[:-2], rtol=1e-3)
-    np.testing.assert_allclose(found.ratings - found.low, deviations[:-2], rtol=1e-3)
-    advantage = found.first_move_advantage
+    np.testing.assert_allclose(result.high - result.ratings, deviations[:-2], rtol=1e-3)
+    np.testing.assert_allclose(result.ratings - result.low, deviations[:-2], rtol=1e-3)
+    advantage = result.first_move_advantage
     assert advantage.high - advantage.estimate == pytest.approx(deviations[-2], rel=1e-3)
 
 
 @pytest.mark.parametrize(("wins", "draws", "losses"), [(6, 0, 4), (9, 0, 1), (3, 4, 2)])
 def test_two_players_have_a_closed_form(wins, draws, losses):
     first, second = np.array([(wins, draws, losses), (losses, draws, wins)]) * 100_000
-    found = fit(["strong", "weak"], [0, 1], [1, 0], [first, second])
-    difference = found.ratings[0] - found.ratings[1]
+    result = fit(["strong", "weak"], [0, 1], [1, 0], [first, second])
+    difference = result.ratings[0] - result.ratings[1]
     assert difference == pytest.approx(400 * math.log10(wins / losses), abs=0.01)
-    assert found.first_move_advantage.estimate == pytest.approx(0, abs=0.01)
-    assert found.draw_parameter == pytest.approx(draws / math.sqrt(wins * losses), abs=1e-4)
+    assert result.first_move_advantage.estimate == pytest.approx(0, abs=0.01)
+    assert result.draw_parameter == pytest.approx(draws / math.sqrt(wins * losses), abs=1e-4)
 
 
 def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
@@ -193,18 +193,18 @@ def test_the_order_of_rows_and_players_and_split_rows_change_nothing():
     assert split.first_move_advantage == pytest.approx(whole.first_move_advantage, abs=1e-6)
 
 
-def test_one_who_loses_everything_is_low_and_finite():
-    found = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
-    assert -2000 < found.ratings[2] < found.low[:2].min() - 300
-    assert -3000 < found.low[2] < found.high[2] < 0
-    assert found.ratings.mean() == pytest.approx(0, abs=1e-9)
+def test_a_player_without_a_win_has_a_low_finite_rating():
+    result = fit("abc", [0, 1, 2, 0], [1, 0, 0, 2], [[6, 0, 4], [5, 0, 5], [0, 0, 50], [50, 0, 0]])
+    assert -2000 < result.ratings[2] < result.low[:2].min() - 300
+    assert -3000 < result.low[2] < result.high[2] < 0
+    assert result.ratings.mean() == pytest.approx(0, abs=1e-9)
 
 
 GAME = [[1, 0, 1]]
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: proportion(-1, 5), "count is -1 of 5: use"),
         (lambda: proportion(6, 5), "count is 6 of 5"),
@@ -228,15 +228,28 @@ GAME = [[1, 0, 1]]
         (lambda: fit("ab", [0], [1], GAME, confidence=95), "confidence is 95: use"),
     ],
 )
-def test_refuses_with_a_reason(call, said):
-    with pytest.raises(ValueError, match=said):
+def test_refuses_with_a_reason(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_many_games_are_judged_like_a_few_less():
-    """Beyond 10,000 games the normal distribution serves; one more game changes next to nothing."""
+def test_the_normal_approximation_is_continuous():
+    """Above 10,000 games the normal approximation is used; one more game changes little."""
     exact, normal = mean_score(6000, 1500, 2500), mean_score(6001, 1500, 2500)
     np.testing.assert_allclose(normal, exact, atol=2e-4)
     assert normal.high - normal.low > 0.015
     all_won = mean_score(20_000, 0, 0)
     assert all_won.low < 1 == all_won.high
+
+
+def test_the_difference_of_two_players():
+    result = elo_difference(60, 0, 20)
+    assert result.estimate == pytest.approx(400 * np.log10(3))
+    assert 0 < result.low < result.estimate < result.high
+    mirrored = elo_difference(20, 0, 60)
+    np.testing.assert_allclose(mirrored, [-result.estimate, -result.high, -result.low], atol=1e-6)
+    most = 400 * np.log10(2 * 64 - 1)
+    won = elo_difference(64, 0, 0)
+    assert won.estimate == won.high == pytest.approx(most) and 300 < won.low < most
+    with pytest.raises(ValueError, match="with a sum above 0"):
+        elo_difference(0, 0, 0)

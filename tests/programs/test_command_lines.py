@@ -236,9 +236,9 @@ def test_commands_in_errors_are_parsed(folder, understand, capfd, monkeypatch):
         runs.newest("hex:3")
     with pytest.raises(ValueError, match="runs/ has no trained player") as no_player:
         custom.open_run(custom.Typed(game="hex:3"))
-    with pytest.raises(ValueError, match="has no book for 32 simulations") as no_book:
+    with pytest.raises(ValueError, match="has no override table for 32 simulations") as no_book:
         make_agent(
-            "book:32", misere_pile.make(), custom.Typed(folder / "moved", "its pile.py:make")
+            "repaired:32", misere_pile.make(), custom.Typed(folder / "moved", "its pile.py:make")
         )
     for program in PROGRAMS:
         assert find_program(program).main(["--frobnicate"]) == 2

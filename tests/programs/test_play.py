@@ -1,4 +1,4 @@
-"""Playing at the terminal: whole games, everything that can be typed, and how it ends."""
+"""Games at the terminal: whole games, all inputs, and all ways to end."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ O (perfect) wins.
 
 
 class Keyboard(io.StringIO):
-    """Lines that somebody types, or that come from a pipe."""
+    """Lines from a terminal or a pipe."""
 
     def __init__(self, lines, terminal):
         super().__init__("".join(f"{line}\n" for line in lines))
@@ -124,7 +124,7 @@ def test_connect_four_with_uct(program):
     status, out, _ = program("--game connect_four --o uct:20", typed)
     assert status == 0
     assert ". . . . . . .\n. . . . . . .\n0 1 2 3 4 5 6\n" in out
-    assert "'9' is no move here: type one of 0, 1, 2, 3, 4, 5, 6, or help.\n" in out
+    assert "'9' is not a legal move: type one of 0, 1, 2, 3, 4, 5, 6, or help.\n" in out
     assert re.search(r"(wins|A draw)\.\n$", out)
 
 
@@ -144,14 +144,14 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     assert capfd.readouterr().out.endswith("XXXOO\n\nX (a person) wins.\n")
 
 
-# What is typed.
+# Input.
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         *(
-            (wrong, f"{shown} is no move here: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
+            (wrong, f"{shown} is not a legal move: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
             for wrong, shown in [
                 ("4", "'4'"),
                 ("9", "'9'"),
@@ -171,20 +171,20 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ],
     ids=lambda text: ascii(text)[:8],
 )  # fmt: skip
-def test_wrong_input_gets_one_sentence(typed, said, program):
+def test_wrong_input_gets_one_sentence(typed, message, program):
     status, out, err = program("--o perfect", [" 4 ", typed, "undo", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split(EMPTY)
-    assert len(boards) == 3  # At the beginning and after taking back.
+    assert len(boards) == 3  # At the start and after an undo.
     answer = boards[1].split("\n\n")[-1]
-    assert answer == f"{said}\n"
+    assert answer == f"{message}\n"
     assert out.endswith("Goodbye.\n")
 
 
 def test_undo_takes_back_both_moves(program):
     typed = ["undo", 4, "undo", "undo", 8, "quit"]
     _, out, _ = program("--o perfect", typed)
-    parts = out.split("There is no move of yours to take back.\n")
+    parts = out.split("You have no move to take back.\n")
     assert len(parts) == 3
     assert parts[1].count(EMPTY) == 1 and parts[1].count("plays 0") == 1
     assert "O (perfect) plays 4" in parts[2]
@@ -196,7 +196,7 @@ def test_undo_of_the_second_player_leaves_the_first_move(program):
     boards = [part for part in out.split("\n\n") if "---+---" in part]
     marks = [sorted(re.sub("[^XO]", "", drawn)) for drawn in boards]
     assert marks == [["X"], ["O", "X", "X"], ["X"]]
-    assert out.count("no move of yours") == 1
+    assert out.count("You have no move") == 1
 
 
 def test_help_explains_the_commands(program):
@@ -227,7 +227,7 @@ def test_hint_of_a_search(program, tmp_path):
     assert sum(int(row[1]) for row in rows) == 20
 
 
-def test_hint_without_a_machine_at_the_table(program):
+def test_hint_without_a_machine(program):
     _, out, _ = program("--x human --o human", ["hint", "quit"])
     assert "perfect would play 0" in out
 
@@ -248,7 +248,7 @@ def test_seats_are_exchanged_when_playing_again(solution, program):
     assert f"{question}Type y to play again, or n to leave.\n{question}" in out
 
 
-def test_asks_nothing_when_machines_play_or_a_pipe_types(solution, program):
+def test_no_question_for_machines_or_a_pipe(solution, program):
     assert "again" not in program("--x random --o random", terminal=True)[1]
     _, out, _ = program("--o perfect", [*moves_of_a_person(solution, 0, True), "y"])
     assert "again" not in out and "your move" not in out
@@ -274,7 +274,7 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
     assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
 
 
-# Who plays.
+# Seats.
 
 
 @pytest.mark.parametrize(
@@ -290,14 +290,14 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
         ("--x human --o human", ("human", "human")),
     ],
 )
-def test_who_sits_where(arguments, seats):
+def test_seats(arguments, seats):
     words = iter(arguments.split())
     options = play.Options(**{flag[2:]: next(words) for flag in words})
     assert play.choose_seats(options, "default") == seats
 
 
 @pytest.mark.slow
-def test_the_opponent_that_nobody_named(program, tmp_path, capfd):
+def test_the_default_opponent(program, tmp_path, capfd):
     _, out, _ = program("", ["quit"])
     assert out.startswith("X: you, O: perfect\n")
     _, out, _ = program("--game connect_four", ["quit"])
@@ -384,20 +384,24 @@ def test_values_in_words(value, words):
 
 
 @pytest.mark.parametrize(
-    ("q_values", "visits", "said"),
+    ("q_values", "visits", "message"),
     [
-        ([0.9, -0.02], [0, 9], ", expects an even game for O (-0.02)"),  # Of the move played.
+        (
+            [0.9, -0.02],
+            [0, 9],
+            ", expects an even game for O (-0.02)",
+        ),  # The value of the chosen move.
         (None, None, ", expects a disadvantage for O (-0.67)"),
-        ([0.9, 0.0], [9, 0], ", expects a disadvantage for O (-0.67)"),  # Never tried.
+        ([0.9, 0.0], [9, 0], ", expects a disadvantage for O (-0.67)"),  # Not visited.
     ],
 )
-def test_the_value_announced_is_that_of_the_move(q_values, visits, said):
+def test_the_announced_value_is_that_of_the_move(q_values, visits, message):
     q_values, visits = (known and np.array(known) for known in (q_values, visits))
     decision = Decision(np.int32(1), np.ones(2) / 2, np.float32(-0.67), q_values, None, visits)
-    assert board.announce(1, "name", decision, "01") == f"O (name) plays 1{said}"
+    assert board.announce(1, "name", decision, "01") == f"O (name) plays 1{message}"
 
 
-def test_what_is_new_stands_out(monkeypatch, capsys):
+def test_changes_are_highlighted(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -440,7 +444,7 @@ def test_a_game_at_a_real_terminal(start, solution):
     for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"undo"):
         terminal.type(line)
     terminal.type(str(first).encode())
-    terminal.type(str(first).encode())  # Taken.
+    terminal.type(str(first).encode())  # The cell is occupied.
     terminal.type(b"undo")
     for move in (first, *others):
         terminal.type(str(move).encode())
@@ -448,17 +452,17 @@ def test_a_game_at_a_real_terminal(start, solution):
     terminal.type(b"quit")
     assert terminal.finish() == 0
     screen = terminal.screen
-    for said in (
-        "'²' is no move here",
+    for message in (
+        "'²' is not a legal move",
         "perfect thinks",
         "perfect would play 0",
-        "There is no move of yours to take back.",
-        f"'{first}' is no move here",
+        "You have no move to take back.",
+        f"'{first}' is not a legal move",
         "A draw.",
         "X: perfect, O: you",
     ):
-        assert said in screen, said
-    assert screen.count("is no move here") == 5
+        assert message in screen, message
+    assert screen.count("is not a legal move") == 5
     assert screen.endswith("Goodbye.\n")
     assert all(len(line.split("\r")[-1]) <= 80 for line in screen.split("\n"))
     assert b"\x1b[1;36mX" in terminal.raw

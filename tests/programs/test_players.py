@@ -1,4 +1,4 @@
-"""Players by their descriptions: what each stands for, and what is said about wrong ones."""
+"""Players by their descriptions: the player of each, and the errors for wrong ones."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ KEY = jax.random.key(0)
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run with checkpoints 2, 4 and 6, each with a network of its own."""
+    """A run with checkpoints 2, 4 and 6, with different networks."""
     return make_run(tmp_path_factory.mktemp("players") / "run", CONFIG)
 
 
@@ -50,7 +50,7 @@ def make_run(run_dir, config):
     return run_dir
 
 
-def write_book(run_dir, iteration, seat, number, states, action):
+def write_table(run_dir, iteration, seat, number, states, action):
     path = overrides.table_path(run_dir, iteration, seat, number)
     path.parent.mkdir(exist_ok=True)
     nothing = np.zeros((1, 9), bool)
@@ -68,7 +68,7 @@ def assert_same(left, right):
         np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-# What a description stands for.
+# Descriptions.
 
 
 @pytest.mark.parametrize(
@@ -99,25 +99,27 @@ def test_names(spec, name, tic_tac_toe, run):
     assert agent.traceable == ("s)" not in name)
 
 
-@pytest.mark.parametrize(("spec", "name"), [("book", "book #6"), ("book:3#2", "book(3) #2")])
-def test_books_are_played_by_the_player_that_they_mend(spec, name, tic_tac_toe, tmp_path):
+@pytest.mark.parametrize(
+    ("spec", "name"), [("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")]
+)
+def test_a_repaired_player_plays_by_its_override_table(spec, name, tic_tac_toe, tmp_path):
     run = make_run(tmp_path / "run", CONFIG)
     start = jax.device_get(init_batch(tic_tac_toe, 1))
     late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
     iteration, number = (2, 3) if "2" in spec else (6, 0)
     for seat, states, action in ((0, start, 7), (1, late, 8)):
-        write_book(run, iteration, seat, number, states, action)
+        write_table(run, iteration, seat, number, states, action)
         agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
         assert agent.name == name and agent.deterministic
-        found = jax.jit(agent.act)(agent.params, KEY, states)
-        assert found.action.tolist() == [action]
+        result = jax.jit(agent.act)(agent.params, KEY, states)
+        assert result.action.tolist() == [action]
 
 
 @pytest.mark.parametrize("rounds", [1, 9])
-def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_path, capfd):
-    """As a book has all moves, its player need not make the image of its move in an image.
+def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
+    """With an override table of all moves, the player may break symmetry.
 
-    Then every image is followed, or the book is mended if it may be.
+    Then every symmetric copy is explored, or the table is repaired if rounds are left.
     """
     network = MLPConfig(hidden=(16,), head_hidden=8, symmetric=True)
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, network=network))
@@ -130,27 +132,29 @@ def test_images_are_asked_about_before_anything_is_proved(solution, rounds, tmp_
     overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds=1))
     arguments = ["--run-dir", str(run), "--lines", "first", "--repair", str(rounds)]
     assert verify.main([*arguments, "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert found["up_to_symmetry"] == (rounds > 1)
-    assert found["ends"]["lost"] == 0 < found["ends"]["won"]
-    assert found["overrides"] == len(rows)
+    result = json.loads(capfd.readouterr().out)
+    assert result["up_to_symmetry"] == (rounds > 1)
+    assert result["ends"]["lost"] == 0 < result["ends"]["won"]
+    assert result["overrides"] == len(rows)
     changed = overrides.load_table(path, azjax.make("tic_tac_toe")).actions != actions
     assert changed.any() == (rounds > 1)
     names = {folder.name[-9:] for folder in (run / "lines").glob("6-first-0-overrides-*")}
     assert ("-compared" in names) and ("-copies" in "".join(names)) == (rounds == 1)
-    assert len(names) == 2 + (rounds == 1)  # What an earlier book led to is gone.
+    assert len(names) == 2 + (rounds == 1)  # The folder of an earlier table is deleted.
 
 
-def test_a_book_must_be_made_first(tic_tac_toe, run):
-    said = "has no book for 9 simulations of network #6: make one with .* --lines first"
-    with pytest.raises(ValueError, match=said):
-        make_agent("book:9", tic_tac_toe, custom.Typed(run))
+def test_an_override_table_must_exist(tic_tac_toe, run):
+    sentence = (
+        "has no override table for 9 simulations of network #6: make one with .* --lines first"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        make_agent("repaired:9", tic_tac_toe, custom.Typed(run))
 
 
-def test_every_player_is_explained(tic_tac_toe, run):
+def test_every_player_is_in_the_help(tic_tac_toe, run):
     explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
     for number in (0, 32):
-        write_book(run, 6, 0, number, jax.device_get(init_batch(tic_tac_toe, 1)), 7)
+        write_table(run, 6, 0, number, jax.device_get(init_batch(tic_tac_toe, 1)), 7)
     for name in KINDS:
         assert name in explained
         assert (
@@ -171,17 +175,17 @@ def test_plays_every_game(spec, game):
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
-    found = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
-    assert_same(found, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
-    assert found.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
+    result = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
+    assert_same(result, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
+    assert result.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
 
 
 @pytest.mark.slow
 def test_uct_is_the_classic_search(tic_tac_toe):
     classic = search_agent(tic_tac_toe, UCT(num_simulations=20), rollout_evaluator(tic_tac_toe))
-    found = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
-    assert_same(found, act(classic, tic_tac_toe))
-    assert found.nodes[0] == 20
+    result = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
+    assert_same(result, act(classic, tic_tac_toe))
+    assert result.nodes[0] == 20
 
 
 @pytest.mark.parametrize(
@@ -198,21 +202,21 @@ def test_uct_is_the_classic_search(tic_tac_toe):
     ],
 )
 def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
-    found = act(make_agent(spec, tic_tac_toe, custom.Typed(run)), tic_tac_toe)
+    result = act(make_agent(spec, tic_tac_toe, custom.Typed(run)), tic_tac_toe)
     expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
-    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
-    np.testing.assert_allclose(found.weights, expected.action_weights, atol=1e-6)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
+    np.testing.assert_allclose(result.weights, expected.action_weights, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
     run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
-    found = act(make_agent("puct:20", tic_tac_toe, custom.Typed(run)), tic_tac_toe)
+    result = act(make_agent("puct:20", tic_tac_toe, custom.Typed(run)), tic_tac_toe)
     states = init_batch(tic_tac_toe, 1)
     expected = azjax.load(run).search(KEY, states, num_simulations=20)
-    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
     other = azjax.load(run).search(KEY, states, PUCT(num_simulations=20))
-    assert (found.visit_counts != other.visit_counts).any()
+    assert (result.visit_counts != other.visit_counts).any()
 
 
 @pytest.mark.parametrize("iteration", [2, 4, 6])
@@ -266,7 +270,7 @@ def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
     assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
 
 
-def test_says_that_an_older_checkpoint_plays(tic_tac_toe, tmp_path, capfd):
+def test_an_older_checkpoint_is_reported(tic_tac_toe, tmp_path, capfd):
     run = make_run(tmp_path / "run", CONFIG)
     (run / "checkpoints" / "6" / "player" / "arrays.npz").unlink()
     assert make_agent("network", tic_tac_toe, custom.Typed(run)).name == "network #4"
@@ -287,7 +291,7 @@ def test_one_player_for_each_checkpoint(run):
         assert expand(spec) == [spec]
 
 
-def test_names_tell_players_apart(tic_tac_toe, run, tmp_path):
+def test_players_have_different_names(tic_tac_toe, run, tmp_path):
     other = make_run(tmp_path / "other", CONFIG)
     made = make_agents(
         ["random", f"network@{other}#6", "network#all"], tic_tac_toe, custom.Typed(run)
@@ -299,7 +303,7 @@ def test_names_tell_players_apart(tic_tac_toe, run, tmp_path):
         make_agents(["random", "uct", "random"], tic_tac_toe)
 
 
-# What is refused.
+# Errors.
 
 
 def amount(spec, counts, ends="use 1 to 1000000"):
@@ -307,11 +311,11 @@ def amount(spec, counts, ends="use 1 to 1000000"):
 
 
 OR_TIME = "use 1 to 1000000, or a time up to 3600s such as 0.5s"
-EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, book, puct, gumbel"
+EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired, puct, gumbel"
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "sentence"),
     [
         ("", f"unknown player '': use one of {EVERY}"),
         ("stockfish:3", f"unknown player 'stockfish': use one of {EVERY}"),
@@ -326,8 +330,8 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, book, puc
         amount("minimax:-1", "moves ahead"),
         amount("minimax:1s", "moves ahead"),
         amount("alphabeta:", "moves ahead"),
-        amount("book:0.5s", "simulations"),
-        amount("book:5.0", "simulations"),
+        amount("repaired:0.5s", "simulations"),
+        amount("repaired:5.0", "simulations"),
         amount("uct:", "simulations", OR_TIME),
         amount("uct:x", "simulations", OR_TIME),
         amount("uct:1000001", "simulations", OR_TIME),
@@ -356,27 +360,29 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, book, puc
         ("network@nothing", "nothing is not a run directory (no config.json in it): give"),
     ],
 )
-def test_refuses_in_one_sentence(spec, said, tic_tac_toe, tmp_path, monkeypatch):
+def test_refuses_in_one_sentence(spec, sentence, tic_tac_toe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
 
 
 @pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
 def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
     monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
-    said = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), said)
+    sentence = (
+        "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
+    )
+    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
 
 
-def assert_refuses(call, said):
+def assert_refuses(call, sentence):
     with pytest.raises((ValueError, runs.CheckpointError)) as error:
         call()
-    assert said in str(error.value)
+    assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "sentence"),
     [
         ("perfect", "connect_four has too many positions to enumerate"),
         ("minimax", "minimax cannot look to the end of connect_four: give .* such as minimax:4"),
@@ -384,19 +390,19 @@ def assert_refuses(call, said):
         ("network", "run is a run of tic_tac_toe, not of connect_four: use a run of connect_four"),
     ],
 )
-def test_refuses_what_a_game_does_not_allow(spec, said, run):
-    with pytest.raises(ValueError, match=said):
+def test_refuses_players_that_cannot_play_a_game(spec, sentence, run):
+    with pytest.raises(ValueError, match=sentence):
         make_agent(spec, azjax.make("connect_four"), custom.Typed(run))
 
 
-def test_refuses_checkpoints_that_are_not_there(tic_tac_toe, run, tmp_path):
-    said = f"{run} has no checkpoint 5: use one of 2, 4, 6"
-    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), said)
-    said = f"'network@{run}#all' stands for several players: name one checkpoint, as in #20"
-    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), said)
+def test_refuses_missing_checkpoints(tic_tac_toe, run, tmp_path):
+    sentence = f"{run} has no checkpoint 5: use one of 2, 4, 6"
+    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), sentence)
+    sentence = f"'network@{run}#all' names several players: name one checkpoint, as in #20"
+    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), sentence)
     assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
     runs.create_run(tmp_path / "new", CONFIG)
-    said = f"{tmp_path / 'new'} has no checkpoint yet: train on"
-    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), said)
+    sentence = f"{tmp_path / 'new'} has no checkpoint yet: train on"
+    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), sentence)
     assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")
     assert_refuses(lambda: expand("stockfish#all"), "unknown player 'stockfish'")

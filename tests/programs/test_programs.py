@@ -499,7 +499,7 @@ def test_lost_games_are_repaired(finished, capfd):
     assert verify.main([*arguments, "--repair", "1", "--json"]) == status
     found = json.loads(capfd.readouterr().out)
     assert found["overrides"] == moves > 0 and (found["ends"]["lost"] > 0) == status
-    decide = jax.jit(make_agent("book", game, custom.Typed(finished)).act)
+    decide = jax.jit(make_agent("repaired", game, custom.Typed(finished)).act)
     np.testing.assert_array_equal(
         decide(azjax.load(finished).params, jax.random.key(0), book.states).action, book.actions
     )

@@ -1,4 +1,4 @@
-"""The arena's program: its tables, its plot, and what it refuses."""
+"""The program `azjax arena`: its tables, its plot, and its errors."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from azjax.cli import arena
 from azjax.players import ratings
-from azjax.players.arena import Match, Tally
+from azjax.players.arena import Match, Tally, rate
 from azjax.runs import presets
 from run_directories import make_run
 
@@ -18,7 +18,7 @@ CONFIG = presets.smoke(presets.get("default"))
 
 @pytest.fixture(autouse=True)
 def _no_run_nearby(tmp_path, monkeypatch):
-    """The newest run would say which game is played."""
+    """The game would be that of the newest run."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -56,17 +56,17 @@ def test_headings_are_whole_on_a_terminal_of_80_columns(tmp_path, monkeypatch, c
         *["player", "against", "moves", "won", "drawn", "lost", "score", "[95%]", "different"]
     ]
     assert ["player", "Elo", "95%"] in [line.split() for line in lines]
-    (end,) = [number for number, line in enumerate(lines) if line.startswith("Two players")]
+    (end,) = [number for number, line in enumerate(lines) if line.startswith("Two deterministic")]
     assert max(map(len, lines[:end])) <= 80
 
 
 def test_repeated_games_are_not_counted(capsys):
     assert play("perfect", "minimax:2", "--games", 1000) == 0
-    said = capsys.readouterr().out
-    assert "more games would be the same games: perfect – minimax(2)." in said
-    rows = [line.split() for line in said.splitlines() if line.split()[1:2] == ["minimax(2)"]]
+    output = capsys.readouterr().out
+    assert "more games would be the same games: perfect – minimax(2)." in output
+    rows = [line.split() for line in output.splitlines() if line.split()[1:2] == ["minimax(2)"]]
     assert [sum(map(int, row[3:6])) for row in rows] == [1, 1] == [int(row[-1]) for row in rows]
-    assert not any("[" in cell for row in rows for cell in row)  # No interval without chance.
+    assert not any("[" in cell for row in rows for cell in row)  # No interval without randomness.
 
 
 @pytest.mark.slow
@@ -80,15 +80,15 @@ def test_openings_are_played_from_both_seats(capsys):
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_games(capsys):
-    found = []
+    outputs = []
     for seed in (3, 3, 4):
         assert play("random", "perfect", "--games", 100, "--seed", seed) == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1] != found[2]
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
 
 
 @pytest.mark.slow
-def test_networks_without_a_run_are_of_the_newest(tmp_path, monkeypatch, capsys):
+def test_networks_without_a_run_are_those_of_the_newest(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, iteration, age in (("old", 2, 1), ("new", 3, 0)):
         run_dir = make_run(tmp_path / "runs" / name, CONFIG, (iteration,))
@@ -102,12 +102,12 @@ def test_networks_without_a_run_are_of_the_newest(tmp_path, monkeypatch, capsys)
 
 
 def test_ratings_use_both_seats():
-    """Moving first is all that matters here: equal ratings, a large advantage."""
+    """Only moving first matters here: equal ratings, a large advantage."""
     mine, theirs = Tally(90, 5, 5, 100), Tally(5, 5, 90, 100)
-    fitted = arena._rate(["a", "b"], [Match("a", "b", mine, theirs, False)])
+    fitted = rate([Match("a", "b", mine, theirs, False)])
     np.testing.assert_allclose(fitted.ratings, 0, atol=1)
     assert fitted.first_move_advantage.low > 200
-    stronger = arena._rate(["a", "b"], [Match("a", "b", mine, mine, False)])
+    stronger = rate([Match("a", "b", mine, mine, False)])
     assert stronger.low[0] > 150
     assert isinstance(stronger, ratings.Ratings)
 
@@ -132,8 +132,10 @@ def test_ratings_use_both_seats():
         (["random", "perfect", "--plot", "x.png"], "--plot is x.png: use a name that ends in .svg"),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # Where nobody has trained.
+def test_invalid_options_are_refused_in_one_sentence(
+    arguments, sentence, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # Without runs.
     assert play(*arguments) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert sentence in said[-1] and said[-1].startswith("error: ")
+    output = capsys.readouterr().err.strip().splitlines()
+    assert sentence in output[-1] and output[-1].startswith("error: ")

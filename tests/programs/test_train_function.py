@@ -94,12 +94,14 @@ def test_a_run_from_python_is_a_run(tmp_path):
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, capfd):
-    whole = az.train(TINY, tmp_path / "whole", max_iterations=4, **FEW)
-    az.train(TINY, tmp_path / "run", max_iterations=2, **FEW)
+    measured = FEW | {"strength_every": 1, "strength_games": 4}
+    whole = az.train(TINY, tmp_path / "whole", max_iterations=4, **measured)
+    az.train(TINY, tmp_path / "run", max_iterations=2, **measured)
     run = az.train(TINY, tmp_path / "run", resume=True, max_iterations=4, display=True)
     assert [line.split()[1] for line in capfd.readouterr().out.splitlines()] == ["3", "4"]
     for mine, theirs in zip(run.metrics, whole.metrics, strict=True):
-        assert mine["loss"] == theirs["loss"]
+        for name in ("loss", "elo_uct", "elo_best_low", "elo_best_iteration"):
+            assert mine[name] == theirs[name]
     jax.tree.map(np.testing.assert_array_equal, run.player.params, whole.player.params)
     with pytest.raises(ValueError, match="is a run of tic_tac_toe, not of hex:3"):
         az.train("hex:3", tmp_path / "run", resume=True)

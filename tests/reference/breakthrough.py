@@ -10,7 +10,7 @@ def start():
 
 
 def target(position, action):
-    """From and to which cell an action leads, or None if it leaves the board."""
+    """Returns the origin and the target of an action, or None if it leaves the board."""
     cell, turn = action // 3, action % 3 - 1
     if not 0 <= cell < 15 or cell < 3 or not 0 <= cell % 3 + turn < 3:
         return None

@@ -24,7 +24,7 @@ def play(position, action):
 
 
 def longest_line(rows, row, column):
-    """The longest straight line of equal stones through a cell."""
+    """Returns the length of the longest line of equal stones through a cell."""
     return max(
         1 + run(rows, row, column, down, right) + run(rows, row, column, -down, -right)
         for down, right in [(0, 1), (1, 0), (1, 1), (1, -1)]
@@ -32,7 +32,7 @@ def longest_line(rows, row, column):
 
 
 def run(rows, row, column, down, right):
-    """How many stones equal to the one at a cell follow it in a direction."""
+    """Counts the equal stones that follow a cell in a direction."""
     r, c = row + down, column + right
     if not (0 <= r < 6 and 0 <= c < 7) or rows[r][c] != rows[row][column]:
         return 0

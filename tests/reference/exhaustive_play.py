@@ -1,16 +1,16 @@
-"""A player against every reply: each line is played from the start, and none is merged."""
+"""Exhaustive play of one seat: every line is played from the start, without merging."""
 
 from typing import NamedTuple
 
 
 class Ends(NamedTuple):
-    """What all lines come to. Won, drawn and lost by the player, where there are three."""
+    """The results of all lines. Triples are won, drawn and lost by the player."""
 
-    decisions: int  # Different positions of a ply in which the player moves, all plies together.
-    moves: list[int]  # Different moves that end a game, each ply by itself.
+    decisions: int  # Positions in which the player moves, distinct within each ply.
+    moves: list[int]  # Moves that end a game, distinct within each ply.
     games: list[int]
     lost: set[tuple[int, ...]]  # The lines of all lost games.
-    positions: list[int]  # Different ones of each ply that are not over.
+    positions: list[int]  # Unfinished positions of each ply.
 
 
 def position_after(rules, line):
@@ -22,7 +22,7 @@ def position_after(rules, line):
 
 
 def explore(rules, policy, seat, starts=((),), same=lambda position: position):
-    """Plays `policy(position) -> action` in one seat; `same` names what counts as one position."""
+    """Plays `policy(position) -> action` in one seat; `same` is the key of equal positions."""
     decisions, moves, games, lost, positions = 0, [0, 0, 0], [0, 0, 0], set(), []
     lines = [tuple(start) for start in starts]
     while lines:

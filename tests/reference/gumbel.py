@@ -1,4 +1,4 @@
-"""Gumbel AlphaZero as its paper has it (Danihelka et al. 2022): nodes, dictionaries, loops."""
+"""Gumbel AlphaZero as in the paper (Danihelka et al. 2022): nodes, dictionaries, loops."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Node:
 
     def __init__(self, position, outcome=None):
         self.position = position
-        self.outcome = outcome  # The result of the game, where it is over.
+        self.outcome = outcome  # The result of a finished game.
         self.logits = {}  # Of the legal actions.
         self.raw_value = None
         self.children = {}
@@ -43,7 +43,7 @@ class Result(NamedTuple):
     policy: dict[int, float]
     visit_counts: dict[int, int]
     value: float
-    margin: float  # By how much the closest of all choices was decided.
+    margin: float  # The least lead of the best choice over the second best.
 
 
 def search(rules, evaluate, position, noise, settings):
@@ -78,7 +78,7 @@ def search(rules, evaluate, position, noise, settings):
 
 
 def halving(settings, num_legal):
-    """For each simulation, how many visits the action has that is to be visited (Algorithm 2)."""
+    """Returns the number of visits of the action to visit, for each simulation (Algorithm 2)."""
     left = considered = min(settings.max_considered_actions, num_legal)
     phases = max(1, math.ceil(math.log2(considered)))
     wanted, visits = [], 0
@@ -91,7 +91,7 @@ def halving(settings, num_legal):
 
 
 def choose(actions, score, margins):
-    """The action of highest score, the first one if several have it; notes its lead."""
+    """Returns the first action of highest score, and records its lead."""
     scores = [score(action) for action in actions]
     best, *others = sorted(scores, reverse=True)
     margins.append(best - max(others, default=-math.inf))
@@ -117,7 +117,7 @@ def sigma(settings, node):
 
 
 def completed(node):
-    """Each action's Q, or where it has none the mixed value (appendix D)."""
+    """Returns the Q of each action, or the mixed value for unvisited actions (appendix D)."""
     prior = softmax(node.logits)
     visited = [action for action in node.logits if node.visits(action)]
     mixed = node.raw_value
@@ -142,7 +142,7 @@ def child_of(rules, node, action):
 
 
 def expand(rules, evaluate, node):
-    """Gives a node its logits; returns its value, for the player to move there."""
+    """Sets the logits of a node; returns its value, for the player to move there."""
     if node.position.over:
         return node.outcome
     logits, node.raw_value = evaluate(node.position)

@@ -1,4 +1,4 @@
-"""The rules of Hex, on three by three cells, without swap; O's board is mirrored for its moves."""
+"""The rules of Hex on three by three cells, without swap; O's moves are on a mirrored board."""
 
 from reference import Position
 
@@ -21,12 +21,12 @@ def play(position, action):
 
 
 def to(position, action):
-    """Where a move sets its stone."""
+    """Returns the cell of a move."""
     return action if position.player == 0 else 3 * (action % 3) + action // 3
 
 
 def joins(board, mark):
-    """Whether stones of X (1) join top and bottom, or stones of O (-1) left and right."""
+    """Whether stones of X (1) connect top and bottom, or stones of O (-1) left and right."""
     own = {(cell // 3, cell % 3) for cell in range(9) if board[cell] == mark}
     along = 0 if mark == 1 else 1
     paths = [cell for cell in own if cell[along] == 0]

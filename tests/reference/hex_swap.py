@@ -1,4 +1,4 @@
-"""The rules of Hex, on three by three cells; action 9 swaps, in place of a first stone of O."""
+"""The rules of Hex, on three by three cells; action 9 swaps, instead of the first stone of O."""
 
 from reference import Position, hex
 from reference.hex import start  # noqa: F401

@@ -1,4 +1,4 @@
-"""What a game is worth, by recursion over its rules."""
+"""The values of a game, by recursion over its rules."""
 
 import functools
 
@@ -15,7 +15,7 @@ def reachable(rules):
 
 @functools.cache
 def action_values(rules, position):
-    """`{action: outcome for the mover}` if both players play perfectly from then on."""
+    """Returns `{action: outcome for the mover}` under perfect play after the action."""
     outcomes = {}
     for action in rules.legal(position):
         after, reward = rules.play(position, action)
@@ -24,13 +24,13 @@ def action_values(rules, position):
 
 
 def value(rules, position):
-    """The outcome for the player to move; 0 once the game is over."""
+    """Returns the outcome for the player to move; 0 if the game is over."""
     return max(action_values(rules, position).values(), default=0)
 
 
 @functools.cache
 def random_play_value(rules, position):
-    """The expected outcome for the player to move if all moves are drawn uniformly."""
+    """Returns the expected outcome for the player to move if all moves are uniformly random."""
     outcomes = []
     for action in rules.legal(position):
         after, reward = rules.play(position, action)
@@ -40,7 +40,7 @@ def random_play_value(rules, position):
 
 @functools.cache
 def count_games(rules, position):
-    """Complete games from here: won by player 0, drawn, won by player 1."""
+    """Counts the complete games from here: won by player 0, drawn, won by player 1."""
     totals = [0, 0, 0]
     for action in rules.legal(position):
         after, reward = rules.play(position, action)
@@ -54,7 +54,7 @@ def count_games(rules, position):
 
 
 def losing_lines(rules, position, seat, policy, in_vain=True):
-    """Games lost by a player who follows `{position: action}`, whatever the other does.
+    """Counts the games that a player of `{position: action}` loses, over all replies.
 
     Those do not count in which every position was lost already, so far `in_vain`.
     """

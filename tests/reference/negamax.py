@@ -8,12 +8,12 @@ from reference import sign
 
 class Found(NamedTuple):
     value: float
-    outcomes: dict[int, float]  # By action; of each position's first player to move.
-    positions: int  # Visited, the first one among them.
+    outcomes: dict[int, float]  # By action, for the player to move.
+    positions: int  # Visited, including the root.
 
 
 def minimax(rules, evaluate, position, depth):
-    """Visits every line to a depth; `evaluate(position)` judges what lies there."""
+    """Searches every line to a depth; `evaluate(position)` is the value at the horizon."""
     if position.over or depth == 0:
         return Found(0.0 if position.over else evaluate(position), {}, 1)
     outcomes, positions = {}, 1
@@ -26,7 +26,7 @@ def minimax(rules, evaluate, position, depth):
 
 
 def alpha_beta(rules, evaluate, position, depth, alpha=-math.inf, beta=math.inf):
-    """Stops at a position as soon as it is too good for the opponent to allow."""
+    """Stops at a position when its value exceeds what the opponent allows."""
     if position.over or depth == 0:
         return Found(0.0 if position.over else evaluate(position), {}, 1)
     outcomes, positions = {}, 1

@@ -10,7 +10,7 @@ def start():
 
 
 def turned(board, mark, cell):
-    """The cells whose discs a disc of a mark on an empty cell turns."""
+    """Returns the cells of the discs that a new disc turns."""
     found = []
     for down in (-1, 0, 1):
         for right in (-1, 0, 1):

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search that remembers every position it has met, with dictionaries."""
+"""Monte Carlo tree search that keeps the statistics of all positions, in dictionaries."""
 
 import math
 
@@ -42,7 +42,7 @@ def untried(rules, memory, position):
 
 
 def select(memory, position, exploration):
-    """UCB1 over the positions after each action; of equals, the one tried first."""
+    """UCB1 over the positions after each action; ties go to the action tried first."""
 
     def score(action):
         after = memory.children[position][action]

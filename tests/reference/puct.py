@@ -1,4 +1,4 @@
-"""AlphaZero's tree search as a textbook has it: nodes, dictionaries, one simulation a time."""
+"""The tree search of AlphaZero, as in a textbook: nodes, dictionaries, one simulation at a time."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Node:
     def __init__(self, position, prior=1.0, outcome=None):
         self.position = position
         self.prior = prior
-        self.outcome = outcome  # The result of the game, where it is over.
+        self.outcome = outcome  # The result of a finished game.
         self.children = {}
         self.visit_count = 0
         self.value_sum = 0.0
@@ -25,7 +25,7 @@ class Node:
 class Result(NamedTuple):
     visit_counts: dict[int, int]
     value: float
-    margin: float  # By how much the closest of all choices was decided.
+    margin: float  # The least lead of the best choice over the second best.
 
 
 def search(rules, evaluate, position, num_simulations, c_puct, first_play_urgency):
@@ -52,7 +52,7 @@ def search(rules, evaluate, position, num_simulations, c_puct, first_play_urgenc
 
 
 def select(node, c_puct, first_play_urgency):
-    """The child of highest score, the first one if several have it; and its lead."""
+    """Returns the first child of highest score, and its lead."""
     urgency = {"zero": 0.0, "parent": node.value, "loss": -1.0}[first_play_urgency]
 
     def score(child):

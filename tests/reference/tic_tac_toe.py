@@ -29,17 +29,17 @@ def has_line(board, mark):
 
 
 def image(position, cells):
-    """The symmetric copy whose cells are those of a position, in another order."""
+    """Returns the symmetric copy with the cells of a position in another order."""
     return position._replace(board=tuple(position.board[cell] for cell in cells))
 
 
 def turned(rows):
-    """A square by a quarter of a turn."""
+    """Turns a square by 90 degrees."""
     return [list(column) for column in zip(*rows[::-1], strict=True)]
 
 
 def symmetries():
-    """The orders in which the cells of the symmetric copies are read."""
+    """Returns the orders of the cells of all symmetric copies."""
     rows, found = [[0, 1, 2], [3, 4, 5], [6, 7, 8]], []
     for _ in range(4):
         found += [rows[0] + rows[1] + rows[2], rows[2] + rows[1] + rows[0]]
@@ -48,5 +48,5 @@ def symmetries():
 
 
 def least_image(position):
-    """One of the symmetric copies of a position, the same for all of them."""
+    """Returns the canonical one of the symmetric copies of a position."""
     return min(image(position, cells) for cells in symmetries())

@@ -1,4 +1,4 @@
-"""Classic Monte Carlo tree search as a textbook has it: UCB1 and random games, one at a time."""
+"""Classic Monte Carlo tree search, as in a textbook: UCB1 and random games, one at a time."""
 
 import math
 
@@ -10,7 +10,7 @@ class Node:
 
     def __init__(self, rules, position, outcome=None):
         self.position = position
-        self.outcome = outcome  # For the player to move, where the game is over.
+        self.outcome = outcome  # Of a finished game, for the player to move.
         self.untried = [] if position.over else list(rules.legal(position))
         self.children = {}  # In the order in which they were tried.
         self.visits = 0
@@ -18,7 +18,7 @@ class Node:
 
 
 def search(rules, rng, position, num_simulations, exploration):
-    """Returns `(action, {action: visits})`; of equally visited actions, the one tried first."""
+    """Returns `(action, {action: visits})`; ties go to the action tried first."""
     root = Node(rules, position)
     for _ in range(num_simulations):
         path = [root]
@@ -32,7 +32,7 @@ def search(rules, rng, position, num_simulations, exploration):
 
 
 def select(node, exploration):
-    """The child of highest `V + C sqrt(ln(N + 1) / n)`, the one tried first if several have it."""
+    """Returns the child of highest `V + C sqrt(ln(N + 1) / n)`; ties go to the first one tried."""
 
     def score(child):
         value = sign(node.position, child.position) * child.total / child.visits
@@ -42,7 +42,7 @@ def select(node, exploration):
 
 
 def expand(rules, rng, node):
-    """Tries one of the untried actions, all equally likely."""
+    """Expands an untried action, drawn uniformly."""
     action = node.untried.pop(rng.integers(len(node.untried)))
     after, reward = rules.play(node.position, action)
     outcome = sign(node.position, after) * reward

@@ -66,6 +66,13 @@ def test_names_the_metric_that_is_not_finite(name, bad):
         record(1, **changes).check_finite()
 
 
+def test_shows_what_callbacks_added():
+    """The ends of an interval follow its estimate, on a line and in the table."""
+    made = record(1, extra={"elo": 12.3456, "elo_low": -5.0, "elo_high": 30.0, "patience": 2.0})
+    assert metrics.format_line(made).endswith("  elo 12.35 [-5, 30]  patience 2")
+    assert metrics._cells(made)["elo"] == "12.35 [-5, 30]"
+
+
 def test_accepts_finite_numbers():
     record(1).check_finite()
     record(1, **NO_PROOF).check_finite()
