@@ -67,10 +67,10 @@ def any_of(*flags: bool) -> tuple[bool, ...]:
 
 def check_devices() -> None:
     """Raises a ValueError if the processes have unequal numbers of devices."""
-    found = collections.Counter(device.process_index for device in jax.devices())
-    if len(set(found.values())) > 1:
-        numbers = ", ".join(str(found[index]) for index in sorted(found))
+    counts = collections.Counter(device.process_index for device in jax.devices())
+    if len(set(counts.values())) > 1:
+        numbers = ", ".join(str(counts[index]) for index in sorted(counts))
         raise ValueError(
             f"the processes have {numbers} devices: give each the same number, on CPUs with "
-            f"`cpu_devices={min(found.values())}`"
+            f"`cpu_devices={min(counts.values())}`"
         )

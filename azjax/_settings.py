@@ -159,18 +159,18 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
         check_kind(kinds, chosen, content, prefix)
         cls = kinds.classes[chosen]
     hints = typing.get_type_hints(cls)
-    found = {}
+    values = {}
     for name, value in content.items():
         if name not in hints:
             known = ", ".join(hints) + did_you_mean(name, hints)
             raise ValueError(f"unknown setting {prefix + name!r}: use one of {known}")
         nested = dataclasses.is_dataclass(hints[name]) or find_kinds(hints[name])
-        found[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
+        values[name] = from_dict(hints[name], value, f"{prefix}{name}.") if nested else value
     for field in dataclasses.fields(cls):
         defaults = field.default, field.default_factory
-        if field.name not in found and defaults == (dataclasses.MISSING, dataclasses.MISSING):
+        if field.name not in values and defaults == (dataclasses.MISSING, dataclasses.MISSING):
             raise ValueError(f"{prefix}{field.name} is missing")
-    return cls(**found)
+    return cls(**values)
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
@@ -208,12 +208,12 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
 
 def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
     """Lists the dotted names and values of the settings of a (nested) dataclass."""
-    found = []
+    settings = []
     for field in dataclasses.fields(config):
         value, name = getattr(config, field.name), prefix + field.name
         nested = dataclasses.is_dataclass(value)
-        found += flatten(value, f"{name}.") if nested else [(name, value)]
-    return found
+        settings += flatten(value, f"{name}.") if nested else [(name, value)]
+    return settings
 
 
 def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
@@ -222,9 +222,9 @@ def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     Returns:
       Their dotted names, old values, and new values, None where the setting does not exist.
     """
-    found = dict(flatten(new))
+    others = dict(flatten(new))
     return [
-        (name, value, found.get(name))
+        (name, value, others.get(name))
         for name, value in flatten(old)
-        if name not in found or found[name] != value
+        if name not in others or others[name] != value
     ]

@@ -2061,7 +2061,7 @@ MUTATIONS = [
     Mutation(
         "processes: the number of devices is not checked",
         "azjax/_processes.py",
-        "if len(set(found.values())) > 1:",
+        "if len(set(counts.values())) > 1:",
         "if len(found.values()) < 1:",
         "tests/programs/test_distributed.py::test_processes_with_unequal_numbers_of_devices_are_rejected",
     ),

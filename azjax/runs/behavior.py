@@ -124,7 +124,7 @@ def observe_rules(game: Game, encoding: str) -> dict[str, str]:
       SHA-256 digests by the name of their content, such as `legal actions`. Drawings and names of
       actions are not included.
     """
-    look = jax.jit(jax.vmap(functools.partial(_look, game, encoding)))
+    observe = jax.jit(jax.vmap(functools.partial(_observe, game, encoding)))
     symmetries = () if game.symmetries is None else (game.symmetries.cells, game.symmetries.actions)
     hashes = {
         "sizes": _hash(game.num_actions, *game.board_shape, game.max_plies),
@@ -133,10 +133,10 @@ def observe_rules(game: Game, encoding: str) -> dict[str, str]:
     states, plies = init_batch(game, NUM_GAMES), min(game.max_plies, _MOST_PLIES) + 1
     draws = np.random.PCG64(0).random_raw((plies, NUM_GAMES)) >> np.uint64(40)
     for uniform in draws.astype(np.float32) / np.float32(2**24):
-        found, after = look(states, uniform)
+        observed, after = observe(states, uniform)
         for name in (*_IN_ORDER, "states"):
-            _hash(*found[name], onto=hashes.setdefault(name, hashlib.sha256()))
-        if np.all(found["ends of games"][0]):
+            _hash(*observed[name], onto=hashes.setdefault(name, hashlib.sha256()))
+        if np.all(observed["ends of games"][0]):
             break
         states = after
     return {name: digest.hexdigest() for name, digest in hashes.items()}
@@ -149,8 +149,8 @@ def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str |
     """
     if encoding not in game.encodings:
         return "encodings"
-    found, names = observe_rules(game, encoding), ["sizes", "symmetries", *_IN_ORDER]
-    return next((name for name in names if found[name] != digests.get(name)), None)
+    observed, names = observe_rules(game, encoding), ["sizes", "symmetries", *_IN_ORDER]
+    return next((name for name in names if observed[name] != digests.get(name)), None)
 
 
 def observe_network(game: Game, network: Network) -> Responses:
@@ -189,11 +189,11 @@ def _generate(index: int, shape: Any) -> jax.Array:
     )
 
 
-def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
+def _observe(game: Game, encoding: str, state: State, uniform: jax.Array):
     """Returns the results of the rules for one state, and the state after a random move."""
     legal = game.legal_actions(state)
     after, reward = game.step(state, legal_action_at(legal, uniform))
-    found = {
+    observed = {
         "legal actions": [legal],
         "ends of games": [game.is_over(state)],
         "players to move": [game.player(state)],
@@ -201,7 +201,7 @@ def _look(game: Game, encoding: str, state: State, uniform: jax.Array):
         "observations": [game.observe(state, encoding)],
         "states": [_numbers(leaf) for leaf in jax.tree.leaves(state)],
     }
-    return found, after
+    return observed, after
 
 
 def _numbers(leaf: jax.Array) -> jax.Array:

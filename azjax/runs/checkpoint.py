@@ -181,8 +181,8 @@ def _newest_sound(
     run_dir: Path, target: dict[str, Any], together: bool = False, step: int | None = None
 ) -> tuple[dict[str, Any], int, dict[int, str]]:
     """Returns the trees and the iteration of the newest sound checkpoint, and newer damage."""
-    known, damage = iterations(run_dir), {}
-    for number in reversed(known) if step is None else [step]:
+    available, damage = iterations(run_dir), {}
+    for number in reversed(available) if step is None else [step]:
         try:
             return _read(checkpoints(run_dir) / str(number), target, together), number, damage
         except Exception as error:  # An older one may be sound.
@@ -193,9 +193,9 @@ def _newest_sound(
             f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
             "folder from a copy, or start a new run"
         )
-    others = ", ".join(str(other) for other in known if other != step)
+    others = ", ".join(str(other) for other in available if other != step)
     advice = f"use one of {others}" if others else "resume the run to write another"
-    if step not in known:
+    if step not in available:
         raise CheckpointError(f"{run_dir} has no checkpoint {step}: {advice}")
     raise CheckpointError(f"{damage[step]}: {advice}")
 

@@ -207,8 +207,8 @@ def find_runs() -> Iterator[pathlib.Path]:
     """
     here = pathlib.Path.cwd()
     for folder in (pathlib.Path(), *here.parents):
-        found = (folder / "runs").glob("*/config.json")
-        for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
+        paths = (folder / "runs").glob("*/config.json")
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
             if iterations(path.parent):
                 yield path.parent
 

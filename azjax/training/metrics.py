@@ -50,16 +50,16 @@ class Record:
     def add(self, **metrics: Any) -> "Record":
         """Returns a record with these metrics; names that are not fields go to `extra`."""
         fields = {field.name for field in dataclasses.fields(self)}
-        known = {name: value for name, value in metrics.items() if name in fields}
+        given = {name: value for name, value in metrics.items() if name in fields}
         extra = {name: value for name, value in metrics.items() if name not in fields}
-        return dataclasses.replace(self, **known, extra=self.extra | extra)
+        return dataclasses.replace(self, **given, extra=self.extra | extra)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all metrics by name, in one flat dictionary."""
-        found = {}
+        flat = {}
         for name, value in dataclasses.asdict(self).items():
-            found |= value if isinstance(value, dict) else {name: value}
-        return found
+            flat |= value if isinstance(value, dict) else {name: value}
+        return flat
 
     def check_finite(self) -> None:
         """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""

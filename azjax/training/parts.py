@@ -74,9 +74,9 @@ def _check_members(parts: Parts) -> None:
         "learner": (Learner, "learner.make_learner"),
     }
     for name, (kind, maker) in makers.items():
-        if not isinstance(found := getattr(parts, name), kind):
+        if not isinstance(part := getattr(parts, name), kind):
             raise ValueError(
-                f"parts.{name} is of type {type(found).__name__}: use a {kind.__name__}, as "
+                f"parts.{name} is of type {type(part).__name__}: use a {kind.__name__}, as "
                 f"{maker} returns"
             )
     check_network(parts.game, parts.network)

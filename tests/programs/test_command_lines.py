@@ -84,7 +84,7 @@ def documented():
     found = re.findall(r"python -m (experiments\.\w+(?:(?! #|[`\"|&;)…\\]).)*)", text)
     programs = "|".join(cli.PROGRAMS)
     found += re.findall(
-        rf"^(?:timeout .* )?(azjax (?:{programs}).*?)(?: #.*)?$", text, re.MULTILINE
+        rf"^ *(?:timeout .* )?(azjax (?:{programs}).*?)(?: #.*)?$", text, re.MULTILINE
     )
     found += re.findall(rf"`(azjax (?:{programs})\b[^`…|]*)`", "\n".join(map(read, PAGES)))
     return sorted({re.split(r" A B|, with \{|: ", line)[0].strip() for line in found})
