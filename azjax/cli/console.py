@@ -164,7 +164,7 @@ def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
             default = tyro.MISSING if field.default is dataclasses.MISSING else field.default
         hint, text = hints[field.name], functools.partial(_read_docstring, info.type, field.name)
         if default in (None, (), ""):
-            hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
+            hint = typing.cast(Any, Annotated)[hint, tyro.conf.arg(help_behavior_hint="")]
         fields.append(StructFieldSpec(field.name, hint, default, text))
     return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
 
