@@ -167,7 +167,7 @@ def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
         hint: Any = hints[field.name]
         text = functools.partial(_read_docstring, info.type, field.name)
         if default in (None, (), ""):
-            hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
+            hint = typing.cast(Any, Annotated)[hint, tyro.conf.arg(help_behavior_hint="")]
         fields.append(StructFieldSpec(field.name, hint, default, text))
     return StructConstructorSpec(instantiate=info.type, fields=tuple(fields))
 
