@@ -1787,8 +1787,8 @@ MUTATIONS = [
     Mutation(
         "programs: losing lines of both seats are swapped",
         "azjax/proof/callbacks.py",
-        "losing_lines_first=int(verdict.losing_lines[0]),",
-        "losing_lines_first=int(verdict.losing_lines[1]),",
+        '"losing_lines_first": int(verdict.losing_lines[0]),',
+        '"losing_lines_first": int(verdict.losing_lines[1]),',
         "tests/proof/test_callbacks.py",
     ),
     Mutation(
