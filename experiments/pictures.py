@@ -38,7 +38,7 @@ def draw(options: Options) -> int:
     check_folder(options.out / "film.svg")
     run_dir, player = own.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
-    film.film(places, *atlas.load_portraits(run_dir)).save(options.out / "film.svg")
+    film.film(places, *atlas.load_snapshots(run_dir)).save(options.out / "film.svg")
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))

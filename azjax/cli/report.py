@@ -28,7 +28,7 @@ def write(options: Options) -> int:
     solution = solver.solve(player.game) if player.game.is_small or options.film else None
     if options.film and solution:
         places = atlas.make_atlas(player.game, solution)
-        film.film(places, *atlas.load_portraits(run_dir)).save(options.film)
+        film.film(places, *atlas.load_snapshots(run_dir)).save(options.film)
         print(f"film: {options.film}")
     with console.busy_with_report() as notify:
         path = report.write_report(run_dir, player, solution, notify=notify)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.viz.atlas import Atlas, Portrait, check_atlas, choose_frames
+from azjax.viz.atlas import Atlas, Snapshot, check_atlas, choose_frames
 
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # Text of 13 has 9 pixels on a phone.
 _TOP, _BELOW = 108, 68  # Above and below the dots.
@@ -36,7 +36,7 @@ _LEGEND = (  # Dots, what they mean, and where: from the left and from below.
 
 
 def film(
-    atlas: Atlas, iterations: np.ndarray, portraits: Portrait, max_frames: int = 12
+    atlas: Atlas, iterations: np.ndarray, snapshots: Snapshot, max_frames: int = 12
 ) -> Drawing:
     """Draws how a network came to play, in every class of equal positions.
 
@@ -45,19 +45,19 @@ def film(
     Args:
       atlas: the places.
       iterations: `int [K]`, ascending.
-      portraits: of these iterations, stacked, as `load_portraits` returns them.
+      snapshots: of these iterations, stacked, as `load_snapshots` returns them.
       max_frames: the most to draw; the first and the last iteration are always shown.
 
     Raises:
-      ValueError: if the portraits are of another game.
+      ValueError: if the snapshots are of another game.
     """
-    check_atlas(atlas, portraits)
+    check_atlas(atlas, snapshots)
     chosen = choose_frames(iterations, max_frames)
     height = _TOP + int(atlas.y.max()) * _PITCH + _BELOW
-    frames = [_frame(atlas, int(iterations[k]), portraits.blunders[k]) for k in chosen]
+    frames = [_frame(atlas, int(iterations[k]), snapshots.blunders[k]) for k in chosen]
     for i, frame in enumerate(frames):
         frame.set("style", _turn(i, len(frames)))
-    first, last = (int(portraits.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
+    first, last = (int(snapshots.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
     label = (
         f"{_of_all(atlas)} positions up to symmetry, over {len(frames)} iterations: "
         f"{first:,} blunders at the start, {last:,} at the end"

@@ -163,12 +163,12 @@ def _errors(judged: list[dict], game: Game) -> list[Element]:
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
-    if not player.game.enumerable or not (run_dir / "portraits").is_dir():
+    if not player.game.enumerable or not (run_dir / "snapshots").is_dir():
         return []
     solution = solution or solver.solve(player.game)
     places = atlases.make_atlas(player.game, solution)
-    iterations, portraits = atlases.load_portraits(run_dir)
-    data = atlases.atlas_data(player.game, solution, places, iterations, portraits)
+    iterations, snapshots = atlases.load_snapshots(run_dir)
+    data = atlases.atlas_data(player.game, solution, places, iterations, snapshots)
     intro = (
         "Every dot is one class of positions that rotations and reflections turn into each "
         "other, from the empty board at the top to the end of the game; in each block the "

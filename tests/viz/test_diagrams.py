@@ -200,8 +200,8 @@ def test_a_page_says_what_its_run_was(run_dir):
     for part in (
         "learned tic-tac-toe",
         "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
-        f"by Gumbel with {config.search.num_simulations} simulations",
-        f"a residual network of 1 block and 16 units ({count:,} parameters), which sees",
+        f"by Gumbel search with {config.search.num_simulations} simulations",
+        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input is",
         "Nothing was proved about it.",
     ):
         assert part in said, part
@@ -225,7 +225,7 @@ def test_what_was_proved_is_said(run_dir, changed, said):
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
     path = run_dir / "certificate.json"
     path.write_text(json.dumps(content | changed))
-    assert sentence(run_dir).endswith(f"planes. {said} Its run directory is run.")
+    assert sentence(run_dir).endswith(f"planes. {said} The run directory is run.")
     path.unlink()
 
 
@@ -233,7 +233,7 @@ def test_a_damaged_certificate_is_refused(run_dir):
     path = run_dir / "certificate.json"
     path.write_text('{"game": "tic_tac_toe"}')
     with pytest.raises(
-        ValueError, match="certificate.json is damaged: delete it, or make it again"
+        ValueError, match="certificate.json is damaged: delete it, or write it again"
     ):
         sentence(run_dir)
     path.unlink()

@@ -358,12 +358,12 @@ def test_the_value_announced_is_that_of_the_move_chosen(run, written, tic_tac_to
     assert said.groups() == (str(action), expected)
 
 
-def test_a_run_leaves_a_portrait_of_every_iteration_and_a_report(run):
-    iterations, portraits = atlas.load_portraits(run)
+def test_a_run_leaves_a_snapshot_of_every_iteration_and_a_report(run):
+    iterations, snapshots = atlas.load_snapshots(run)
     assert iterations.tolist() == [0, 1, 2, 3]
     records = metrics.read_records(run / "metrics.jsonl")
-    assert portraits.blunders.sum(axis=1)[1:].tolist() == [r["blunders"] for r in records]
-    for path in (run / "portraits").iterdir():
+    assert snapshots.blunders.sum(axis=1)[1:].tolist() == [r["blunders"] for r in records]
+    for path in (run / "snapshots").iterdir():
         assert path.stat().st_size < 8000
 
 
@@ -539,7 +539,7 @@ def test_no_report_on_request(tmp_path, monkeypatch):
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
     assert train.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "report.html").exists()
-    assert not (tmp_path / "run" / "portraits").exists()
+    assert not (tmp_path / "run" / "snapshots").exists()
 
 
 @pytest.mark.slow
@@ -548,13 +548,13 @@ def test_a_run_is_complete_though_its_report_failed(run, tmp_path, monkeypatch, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("azjax.viz.report.write_report", fail)
-    monkeypatch.setattr(atlas, "save_portrait", fail)
+    monkeypatch.setattr(atlas, "save_snapshot", fail)
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "report.html").unlink()
     assert train.main(["--resume", "--run-dir", str(copy)]) == 0
     err = capfd.readouterr().err
     assert "the report was not written" in err and "No space left on device" in err
-    assert "the portrait of iteration 3 was not written: No space left on device" in err
+    assert "the snapshot of iteration 3 was not written: No space left on device" in err
 
 
 # Films.
@@ -566,11 +566,11 @@ def test_a_film_has_every_class_in_every_iteration(run, solution, tic_tac_toe, t
     assert f"film: {path}\n" in capfd.readouterr().out
     assert path.stat().st_size < 100_000
     root = ElementTree.parse(path).getroot()
-    iterations, portraits = atlas.load_portraits(run)
+    iterations, snapshots = atlas.load_snapshots(run)
     places = atlas.make_atlas(tic_tac_toe, solution)
     frames = [g for g in root.iter() if g.get("class") == "az-film-frame"]
     assert len(frames) == len(iterations) == 4
-    for frame, iteration, blunders in zip(frames, iterations, portraits.blunders, strict=True):
+    for frame, iteration, blunders in zip(frames, iterations, snapshots.blunders, strict=True):
         dots = {e.get("class"): e.get("d").count("M") for e in frame if e.get("d")}
         assert sum(dots.values()) == (places.members > 0).sum()
         assert dots.get("az-film-ok", 0) == ((blunders == 0) & (places.members > 0)).sum()
@@ -583,14 +583,14 @@ def test_a_film_has_every_class_in_every_iteration(run, solution, tic_tac_toe, t
 
 def test_the_same_film_twice(run, solution, tic_tac_toe):
     places = atlas.make_atlas(tic_tac_toe, solution)
-    films = [str(film.film(places, *atlas.load_portraits(run))) for _ in range(2)]
+    films = [str(film.film(places, *atlas.load_snapshots(run))) for _ in range(2)]
     assert films[0] == films[1]
 
 
 def test_a_film_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser):
     places = atlas.make_atlas(tic_tac_toe, solution)
     page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
-    page.set_content(f"<body style='margin: 16px'>{film.film(places, *atlas.load_portraits(run))}")
+    page.set_content(f"<body style='margin: 16px'>{film.film(places, *atlas.load_snapshots(run))}")
     seen = page.locator("svg").evaluate(
         """svg => [svg, ...svg.querySelectorAll("text")].map((e) => {
           const {left, right, top, bottom} = e.getBoundingClientRect();
@@ -629,10 +629,10 @@ def assert_error(capfd, *fragments):
         assert fragment in err
 
 
-def test_refuses_a_film_without_portraits(run, tmp_path, capfd):
-    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
+def test_refuses_a_film_without_snapshots(run, tmp_path, capfd):
+    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("snapshots"))
     assert report.main(["--run-dir", str(copy), "--film", str(tmp_path / "film.svg")]) == 2
-    assert_error(capfd, f"{copy} holds no portraits")
+    assert_error(capfd, f"{copy} holds no snapshots")
 
 
 def test_refuses_a_film_of_a_game_that_cannot_be_enumerated(tmp_path, capfd):
