@@ -95,7 +95,9 @@ def _live(
         f"Two searches of one position. A frame marks the move played{perfect}.",
     )
     tour = section("tour", "Tour", "A tour", "From random games to AlphaZero, in ten questions.")
-    play = section("play", "Play", "Play against the network", "Choose your side and a cell.")
+    play = section(
+        "play", "Play", "Play against the network", "Choose your side, and click your moves."
+    )
     proof = section(
         "proof", "Proof", "The proof, game by game", "Choose any reply. All games are counted."
     )

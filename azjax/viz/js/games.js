@@ -48,9 +48,10 @@ function tableGame({ game: name, title, num_actions: numActions }, table) {
     const value = position.over ? table.truth(position.row) : 0;
     return value === 0 ? null : value > 0 ? position.player : 1 - position.player;
   };
-  const moveName = ({ row }, action) => table.moveName(row, action);
+  const moveLabel = ({ row }, action) => table.moveName(row, action);
+  const moveName = (position, action) => moveLabel(position, action).replace(/^(?=\d+$)/, "move ");
   return {
-    ...{ name, title, numActions, table, winner, moveName, moveLabel: moveName, hasCells: false },
+    ...{ name, title, numActions, table, winner, moveName, moveLabel, hasCells: false },
     init: () => at(0),
     read: (text) => (/^\d+$/.test(text) && Number(text) < table.size ? at(Number(text)) : null),
     legal: ({ row }) => table.legal(row),
