@@ -54,7 +54,7 @@ def live_data(
     if not 0 <= seed < 2**31:
         raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
     settings = _settings(search) | {"evaluator": evaluator, "seed": seed}
-    data = {"game": game.name, "settings": settings, "networks": list(packed)}
+    data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
     data["start"] = start_text(game, board)
     if game.is_small:
         data["positions"] = _positions(game)

@@ -41,6 +41,7 @@ export class Blunders {
     }
     const { algorithm, num_simulations } = this.settings;
     const search = { algorithm, num_simulations, evaluator: "network", iteration: network.iteration };
+    this.place.set({ t: undefined }); // The explorer restarts at 0 unless t changes.
     this.place.set({ board: this.game.text(found), ...search, t: 3 * num_simulations });
   }
 

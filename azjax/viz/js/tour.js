@@ -45,6 +45,7 @@ class Tour {
     if (chosen !== null) this.results[this.number] ??= answer(this.bench.search).includes(chosen);
     const shown = { ...change, ...reveal?.() };
     this.t = shown.t;
+    this.place.set({ t: undefined }); // The explorer restarts at 0 unless t changes.
     this.place.set({ board: this.start.text, ...shown });
     this.#draw();
   }
