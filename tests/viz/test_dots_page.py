@@ -68,17 +68,34 @@ def test_the_page_has_its_parts_and_is_small(page, exported):
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_a_game_is_played_in_which_players_move_twice(page, moves):
+def replies_with_two_moves_in_a_row(solution, moves):
+    """Finds X's moves, by row, of a game in which a player moves twice, against `moves` of O."""
+    came_from, queue = {0: None}, [0]
+    for row in queue:
+        turn = solution.player[row]
+        for action in np.flatnonzero(solution.legal[row]) if turn == 0 else [moves[row]]:
+            child = int(solution.children[row, action])
+            if not solution.over[child] and solution.player[child] == turn:
+                replies = {row: int(action)}
+                while came_from[row] is not None:
+                    row, action = came_from[row]
+                    replies[row] = int(action)
+                return replies
+            if child not in came_from and not solution.over[child]:
+                came_from[child] = (row, action)
+                queue.append(child)
+    raise AssertionError("no player can move twice")
+
+
+def test_a_game_is_played_in_which_a_player_moves_twice(page, moves):
     game, solution = component(page, "play"), solve(GAME)
+    replies = replies_with_two_moves_in_a_row(solution, moves)
     row, path = 0, []
     while not solution.over[row]:
+        action = int(moves[row])
         if solution.player[row] == 0:
-            legal = np.flatnonzero(solution.legal[row])
-            again = legal[solution.player[solution.children[row, legal]] == 0]
-            action = int([*again, *legal][0])  # It closes a box if it can.
+            action = replies.get(row, int(np.flatnonzero(solution.legal[row])[0]))
             game.locator(f"[data-move='{action}']").click()
-        else:
-            action = int(moves[row])
         path.append(int(solution.player[row]))
         row = int(solution.children[row, action])
         if solution.over[row] or solution.player[row] == 0:
