@@ -1754,7 +1754,7 @@ MUTATIONS = [
         "azjax/viz/js/words.js",
         "node.parent === null && settings.add_noise",
         "node.parent === null && settings.noise > 0",
-        "tests/viz/test_legible.py::test_words_read_only_what_a_search_has_and_tell_of_its_noise",
+        "tests/viz/test_legible.py::test_words_read_only_what_a_search_has_and_mention_its_noise",
     ),
     Mutation(
         "viz: the general table style overrides a specific one",
