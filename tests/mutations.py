@@ -1952,7 +1952,7 @@ MUTATIONS = [
         "processes: any number of devices will do",
         "azjax/_processes.py",
         "if len(set(counts.values())) > 1:",
-        "if len(found.values()) < 1:",
+        "if len(counts.values()) < 1:",
         "tests/programs/test_distributed.py::test_processes_with_unequal_numbers_of_devices_are_rejected",
     ),
     Mutation(
