@@ -2062,7 +2062,7 @@ MUTATIONS = [
         "processes: the number of devices is not checked",
         "azjax/_processes.py",
         "if len(set(counts.values())) > 1:",
-        "if len(found.values()) < 1:",
+        "if len(counts.values()) < 1:",
         "tests/programs/test_distributed.py::test_processes_with_unequal_numbers_of_devices_are_rejected",
     ),
     Mutation(
