@@ -559,7 +559,7 @@ def test_a_resumed_run_keeps_its_settings(monkeypatch):
 
 
 def test_the_guide_has_the_numbers_of_the_default():
-    text = (ROOT / "docs" / "devices.md").read_text()
+    text = (ROOT / "docs" / "how_to" / "devices.md").read_text()
     rows = [row for row in text.splitlines() if re.match(r"\| [0-9]", row)]
     assert len(rows) == 6
     for row in rows:

@@ -379,7 +379,7 @@ def test_the_report_shows_everything(run, written):
         *["Configuration", "learner.learning_rate", "search.num_simulations"],
     ):
         assert words in written.text, words
-    headings = re.findall(r"<h2>(.*?)</h2>", written.content)
+    headings = re.findall(r"<h2.*?>(.*?)</h2>", written.content)
     assert headings[:2] == ["Training", "Not proved: this player can be beaten"]
     kinds = [attributes.get("data-kind") for _, attributes in written.tags]
     assert kinds.count("atlas") == 1
