@@ -506,6 +506,7 @@ def unlabelled(tmp_path, monkeypatch):
     return run_dir, azjax.load(run_dir, game=game)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("seconds", "games", "played"),
     [
@@ -532,6 +533,7 @@ def test_matches_end_when_their_time_is_over(seconds, games, played, unlabelled)
     assert max(now[1] for now in notes) <= max(played)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("smoke", "most"), [(True, 2), (False, 64)])
 def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unlabelled, monkeypatch, capsys):
     run_dir, player = unlabelled
