@@ -22,13 +22,13 @@ _POSITIONS = {  # Of tic-tac-toe.
     "O between two corners": "X.. .O. ..X",
 }
 _MOST_NETWORKS = 8
-_MOST_BYTES = 3_500_000  # Of networks that a page carries as their weights.
-_ROUNDED = 3  # Bytes of a weight, where they are too many.
+_MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
+_ROUNDED = 3  # Bytes per weight of a network that is too large otherwise.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a page to share: a search phase by phase, what the network sees, a game against it."""
+    """Writes a page with a search phase by phase, what the network sees, and a game against it."""
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
@@ -58,7 +58,7 @@ def explain(options: Options) -> int:
 
 
 def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[page.Section]:
-    """What a page searches by itself."""
+    """Returns the sections whose searches run in the page itself."""
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(player.game, quiet(player.parts.search), packed)
     data |= {"starts": [], "encoding": player.parts.network.encoding}
@@ -68,19 +68,19 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
         *_tour(player, data),
         page.Section(
             "A search, phase by phase",
-            "What AlphaZero does before a move: the search itself, made here, from any position.",
+            "What AlphaZero does before a move. The search runs in this page, from any position.",
             kind="explorer",
             data=data,
         ),
         page.Section(
             "Two searches, side by side",
-            "Of the same position, each with its own settings; a frame marks the move played"
-            + (", dots those that are optimal in truth." if has_table(player.game) else "."),
+            "Both search the same position, with separate settings. A frame marks the move played"
+            + (", and dots mark the optimal moves." if has_table(player.game) else "."),
             kind="compare",
             data=data,
         ),
         page.Section(
-            "What the network sees, and says",
+            "What the network sees and predicts",
             "Click cells to set up a position.",
             kind="encoding",
             data=data,
@@ -90,18 +90,18 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 
 
 def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """What a page shows of networks that it can compute."""
+    """Returns the sections about networks, for networks that the page can evaluate."""
     return [
         page.Section(
-            "This position, over the training",
-            "The position chosen above, or on any other board of this page, and what each network "
-            "said about it.",
+            "This position during training",
+            "The policy and value of each network, for the position chosen above or on any other "
+            "board of this page.",
             kind="training",
             data=data,
         ),
         page.Section(
             "Play against the network",
-            "It answers with its most probable move, or after a search, as you like.",
+            "It plays its most probable move, or the move of a search: you choose.",
             kind="play",
             data=data,
         ),
@@ -110,19 +110,19 @@ def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
 
 
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """What Python found, of a game whose rules no page knows."""
+    """Returns the sections computed in Python, for a game whose rules the page does not have."""
     left_out = (
-        f"A page knows the rules of {', '.join(map(about.title, GAMES))} alone, so this one of "
-        f"{about.title(player.game.name)} is without searches to step through, positions to set "
-        "up and games to play: it shows what was searched and played when it was written."
+        f"A page has only the rules of {', '.join(map(about.title, GAMES))}. So this page about "
+        f"{about.title(player.game.name)} has no searches to step through, no positions to set up "
+        "and no games to play. It shows searches and games from when it was written."
     )
     console.note(left_out)
-    said = page.Section("What is left out", element=node("p", {"class": "az-about"}, left_out))
+    said = page.Section("Not included", element=node("p", {"class": "az-about"}, left_out))
     return [said, report.first_moves(player), report.games(player, runs.read_config(run_dir).seed)]
 
 
 def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """The way from random games to AlphaZero's search, told of one position of tic-tac-toe."""
+    """Returns a tour from random games to AlphaZero's search, in one position of tic-tac-toe."""
     if player.game.name != "tic_tac_toe":
         return []
     intro = "From random games to AlphaZero, in ten steps; the search below shows each of them."
@@ -130,17 +130,17 @@ def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
 
 
 def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """All games against the network, where all positions are known."""
+    """Returns a section with all games against the network, if the page has all positions."""
     if not has_table(player.game):
         return []
     intro = "Choose every reply yourself: all games that can follow are counted."
-    return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
+    return [page.Section("The proof, step by step", intro, kind="proof", data=data)]
 
 
 def _pack_networks(
     run_dir: pathlib.Path, typed: custom.Typed, player: Player
 ) -> list[dict[str, Any]]:
-    """The networks of some iterations, the newest last: what they answered, or their weights."""
+    """Returns the networks of some iterations, newest last: their outputs or their weights."""
     try:
         newest = _pack_newest(player)
     except ValueError as error:
@@ -168,13 +168,13 @@ def _pack_networks(
 
 
 def _pack_newest(player: Player) -> dict[str, Any]:
-    """Packs a network; large ones with rounded weights."""
+    """Packs a network; rounds the weights if it is large."""
     packed = pack_player(player)
     if has_table(player.game) or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
         return packed
     console.note(
-        f"the network's weights are rounded to {_ROUNDED} bytes, so that the page stays small: "
-        "what it computes differs from Python in the fifth digit or so"
+        f"the network's weights are rounded to {_ROUNDED} bytes to keep the page small: its "
+        "results differ from those in Python in about the fifth digit"
     )
     return pack_player(player, _ROUNDED)
 
@@ -190,7 +190,7 @@ def _cells(text: str) -> tuple[int, ...]:
 def _portraits(
     run_dir: pathlib.Path, player: Player
 ) -> tuple[atlas.Atlas, np.ndarray, atlas.Portrait] | None:
-    """The places of all positions, and what the training left of them; None if it left nothing."""
+    """Returns the layout of all positions and their snapshots; None if the run stored none."""
     try:
         return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_portraits(run_dir)
     except ValueError as error:
@@ -201,11 +201,11 @@ def _portraits(
 def _atlas(
     player: Player, places: atlas.Atlas, iterations: np.ndarray, portraits: atlas.Portrait
 ) -> page.Section:
-    """The whole game over the iterations."""
+    """Returns the section that shows all positions over the iterations."""
     solution = solve(player.game)
     which = "Every position" if places.total == len(places.ply) else "A sample of the positions"
     return page.Section(
-        "All positions, over the training",
+        "All positions during training",
         f"{which} of the game up to symmetry, ply by ply from top to bottom.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
@@ -213,15 +213,15 @@ def _atlas(
 
 
 def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """A game of self-play and what is learned of it, if the run can be trained on."""
+    """Returns the section about learning from a game of self-play, if the run can be resumed."""
     try:
         data = loop.loop_data(run_dir, player)
     except checkpoint.CheckpointError as error:
         console.note(f"without how it learned: {error}")
         return []
     intro = (
-        "One game that the network plays against itself, as in the training but from the start, "
-        "and what one position of it teaches. Choose a move, and go on step by step."
+        "One game of self-play, as in training but from the starting position, and what the "
+        "network learns from one of its positions. Choose a move, then go on step by step."
     )
     return [page.Section("How it learned", intro, kind="loop", data=data)]
 

@@ -28,7 +28,7 @@ from azjax.training.loggers import check_installed
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Trains AlphaZero by self-play and proves in every iteration how good the network is."""
+    """Trains AlphaZero by self-play, and verifies or evaluates the network during training."""
 
     config: Annotated[Config, tyro.conf.arg(name="")]
     plan: Annotated[Plan, tyro.conf.arg(name="")]

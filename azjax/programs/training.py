@@ -38,8 +38,8 @@ def train(
     """Trains in a run directory, exactly as the program `azjax train` does.
 
     Args:
-      what: what to train: the name of a game or a custom game, with the preset that suits it;
-        settings; or custom parts.
+      what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
+        a `Config`; or custom `Parts`.
       run_dir: the run directory; by default the first free one in `runs/`.
       seed: the seed of every random draw; `Config` has its own seed.
       resume: whether to resume the run in this directory. It keeps its settings, and its plan

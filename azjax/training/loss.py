@@ -48,7 +48,7 @@ def alphazero_loss(
     weights as frequencies in its buffer (Wu 2020, policy surprise weighting).
 
     Args:
-      outputs: of the network: logits `[B, A]`, value `[B]` and any further outputs.
+      outputs: outputs of the network: logits `[B, A]`, value `[B]` and any others.
       params: trainable parameters of the network.
       samples: `[B, ...]`.
       axis_name: mesh axis that the batch is split over; None for a single device.

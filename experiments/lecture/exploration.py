@@ -196,7 +196,7 @@ def _find_u(constants: list[float], lost: list[Interval]) -> dict[str, str]:
 
 
 def _interval(measured: list[int] | float) -> Interval:
-    """Returns points lost per game, from counts of outcomes for the opponent; a mean unchanged."""
+    """Returns the points lost per game from the opponent's outcome counts, or a mean unchanged."""
     if not isinstance(measured, list):
         return Interval(measured, measured, measured)
     losses, draws, wins = measured
