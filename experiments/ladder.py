@@ -41,9 +41,10 @@ class Options:
     widths: tuple[int, ...] = (64, 128, 256)
     """Units in each of the four layers of the networks."""
     moves: Positive = 3_000_000
-    """Self-play moves to train each network, fewer if it is perfect earlier."""
+    """Maximum number of self-play moves per network; training ends earlier if it is perfect."""
     goal: NonNegative = 1.0
-    """Compare networks by their moves until at most this percentage of positions has a blunder."""
+    """Networks are compared by the moves after which the percentage of positions with a blunder is
+    at most this."""
     smoke: bool = False
     """Use tiny settings, to see the whole program work in a minute."""
 

@@ -37,7 +37,7 @@ def main() -> NoReturn:
 def run_program(module: str) -> NoReturn:
     """Runs the `main` of a module and exits with its status.
 
-    Importing the module takes seconds. Before that, Ctrl-C already works and a line is printed.
+    Importing the module takes seconds. Ctrl-C is handled, and a line is printed, before the import.
     """
     interrupts.listen()
     with _starting(module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")):

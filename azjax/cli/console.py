@@ -128,7 +128,7 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
                 cls,
                 args=arguments,
                 prog=prog,
-                # `cli.options` chooses between the kinds of settings, not tyro.
+                # `cli.options`, not tyro, chooses between the kinds of settings.
                 config=(tyro.conf.AvoidSubcommands, tyro.conf.DisallowNone),
                 registry=_REGISTRY,
                 **settings,
@@ -225,7 +225,7 @@ def _unbox(box: str, prog: str) -> str:
 
 
 def check_plot(path: pathlib.Path) -> None:
-    """Checks that a plot can be written, to fail before the work and not after it.
+    """Checks that a plot can be written; called before the computation, to fail early.
 
     Raises:
       ValueError: if the folder does not exist, or the name does not end in .svg.

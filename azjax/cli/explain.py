@@ -23,7 +23,7 @@ _POSITIONS = {  # Of tic-tac-toe.
 }
 _MOST_NETWORKS = 8
 _MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
-_ROUNDED = 3  # Bytes per weight of a network that is too large otherwise.
+_ROUNDED = 3  # Bytes per weight, for networks that exceed this size with exact weights.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[pa
 
 
 def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """Returns the sections about networks, for networks that the page can evaluate."""
+    """Returns the sections that need a network which the page can evaluate."""
     return [
         page.Section(
             "This position during training",
@@ -114,7 +114,7 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     left_out = (
         f"A page has only the rules of {', '.join(map(about.title, GAMES))}. So this page about "
         f"{about.title(player.game.name)} has no searches to step through, no positions to set up "
-        "and no games to play. It shows searches and games from when it was written."
+        "and no games to play. Its searches and games were made when it was written."
     )
     console.note(left_out)
     said = page.Section("Not included", element=node("p", {"class": "az-about"}, left_out))

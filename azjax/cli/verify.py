@@ -145,7 +145,7 @@ def _show_blunders(
       states: `[S, ...]`.
       outcomes: `[S, A]`, of each action, for the player to move; less than -1 where it is illegal.
       actions: `[S]`, those of the network.
-      limit: the most positions to draw.
+      limit: the maximum number of positions to draw.
     """
     rows, best = np.arange(len(actions)), outcomes.max(axis=1)
     wrong = np.flatnonzero(outcomes[rows, actions] < best)

@@ -30,7 +30,7 @@ class Run:
       goal: the goal that `plan.until` selects for this game.
       run_dir: the run directory.
       loop: the training loop, with the state to start from.
-      needs: the memory that the training needs on each device.
+      needs: the memory that training needs on each device.
       num_devices: the number of devices that train.
       verification: verifies every position; None if the game cannot be enumerated.
       evaluation: evaluates on labelled positions; None if the game has none.

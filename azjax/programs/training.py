@@ -41,7 +41,7 @@ def train(
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
         a `Config`; or custom `Parts`.
       run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw; `Config` has its own seed.
+      seed: the seed of every random draw; not used with a `Config`, which contains a seed.
       resume: whether to resume the run in this directory. It keeps its settings, and its plan
         except for the given fields.
       callbacks: custom callbacks. The metrics that they add are written and displayed.

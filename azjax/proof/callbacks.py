@@ -26,7 +26,7 @@ _LABELS_SHARE = 0.02  # Evaluations of labelled positions, per evaluation in sel
 def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
     """Returns the number of iterations between two checks of the network.
 
-    Checks of this many `evaluations` then cost at most `share` times as many as self-play makes.
+    Checks with this many `evaluations` then make at most `share` times as many as self-play.
     """
     moves = parts.selfplay.games * parts.selfplay.unroll_length
     return math.ceil(evaluations / (share * moves * (parts.search.num_simulations + 1)))
@@ -48,7 +48,7 @@ class Verification(Callback):
         """Solves the game and compiles the verification, for the first device of this process.
 
         Args:
-          parts: the parts of the training.
+          parts: the components of training.
           mesh: the devices of the run.
           most_between: maximum number of iterations between two verdicts; 0: verdicts make at most
             a tenth as many network evaluations as self-play.
@@ -132,7 +132,7 @@ def _in_slices(parts: training.Parts, solution: solver.Solution) -> Callable:
 
 
 class Certification(Callback):
-    """Stops the training when its goal is proved, and writes `certificate.json`.
+    """Stops training when its goal is proved, and writes `certificate.json`.
 
     Attributes:
       certificate: the certificate that proves the goal; if training ends without one, the
@@ -171,7 +171,7 @@ class Certification(Callback):
             self._check_goal(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Stops the training in all processes when each of them has proved the goal."""
+        """Stops training in all processes when each of them has proved the goal."""
         self._trained = True
         self._check_goal(loop)
 

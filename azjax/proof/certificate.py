@@ -56,7 +56,7 @@ class Certificate:
 
     Attributes:
       game: the name of the game.
-      decision_states: number of verified positions, all in which the game is not over.
+      decision_states: number of verified positions, those in which the game is not over.
       blunders: positions where the move of the raw network, without search, worsens the outcome.
       searches: the same for the network with each search.
       losing_lines_first: games that the raw network loses as first player, over all replies, from
@@ -65,7 +65,7 @@ class Certificate:
       value_sign_errors: won or lost positions whose value has the wrong sign.
       iterations: training iterations.
       moves: self-play moves.
-      seconds: run time until the proof, including all sessions of a training.
+      seconds: run time until the proof, including all sessions of a run.
       seed: the seed of the run.
       versions: versions of azjax, Python and the packages that the result depends on.
       device: the number and kind of devices.
@@ -210,7 +210,7 @@ def make_certifier(
     search. The first call compiles. `started` is the `time.time()` from which seconds count.
 
     Args:
-      parts: the parts of the training.
+      parts: the components of training.
       solution: the solution of the game.
       searches: the searches to verify; by default those of `searches_to_verify`.
       notify: called with the name of a player, such as `network alone`, and its number of verified

@@ -101,7 +101,7 @@ def _check_legal(
 def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
     """Returns `bool [N]`, whether `actions [N, E]` are the same move in all copies of a position.
 
-    If some of the `copies [N, E, R]` of a position are equal, their action must match one of them.
+    If several of the `copies [N, E, R]` are equal, each of their expected actions is accepted.
     """
     expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):

@@ -68,11 +68,11 @@ def is_custom(game: str) -> bool:
 def count_devices(
     shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
 ) -> int:
-    """Returns the largest number of devices per process that divides the replay buffer's shards.
+    """Returns the largest usable number of devices per process.
 
-    The devices of all `processes` count. If the number of shards may still change (see
-    `fit_devices`), their total may instead divide all numbers in `evenly`, such as those of games
-    and samples.
+    Their total over all `processes` must divide the shards of the replay buffer. If the number of
+    shards may still change (see `fit_devices`), the total may instead divide all numbers in
+    `evenly`, such as the numbers of games and samples.
 
     >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
     (4, 2)

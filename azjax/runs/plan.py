@@ -16,7 +16,7 @@ class Plan:
     """Settings to start from. default: the fastest to perfect tic-tac-toe; paper: network, PUCT and
     noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for games that can be
     solved; connect_four and large: wider networks, for that game and for all others. By default,
-    it depends on the game."""
+    the game determines the preset."""
     smoke: bool = False
     """Shrink everything, to test the whole program in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"

@@ -19,11 +19,11 @@ _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was 
 # has 5,349.
 _FEW = 1000
 # On two CPU cores, dense layers evaluate ten times as many positions per second as convolutions
-# with 64 channels. Weights shared between mirror images up to double that. Random openings reach
-# endgames that good players avoid. The root value in the target reduces variance. Searches with 16
-# simulations and twice as many games learn faster than searches with 32. The buffer holds 24
-# iterations, and the learning rate decays over 1,500, an hour on two cores. The guide lists further
-# experiments, under performance.
+# with 64 channels. Sharing weights between mirror images can double this rate. Random openings
+# reach endgames that good players avoid. The root value in the target reduces variance. Searches
+# with 16 simulations and twice as many games learn faster than searches with 32. The buffer holds
+# 24 iterations, and the learning rate decays over 1,500, an hour on two cores. The guide lists
+# further experiments, under performance.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(

@@ -146,8 +146,8 @@ def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Returns a target whose typed keys have the implementations of the stored ones.
 
     `described` describes the stored arrays. In older checkpoints, it describes keys by their data.
-    Four numbers are a key of JAX's default implementation if its keys have four numbers, and
-    otherwise of `rbg`.
+    Data of four numbers belong to a key of JAX's default implementation if its keys have four
+    numbers, and otherwise to one of `rbg`.
 
     Raises:
       ValueError: if the stored arrays do not match the target.

@@ -16,7 +16,7 @@ def check_installed(package: str, needed_by: str) -> None:
 
 
 def _scalars(loop: Loop) -> dict[str, float]:
-    """Returns the metrics of an iteration that are not None, except for its number."""
+    """Returns all metrics of an iteration that are not None, except `iteration`."""
     metrics = loop.record.as_dict().items()
     return {name: value for name, value in metrics if value is not None and name != "iteration"}
 

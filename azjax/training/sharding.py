@@ -63,7 +63,7 @@ def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
 def make_state(
     parts: Parts, key: jax.Array, mesh: Mesh, check: Callable[[Any], None] | None = None
 ) -> TrainState:
-    """Computes `init` on a mesh. Before that, `check` is called with the compiled program.
+    """Computes `init` on a mesh, after calling `check` with the compiled program.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.

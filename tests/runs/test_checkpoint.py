@@ -694,9 +694,7 @@ def test_check_free_changes_nothing(tmp_path):
 
 def test_names_the_reason_why_a_directory_cannot_be_created(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        CheckpointError, match="cannot be created .Not a directory.: choose another"
-    ):
+    with pytest.raises(CheckpointError, match="cannot be created .Not a directory.: choose"):
         runs.create_run(tmp_path / "file" / "run", CONFIG)
 
 
