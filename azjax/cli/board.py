@@ -10,7 +10,7 @@ from azjax.cli import console
 from azjax.games.base import Game, State
 from azjax.players import Decision
 
-MARKS = "XO"  # Of players 0 and 1.
+MARKS = "XO"  # The marks of players 0 and 1.
 _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")
 
 

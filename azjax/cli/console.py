@@ -150,8 +150,8 @@ _REGISTRY = tyro.constructors.ConstructorRegistry()
 def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
     """Describes a dataclass to tyro, with each field's docstring as one paragraph.
 
-    By default, tyro's help breaks the lines of a docstring where the code does, and has
-    "(default: None)" after a docstring that describes the default.
+    By default, tyro's help keeps the line breaks of a docstring, and adds "(default: None)" to a
+    docstring that describes the default.
     """
     if not dataclasses.is_dataclass(info.type):
         return None

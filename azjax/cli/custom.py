@@ -1,7 +1,7 @@
-"""The run that a program opens, and custom games, networks and parts: `path/to/file.py:make`.
+"""Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported. It is compared with what the run directory
-recorded, and code that only the run directory names is never run.
+Only code that the command line names is imported. It is compared with the record in the run
+directory. Code that only the run directory names is never run.
 """
 
 import dataclasses

@@ -14,7 +14,7 @@ from azjax.runs.player import Player
 from azjax.viz import about, animation, atlas, loop, networks, page, report
 from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
 
-_POSITIONS = {  # Of tic-tac-toe.
+_POSITIONS = {  # Starting positions for searches of tic-tac-toe.
     "Empty board": "... ... ...",
     "O answers a corner": "X.. ... ...",
     "O must block": "XX. .O. ...",

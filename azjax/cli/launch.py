@@ -94,7 +94,7 @@ def spread(
       shards: shards of the replay buffer.
       resume: replace a number that does not fit the number of processes, which may differ from
         that of the run's earlier sessions.
-      evenly: for a new run, whose shards may change: see `count_devices`.
+      evenly: see `count_devices`; given for a new run, whose number of shards may change.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):

@@ -190,7 +190,7 @@ def _choose_kinds(config: Any, arguments: list[str], prefix: str = "--") -> Any:
     Args:
       config: a (nested) dataclass of settings.
       arguments: the command line.
-      prefix: of the options of `config`.
+      prefix: the prefix of the options of `config`.
 
     Raises:
       ValueError: if the kind is unknown, or an option is a setting of another kind.

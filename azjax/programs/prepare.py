@@ -174,7 +174,7 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 def new_run_dir(config: Config, plan: Plan) -> pathlib.Path:
     """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are equal."""
     place, _, detail = config.game.partition(":")
-    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Of a custom game: file or module.
+    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
     if not is_custom(config.game) and detail:
         game = f"{game}-{detail}"
     name, number = "-".join(dict.fromkeys([game, plan.preset])), 1

@@ -74,7 +74,7 @@ def train(
             raise ValueError("run_dir is None: name the run to resume")
         config, plan = _resumed(path, config, make_parts, plan)
     shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
-    if threading.current_thread() is threading.main_thread():  # Only it gets signals.
+    if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
         run.train(callbacks, shown)

@@ -41,7 +41,7 @@ class ErrorCounts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Shares with 95% intervals, by the name of the class, and their `MEAN`.
+    """Shares with 95% intervals by class name, and their means under the name `MEAN`.
 
     Classes without such positions are left out.
 

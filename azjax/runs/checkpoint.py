@@ -5,8 +5,8 @@
 and never runs code. A checkpoint is *sound* if all its files are present and unchanged.
 
 With several processes, all call `save` and `restore`. Each writes and reads the shards of its
-devices, so the replay buffer need not fit one host. The number of processes can change between
-sessions.
+devices, so the replay buffer can be larger than the memory of one host. The number of processes can
+change between sessions.
 """
 
 import collections

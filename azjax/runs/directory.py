@@ -203,7 +203,7 @@ def newest(game: str) -> pathlib.Path:
 def find_runs() -> Iterator[pathlib.Path]:
     """Yields the runs in `runs/` that have a checkpoint, newest first.
 
-    It searches the current folder and then its parents, so notebooks in subfolders find them.
+    It searches the current folder and then its parents, for use in notebooks in subfolders.
     """
     here = pathlib.Path.cwd()
     for folder in (pathlib.Path(), *here.parents):

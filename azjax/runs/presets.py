@@ -139,7 +139,7 @@ def name_for(name: str, game: Game | None = None) -> str:
     Raises:
       ValueError: if the game does not exist.
     """
-    base = name.partition(":")[0]  # Of any size.
+    base = name.partition(":")[0]  # The game without its size.
     if game is None and name in _TIC_TAC_TOE:
         return "default"
     if game is None and base == "pgx":  # Creating games of pgx takes long.

@@ -40,7 +40,7 @@ class LearnerConfig:
     l2: NonNegative = 0.0
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: NonNegative = 0.0
-    """Decoupled weight decay (AdamW), except of parameters named `bias` or `scale`, as in Flax.
+    """Decoupled weight decay (AdamW), except for parameters named `bias` or `scale`, as in Flax.
     The papers: 0."""
     clip_norm: NonNegative = 1.0
     """Maximum global norm of the gradient; 0: no clipping. The papers: none."""

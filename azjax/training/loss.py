@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from azjax.games.base import describe
 from azjax.training.targets import Sample
 
-Losses = dict[str, jax.Array]  # By name; each `float32 []`.
+Losses = dict[str, jax.Array]  # The terms by name, each `float32 []`.
 Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 """`(outputs, params, samples, axis_name) -> (total, terms)`; see `alphazero_loss`."""
 

@@ -102,7 +102,7 @@ def example(parts: Parts) -> Sample:
 
 
 def _example_note(parts: Parts) -> Any:
-    """Returns zeros of the shapes that `targets.note` returns for one position."""
+    """Returns what `targets.note` returns for one position, with zeros in all arrays."""
     if parts.targets.note is no_extra:  # Avoids tracing a search.
         return ()
 

@@ -22,7 +22,7 @@ from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
-_BATCH = 1024  # Of the learner.
+_BATCH = 1024  # Batch size of the learner.
 _PLIES = 2  # With --batch; few, so that the largest sizes take seconds.
 _COUNTS = (1, 4, 16)  # Numbers of seeds.
 

@@ -159,8 +159,8 @@ def show_constant(results: dict, page) -> None:
     page.text(
         f"Points lost per game (a draw is half a point), from {results['games']:,} games per dot, "
         "against Random moving first and against Minimax moving second. Against Minimax a draw is "
-        "the best result. The lecture expects a U-shaped curve: too little exploration depends on "
-        "the luck of the first rollouts, and too much spreads the visits over bad moves."
+        "the best result. The lecture expects a U-shaped curve: with too little exploration, the "
+        "move depends on the luck of the first rollouts; with too much, bad moves get many visits."
     )
     constants = list(dict.fromkeys(row["constant"] for row in results["rows"]))
     charts, verdicts = [], []

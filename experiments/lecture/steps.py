@@ -20,7 +20,7 @@ from experiments.lecture.page import figure, table
 from experiments.lecture.setup import ROOT_2, Setup
 
 BOARD = (1, -1, 1, 0, -1, 0, 0, 0, 0)  # X to move; O threatens to complete the middle column.
-SIMULATIONS = 30  # From this board.
+SIMULATIONS = 30  # Simulations from this board.
 BUDGETS = (10, 100, 1_000)  # Simulations from the empty board.
 _SHOWN = 13  # Maximum nodes of a tree, so that its root is in view on a phone.
 
