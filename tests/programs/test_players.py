@@ -357,7 +357,7 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired,
             "puct:5",
             "'puct:5' needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or",
         ),
-        ("network@nothing", "nothing is not a run directory (no config.json in it): give"),
+        ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
     ],
 )
 def test_refuses_in_one_sentence(spec, sentence, tic_tac_toe, tmp_path, monkeypatch):
