@@ -31,7 +31,7 @@ _ROUNDED = 3  # Bytes per weight in large networks.
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a page that explains a player: a tour, games against it, its search step by step."""
+    """Writes a page about a player: a tour, games against it, and its search step by step."""
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
@@ -124,7 +124,7 @@ def tour_start(game: Game, solution: Solution) -> str | None:
     """Chooses a position for the tour: an early one with a single good move among many.
 
     Returns:
-      Its text, as in `live_data`; None if no position has a single move that keeps a win or a draw.
+      Its text, as in `live_data`; None if no position has exactly one move to keep a win or draw.
     """
     moves = solution.legal.sum(axis=1)
     fits = (solution.optimal.sum(axis=1) == 1) & (moves > 2) & (solution.values >= 0)
