@@ -18,7 +18,7 @@ from azjax.search.evaluators import Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
-    """Evaluates positions by open lines: the mover's share minus the opponent's; uniform policy."""
+    """Makes an evaluator: the mover's share of open lines minus the opponent's, uniform policy."""
 
     def evaluate(params, key, states):
         del params, key
@@ -32,7 +32,7 @@ def open_lines(game: Game) -> Evaluator:
 
 
 def takes_wins(game: Game) -> players.Agent:
-    """Plays a winning move if there is one, or any legal move."""
+    """Makes a player that wins if it can, and plays a random legal move if it cannot."""
 
     def act(params, key, states):
         del params

@@ -1,8 +1,9 @@
 """A custom value target, computed from the search tree: the greedy backup.
 
-A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup") learns
-the value at the end of the most visited line, which exploration does not affect. `Targets.note`
-computes what self-play records of each search, `Targets.make` the training target from it.
+In A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup"), the
+target is the value at the end of the most visited line, which exploration does not affect.
+`Targets.note` computes a record of each search during self-play, and `Targets.make` computes the
+training target from it.
 """
 
 import functools

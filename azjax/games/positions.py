@@ -10,7 +10,7 @@ ILLEGAL = -2  # Marks illegal actions among outcomes.
 class Positions(NamedTuple):
     """Positions with two or more legal actions and the outcome of each action.
 
-    They are for evaluation only: only `azjax.proof.labelled` reads the outcomes.
+    They are used only for evaluation, not for training.
 
     Attributes:
       states: every leaf `[S, ...]`.

@@ -21,7 +21,7 @@ class MLPConfig:
     """An MLP: fully connected layers."""
 
     kind: Literal["mlp"] = "mlp"
-    """Network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers. For the
+    """Network. `resnet`: residual blocks (AlphaZero); `mlp`: fully connected layers. For the
     settings of the other kind: --network.kind resnet --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
@@ -36,8 +36,8 @@ class MLPConfig:
     learning_dtype: DType = "float32"
     """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
-    """Share weights among the game's symmetries, so that symmetric copies of a position get
-    symmetric outputs. Learns from fewer games, with 1/2 to 1/4 of the multiplications."""
+    """Share weights among the game's symmetries: symmetric copies of a position get symmetric
+    outputs. Training needs fewer games and 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)
@@ -74,7 +74,7 @@ class MLP(nn.Module):
 
 
 def _dot_general(product, x, kernel, dimensions, precision=None, preferred_element_type=None):
-    """`dot_general` of `nn.Dense`, which contracts the last axis of `x` with the first."""
+    """Replaces `dot_general` in `nn.Dense`, which always computes `x @ kernel`."""
     del dimensions, precision, preferred_element_type
     return product(x, kernel)
 

@@ -85,10 +85,10 @@ def with_inference(
     """Adds an inference form to a network.
 
     Args:
-      network: from `wrap`.
+      network: a network from `wrap`.
       arrange: `variables -> folded`, in float32.
       infer: see `Network`.
-      dtype: of the inference form.
+      dtype: the type of the inference form.
       plain: see `Network`.
       symmetric: see `Network`.
     """
@@ -133,7 +133,7 @@ def check_outputs(
     Args:
       game: gives the planes and the number of actions.
       network: made from a module.
-      errors: the exceptions of a module that cannot be applied to the planes.
+      errors: exceptions that are raised if the module cannot be applied to the planes.
 
     Raises:
       ValueError: if the module cannot be applied, its outputs have the wrong shapes, or training

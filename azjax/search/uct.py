@@ -44,7 +44,7 @@ class UCT:
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Selects by `uct_action`, with random numbers instead of priors as the order to try."""
+        """Selects by `uct_action`; random numbers replace the priors and give the order to try."""
         keys_order, keys_action = split_each(roots.keys)
 
         def finish(tree):

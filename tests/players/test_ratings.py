@@ -28,7 +28,7 @@ def test_a_mean_of_one_rate_is_that_rate():
     assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
     assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
     for counts, totals in [([], []), ([1], [2, 3])]:
-        with pytest.raises(ValueError, match="counts of .* totals: give equally many"):
+        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
             mean_proportion(counts, totals)
 
 
