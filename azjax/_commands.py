@@ -1,4 +1,4 @@
-"""Notes to the user, and commands in a form that can be pasted into a shell."""
+"""Messages to the user, and the shell commands in them."""
 
 import os
 import shlex

@@ -18,8 +18,7 @@ import time
 _SHOW_CURSOR = b"\x1b[?25h"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _MAX_DELAY = 1.0  # Longest time to wait until the thread receives a signal, in seconds.
-# Signals within this time count as one, in seconds: GNU's `timeout` signals a process and then its
-# group.
+# Signals within this many seconds count as one: GNU's `timeout` signals a process, then its group.
 _SAME = 0.1
 
 
@@ -89,7 +88,7 @@ def _write(descriptor: int, text: bytes) -> None:
 
 
 def _sentence() -> str:
-    """Returns the outcome as a line, below the ^C of a terminal; later calls return nothing."""
+    """Returns the outcome as a line, below the ^C of a terminal; empty on later calls."""
     outcome, now.outcome = now.outcome, None
     return f"{chr(10) * os.isatty(2)}interrupted: {outcome}\n" if outcome else ""
 

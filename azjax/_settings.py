@@ -1,8 +1,8 @@
 """Validation of dataclasses of settings, and their construction from JSON.
 
-The value of a setting can be a nested dataclass of one of several kinds: `PUCT`, `Gumbel` or `UCT`
-for the search. The type of the setting is then the union of these dataclasses. The first field of
-each kind is its tag: a `Literal` whose default is the name of the kind.
+The value of a setting can be a nested dataclass of one of several kinds, such as `PUCT`, `Gumbel`
+or `UCT` for the search. The type of the setting is then the union of these dataclasses. The first
+field of each kind is its tag: a `Literal` whose default is the name of the kind.
 """
 
 import dataclasses
@@ -221,7 +221,7 @@ def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     """Lists the settings whose values differ between two configurations.
 
     Returns:
-      Their dotted names, old values, and new values, None where the setting does not exist.
+      Their dotted names, old values and new values; None if the setting no longer exists.
     """
     others = dict(flatten(new))
     return [

@@ -200,7 +200,7 @@ def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """Formats a value with its sign; a minus is not a hyphen: `+0.21`, `\N{MINUS SIGN}0.21`."""
+    """Formats a value with a plus or a true minus sign: `+0.21`, `\N{MINUS SIGN}0.21`."""
     text = f"{abs(value):.{digits}f}"
     if math.isnan(value) or float(text) == 0:
         return text

@@ -1,6 +1,6 @@
 """A custom evaluator and a custom player, in the arena.
 
-The evaluator is a heuristic for tic-tac-toe: it counts the lines that one player can still
+The evaluator is a heuristic for tic-tac-toe: it counts the lines that only one player can still
 complete. Any search turns it into a player. The other player does not search: it wins if it can,
 and plays a random move if it cannot.
 """

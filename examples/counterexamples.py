@@ -1,11 +1,11 @@
 """Choose where self-play games continue: in games that the player still loses.
 
-    python examples/counterexamples.py 20    # seeds 0 to 19 in each way; without a number, seed 0
+    python examples/counterexamples.py 20    # seeds 0 to 19 for each variant; default: seed 0
 
 `exhaustive.explore` plays the network's moves against every reply. After each iteration, half of
-the games in progress are continued from positions of games that the network loses. For comparison,
-they are restarted from random openings, or left unchanged. Training ends when the network makes no
-blunder. The solver is used only for evaluation.
+the games in progress are replaced with positions from games that the network loses. For comparison,
+they are also replaced with random openings, or left unchanged. Training ends when the network makes
+no blunder. The solver is used only for evaluation.
 """
 
 import functools

@@ -18,7 +18,7 @@ from azjax.games.square import ENCODINGS, observation_planes
 
 N = 5
 CELLS = np.arange(N * N)
-FITS = np.stack([CELLS < N * (N - 1), CELLS % N < N - 1])  # By player.
+FITS = np.stack([CELLS < N * (N - 1), CELLS % N < N - 1])  # For X and for O.
 OTHER_HALF = np.where(FITS, CELLS + np.array([[N], [1]]), CELLS)
 
 

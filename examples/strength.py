@@ -8,14 +8,14 @@ import azjax as az
 
 
 class StrongEnough(az.Callback):
-    """Stops once the network is a number of Elo better than UCT, with 97.5% confidence."""
+    """Stops once the network is `elo` Elo points above UCT, with 97.5% confidence."""
 
     def __init__(self, elo: float):
         """Stops when the lower end of the 95% interval is above `elo`."""
         self.elo = elo
 
     def on_iteration(self, loop):
-        """Adds the missing Elo to the record, in iterations with matches."""
+        """After matches, records the missing Elo, and stops if none is missing."""
         if "elo_uct_low" in loop.record.extra:
             missing = self.elo - loop.record.extra["elo_uct_low"]
             loop.add(elo_missing=max(missing, 0.0))

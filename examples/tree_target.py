@@ -2,8 +2,8 @@
 
 In A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup"), the
 target is the value at the end of the most visited line, which exploration does not affect.
-`Targets.note` computes a record of each search during self-play, and `Targets.make` computes the
-training target from it.
+`Targets.note` computes what self-play stores for each search, and `Targets.make` computes the
+training target from that.
 """
 
 import functools
@@ -24,7 +24,7 @@ from azjax.training.targets import Sample, TargetConfig, Targets, make_targets
 
 
 def greedy_value(result: SearchResult) -> jax.Array:
-    """Returns `float32 [B]`, the roots' values by the most visited line, for the player to move."""
+    """Returns `float32 [B]`, the values of the most visited lines, for the players to move."""
 
     def greedy(tree):
         def has_visits(carry):

@@ -22,8 +22,8 @@ from azjax.games import (
 )
 from azjax.games.base import Game
 
-# For each game: the function that makes it, the least and the largest count of numbers in its size,
-# and the format of the size.
+# For each game: the function that makes it, the minimum and maximum count of numbers in its size,
+# and their format.
 _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "tic_tac_toe": (tic_tac_toe.make, 0, 0, ""),
     "connect_four": (connect_four.make, 2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),

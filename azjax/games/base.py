@@ -32,8 +32,8 @@ from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
-_ENUMERABLE = 20_000_000  # Most positions that are assumed to fit in memory.
-_SMALL = 20_000  # Few enough to evaluate in every training iteration.
+_ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
+_SMALL = 20_000  # This many positions can be evaluated in every training iteration.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(game.init)  # These have the mesh of the first trace.
+    shapes = jax.eval_shape(game.init)  # Includes the mesh of the first trace, which is dropped.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 

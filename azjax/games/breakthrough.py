@@ -23,7 +23,7 @@ _LARGEST = 16
 
 
 def make(rows: int = 8, columns: int = 8) -> Game:
-    """Returns the game of a size; repeated calls return the same object.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Raises:
       ValueError: if the board is too small or too large.
@@ -44,7 +44,7 @@ def _make(rows: int, columns: int) -> Game:
     on_board = target != origin
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board from a player's perspective, own pieces as 1; an involution."""
+        """Turns the board to a player's perspective, own pieces as 1; turning twice restores it."""
         return jnp.where(player == 0, board, -board[::-1])
 
     def legal_actions(state: State) -> jax.Array:

@@ -20,7 +20,7 @@ POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
-    """Returns the game of a size; repeated calls return the same object.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       rows: rows of the board.

@@ -130,7 +130,7 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns text, pictures and names of actions."""
+    """Returns the display: text, pictures and names of actions."""
     draw_board = _find_drawing(name, size)
 
     def render(state: Any) -> str:

@@ -26,8 +26,8 @@ def contents(states: State, axes: int = 0) -> jax.Array:
     for leaf in leaves:
         if leaf.dtype != bool and not jnp.issubdtype(leaf.dtype, jnp.integer):
             raise ValueError(
-                f"a state with a leaf of {leaf.dtype} cannot be looked up: use whole numbers, such "
-                "as int8, bool, or float32"
+                f"a state with a leaf of {leaf.dtype} cannot be looked up: use integers, bool or "
+                "float32"
             )
     rows = [leaf.reshape(*leaf.shape[:axes], -1).astype(jnp.uint32) for leaf in leaves]
     return jnp.concatenate(rows, axis=-1)

@@ -2,7 +2,7 @@
 
 X connects top and bottom, O left and right. For O, cells are numbered after a reflection across the
 long diagonal: from the mover's perspective, both players connect top and bottom. With swap, the
-second player's first move may be action `n * n`. It replaces X's stone by a stone of O on the
+second player's first move may be action `n * n`. It replaces X's stone with a stone of O on the
 reflected cell.
 """
 
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def make(n: int = _USUAL, swap: bool = False) -> Game:
-    """Returns the game of a size; repeated calls return the same object.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       n: rows and columns.
@@ -69,7 +69,7 @@ def _make(n: int, swap: bool) -> Game:
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board from a player's perspective, own stones as 1; an involution."""
+        """Turns the board to a player's perspective, own stones as 1; turning twice restores it."""
         return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
@@ -164,6 +164,6 @@ def _make_display(n: int, swap: bool) -> Display:
 def draw_unmirrored(
     board: np.ndarray, values=None, labels=None, last=None, size=None
 ) -> drawing.Drawing:
-    """Draws a board `int8 [n * n]` if actions are cells of the board for both players."""
+    """Draws a board `int8 [n * n]` of a game whose actions are the cells themselves."""
     cells = np.arange(len(board))
     return hexagons.board(board, size=size, **on_cells(cells, cells, values, labels, last))

@@ -9,7 +9,7 @@ import numpy as np
 from azjax import drawing
 from azjax.drawing import CELL, COLOR_HEAT, COLOR_O, COLOR_X, GRID, LAST, PAPER, node
 
-_HIGH = 2 * CELL / math.sqrt(3)  # A hexagon from corner to corner; it is `CELL` wide.
+_HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon; its width is `CELL`.
 _CORNERS = [math.radians(60 * k - 30) for k in range(6)]  # Clockwise, starting at the upper right.
 
 

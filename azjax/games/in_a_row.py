@@ -9,7 +9,7 @@ import numpy as np
 from azjax.games.base import where
 from azjax.games.square import State
 
-_WIDEST = 32  # Most rows, and most columns.
+_WIDEST = 32  # Maximum number of rows, and of columns.
 
 
 def empty_board(cells: int) -> State:

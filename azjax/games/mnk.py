@@ -16,7 +16,7 @@ _SIZE = 3, 3, 3
 
 
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
-    """Returns the game of a size; repeated calls return the same object.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       rows: rows of the board.

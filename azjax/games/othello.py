@@ -25,7 +25,7 @@ _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0
 
 
 def make(n: int = 8) -> Game:
-    """Returns the game of a size; repeated calls return the same object.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Passing is legal only if the player cannot flip a disc. The game is over when neither player can
     flip one; the player with more discs wins.
@@ -118,7 +118,7 @@ def _make(n: int) -> Game:
 
 
 def _union(rows: jax.Array) -> jax.Array:
-    """Combines words `[8, n]` to `[n]`."""
+    """Returns the bitwise OR `[n]` of words `[8, n]`."""
     return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
 
 
@@ -129,7 +129,7 @@ def _start(n: int) -> np.ndarray:
 
 
 def symmetries(n: int) -> Symmetries:
-    """Returns the symmetries of the first four discs: the half turn and two reflections."""
+    """Returns the symmetries of the first four discs: identity, half turn, two reflections."""
     cells = diagonals(n)
     passing = np.full((len(cells), 1), n * n, np.int32)
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))

@@ -171,7 +171,7 @@ def count_games(solution: Solution) -> np.ndarray:
         rows = slice(solution.layers[t], solution.layers[t + 1])
         children, legal = solution.children[rows], solution.legal[rows]
         sign = np.where(solution.player[rows] == 0, 1, -1)[:, None]
-        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # 0, 1 or 2: a column.
+        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # The column: 0, 1 or 2.
         ends = np.eye(3, dtype=np.int64)[outcome] * solution.over[children][..., None]
         counts[rows] = ((counts[children] + ends) * legal[..., None]).sum(axis=1)
     return counts

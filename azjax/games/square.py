@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax._settings import did_you_mean
 
-ENCODINGS = ("absolute", "relative")  # Of `observation_planes`.
+ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
 
 class State(NamedTuple):

@@ -64,5 +64,5 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
 
 
 def make() -> Game:
-    """Returns the record of the game."""
+    """Returns the game."""
     return mnk.make(3, 3, 3)._replace(name="tic_tac_toe")

@@ -48,7 +48,8 @@ class Network(NamedTuple):
       entries, such as `batch_stats`, are replaced by what `train` returns.
     - `planes` are `game.observe(state, encoding)` with a batch axis, often of type bool.
     - outputs are a tuple that starts with `logits float32 [B, A]`, which callers mask, and `value
-      float32 [B]`, in [-1, 1] and for the player to move. More may follow, for a custom loss.
+      float32 [B]`, in [-1, 1] and for the player to move. More outputs may follow, for a custom
+      loss.
     - functions are traced under `jit` and `shard_map`, and draw no random numbers except in `init`.
 
     Attributes:
@@ -149,10 +150,10 @@ def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
 
 
 def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dtype:
-    """Resolves `auto` to bfloat16 where the hardware has matrix products for it.
+    """Resolves `auto` to bfloat16 if the hardware has bfloat16 matrix products.
 
-    On CPUs this means AMX, and only dense layers: XLA computes bfloat16 convolutions on CPUs in a
-    plain loop.
+    On CPUs, this requires AMX and dense layers, because XLA computes bfloat16 convolutions in a
+    plain loop there.
     """
     if name != "auto":
         return jnp.dtype(name)
@@ -167,8 +168,8 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
 def has_bfloat16(device: Any) -> bool:
     """Returns whether a GPU has bfloat16 products: all but those of NVIDIA before Ampere.
 
-    Devices without a compute capability count as GPUs that have them. They are used to lower
-    programs for another machine.
+    Devices without a compute capability also count: they are used to lower programs for another
+    machine.
     """
     capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
     generation = str(capability).partition(".")[0]

@@ -1,4 +1,4 @@
-"""Convolutions with 3x3 kernels on small boards: `choose_form` returns the fastest form.
+"""Convolutions with 3x3 kernels on small boards, in Winograd's form or in XLA's.
 
 Library convolutions are made for large pictures. A 3x3 kernel on a 3x3 board takes 49 products with
 channel matrices, but only 25 in the form of Winograd (1980; for networks: Lavin and Gray 2016).
@@ -60,7 +60,8 @@ class Form(NamedTuple):
 def choose_form(board_shape: tuple[int, int], dtype: Any, platform: str) -> Form:
     """Returns the fastest form measured on CPUs, and XLA's on other platforms.
 
-    Winograd's form is used only for float32, because it adds numbers before it multiplies them.
+    Winograd's form is used only for float32: it adds inputs before it multiplies, which is inexact
+    in bfloat16.
     """
     is_small = max(board_shape) <= _LONGEST_LINE
     return FORMS["winograd" if is_small and dtype == jnp.float32 and platform == "cpu" else "xla"]

@@ -5,10 +5,10 @@ position is the output of copy 0 for the position transformed by `g`, so only th
 are learned. For any weights, and up to rounding, symmetric copies of a position get symmetric
 outputs: the network is group-equivariant (Cohen and Welling 2016, section 6).
 
-Sharing also saves arithmetic. Let `K` of the symmetries be a group of commuting involutions, such
-as the reflections along two axes. The layers then act separately on `K` sums and differences of the
-copies, one for each character of this group. A product with an `n x n` matrix becomes `K` products
-with `n/K x n/K` matrices.
+Sharing also saves arithmetic. Suppose `K` of the symmetries form a group of commuting involutions,
+such as the reflections along two axes. The layers then act separately on `K` sums and differences
+of the copies, one for each character of this group. A product with an `n x n` matrix becomes `K`
+products with `n/K x n/K` matrices.
 """
 
 import functools
@@ -127,7 +127,7 @@ def _init(
 
 
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
-    """Computes the inference form, with one kernel per character in layers between copies."""
+    """Computes the inference form: a layer between copies has one kernel per character."""
     return {name: _arrange(group, name, layer) for name, layer in variables["params"].items()}
 
 

@@ -34,7 +34,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
       game: gives the planes' shape and the number of actions.
       module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the game's encoding that it reads.
+      encoding: the encoding of the module's input, one of `game.encodings`.
 
     Raises:
       ValueError: if the game does not have the encoding, the module does not have this signature,

@@ -31,7 +31,7 @@ def from_nnx(
       make: `rngs -> module`, such as `lambda rngs: Model(9, rngs=rngs)`. Each call makes a new
         module, whose `__call__(planes)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the game's encoding that the module reads.
+      encoding: the encoding of the module's input, one of `game.encodings`.
 
     Raises:
       ValueError: if the game does not have the encoding, `make` or the module does not have this

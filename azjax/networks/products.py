@@ -1,4 +1,4 @@
-"""The fastest matrix product for training."""
+"""Matrix products for training."""
 
 from collections.abc import Callable
 

@@ -101,7 +101,7 @@ def random_agent(game: Game) -> Agent:
 
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
-    """Makes a player that plays the first optimal action; weights are equal over all of them."""
+    """Makes a player that plays the first optimal action; all optimal actions have equal weight."""
     index = make_index(game, solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
@@ -121,7 +121,7 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
-    """Makes a player of an evaluator's most probable legal action, without search."""
+    """Makes a player that plays an evaluator's most probable legal action, without search."""
     find = checked(game, evaluate)
 
     def act(params, key, states):
@@ -183,7 +183,8 @@ def decide(result: SearchResult) -> Decision:
 def sampled(agent: Agent) -> Agent:
     """Returns a player whose action is drawn from the weights of `agent`.
 
-    A perfect player then plays all optimal actions, and a search samples by its visit counts.
+    A perfect player then plays all optimal actions. A search samples from its visit shares or, with
+    Gumbel, from the improved policy.
     """
 
     def act(params, key, states):

@@ -1,7 +1,8 @@
 """The arena: compiled matches of thousands of games, played from both seats.
 
-A player is an `Agent`, or an object with one as its attribute `agent`. Results are counts of games;
-`ratings` computes intervals and Elo from them.
+A player is an `Agent`, or an object with one as its attribute `agent`. In seat 0 or 1, it plays as
+player 0 or 1 of the game. Results are counts of games; `ratings` computes intervals and Elo from
+them.
 """
 
 import itertools
@@ -109,7 +110,7 @@ def play_match(
       key: for all randomness of the match.
       openings: positions to start from, `[K, ...]`; the starting position if None.
       progress: called with the number of games finished since the last call.
-      record: called twice, with the games for each assignment to seats.
+      record: called twice, with the games of each assignment of the players to seats.
 
     Raises:
       ValueError: if `num_games` is below 1, the openings are not states of this game, an opening
@@ -250,8 +251,8 @@ def _without_params(agent: Agent) -> Agent:
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
     """Returns the number of games to play in parallel; batches have about equal sizes.
 
-    The limit is 2**17 nodes in the trees of a batch, which take little more memory than a cache
-    has, or 32 games if these have at most 2**22 nodes, up to a gigabyte.
+    The trees of a batch have at most 2**17 nodes, which take little more memory than a cache has.
+    If trees are large, a batch has up to 32 games and 2**22 nodes, which take up to a gigabyte.
     """
     nodes = max(first.nodes, second.nodes)
     few = min(32, max(1, 2**22 // nodes))

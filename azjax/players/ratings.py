@@ -11,8 +11,8 @@ import numpy as np
 from scipy import fft, optimize, sparse, special, stats
 
 ELO_PER_LOGIT = 400 / math.log(10)
-# Standard deviation of the prior. 100 wins in 100 games are then 1282 Elo. 60 wins are 70 Elo, as
-# without a prior.
+# Standard deviation of the prior. With it, 100 wins in 100 games are 1282 Elo. 60 wins in 100 games
+# are 70 Elo, as without a prior.
 PRIOR_ELO = 1000.0
 
 
@@ -165,8 +165,8 @@ def fit(
       confidence: the confidence level of the intervals.
 
     Raises:
-      ValueError: if an argument's shape, type or range is wrong, a player met itself or has no
-        games, or groups of players never met.
+      ValueError: if an argument's shape, type or range is wrong, a player is paired with itself or
+        has no games, or groups of players never met.
     """
     names = tuple(names)
     _check_confidence(confidence)
@@ -214,13 +214,13 @@ def _posterior(design: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
-    """Returns `first`, `second` and `counts` as arrays, if they form one tournament."""
+    """Returns `first`, `second` and `counts` as arrays, after checking them."""
     first, second, counts = arrays = [np.asarray(array) for array in games]
     if first.ndim != 1 or second.shape != first.shape or counts.shape != (*first.shape, 3):
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"first, second, counts have shapes {shapes}: use [M], [M] and [M, 3]")
     if any(array.dtype.kind not in "iu" for array in arrays) or counts.min(initial=0) < 0:
-        raise ValueError("first, second or counts are not integers, 0 or more: use such numbers")
+        raise ValueError("first, second or counts are not natural numbers: use integers, 0 or more")
     if len(set(names)) < len(names):
         raise ValueError(f"names are {names}: use a different one for each player")
     if not counts.any():
@@ -234,12 +234,12 @@ def _check_games(names: tuple[str, ...], *games: Any) -> list[np.ndarray]:
     number, labels = sparse.csgraph.connected_components(met, directed=False)
     groups = [[n for n, of in zip(names, labels, strict=True) if of == g] for g in range(number)]
     for group in groups[1:]:
-        raise ValueError(f"{groups[0]} and {group} never met, even through others: fit each alone")
+        raise ValueError(f"{groups[0]} and {group} never met, even indirectly: fit each alone")
     return arrays
 
 
 def _check_counts(name: str, counts: Any) -> np.ndarray:
-    """Returns wins, draws and losses as an array `int64 [3]`, if they are valid."""
+    """Returns wins, draws and losses as an array `int64 [3]`, after checking them."""
     array = np.asarray(counts)
     if array.shape != (3,) or array.dtype.kind not in "iu" or array.min() < 0 or not array.any():
         wanted = "three whole numbers, 0 or more, with a sum above 0"

@@ -1,4 +1,4 @@
-"""The interface of search algorithms: `Algorithm`, its input and output, and `SearchResult`."""
+"""The interface of search algorithms: `Algorithm`, `Roots`, `Selection` and `SearchResult`."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -48,7 +48,7 @@ class Algorithm(Protocol):
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
         ```
 
-        where `act(tree, node)` gets one tree. `finish(tree)` gets all trees and usually ends with
+        Here, `act(tree, node)` gets one tree. `finish(tree)` gets all trees and usually ends with
         `make_result(tree, action, visit_shares(tree))`.
         """
         ...
@@ -172,7 +172,7 @@ class SearchResult(NamedTuple):
 
     @property
     def policy_value(self) -> jax.Array:
-        """`float32 [B]`, the value of the policy `action_weights`: its mean of `q_values`.
+        """`float32 [B]`, the value of the policy `action_weights`: the mean of `q_values` under it.
 
         The root's own value averages over all visits, including those to actions that the search
         then rejects, so it is too low where one action wins and the others lose. Actions without

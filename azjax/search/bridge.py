@@ -106,7 +106,7 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 class _Embedding(NamedTuple):
     """mctx's embedding of a node: the state, and the number of the current simulation.
 
-    `recurrent_fn` folds the number into each position's key; mctx does not pass it.
+    `recurrent_fn` folds the number, which mctx does not pass, into each position's key.
     """
 
     states: State

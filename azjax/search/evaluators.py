@@ -30,7 +30,7 @@ class Evaluator:
         its own key. A search ignores logits of illegal actions and values of finished games.
         Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
       is_deterministic: whether `params` and a position alone determine the output, for any key. If
-        so, players and proofs evaluate a position only once.
+        so, matches and proofs need not be repeated with other keys.
     """
 
     function: Function

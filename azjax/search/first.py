@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from azjax.search.simulate import Expansion, Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
-_ROWS_PER_CALL = 128  # Evaluating so many positions takes about as long as starting a call.
+_ROWS_PER_CALL = 128  # Evaluating this many positions takes about as long as starting a call.
 
 
 def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]:

@@ -32,14 +32,14 @@ class Gumbel:
     max_considered_actions: Positive = 16
     """Root actions that sequential halving starts with. Paper: 16."""
     value_scale: NonNegative = 0.1
-    """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
+    """Weight of Q, scaled to [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in
+    Atari."""
     maxvisit_init: NonNegative = 50.0
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
     rows_together: Count = 0
-    """Evaluate the first simulations, which visit one root action each, in one call if they are at
-    most this many positions over all games. 0: `config.make_parts` chooses 8,192, and on CPUs
-    separate calls."""
+    """Evaluate the first simulations in one call if they have at most this many positions over all
+    games. 0: 8,192 on accelerators, separate calls on CPUs; chosen by `config.make_parts`."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
@@ -100,7 +100,7 @@ class Gumbel:
 
 
 def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
-    """Replaces `Gumbel.rows_together` by its default for a platform where it is 0.
+    """Replaces `Gumbel.rows_together` with the default for a platform if it is 0.
 
     On CPUs one call saves little time, and the program takes longer to compile.
     """
@@ -153,7 +153,7 @@ def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
 
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses below the root; visits become proportional to the improved policy."""
+    """Chooses below the root; the visit counts follow the improved policy."""
     select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
     action = select(None, tree, node, None, qtransform=qtransform)
     legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.

@@ -98,7 +98,7 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Returns the action with the highest score in one node of one tree; ties to the lowest."""
+    """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 

@@ -12,7 +12,7 @@ from azjax.games.base import State
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
-NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
+NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
 _LARGEST = 1e30  # Largest logit of a legal action; differs from `NEVER` even in sums.
 
 
