@@ -1,7 +1,7 @@
 """A custom evaluator and a custom player, in the arena.
 
 The evaluator is a heuristic for tic-tac-toe: it counts the lines that only one player can still
-complete. Any search turns it into a player. The other player does not search: it wins if it can,
+complete. With any search, it makes a player. The other player does not search: it wins if it can,
 and plays a random move if it cannot.
 """
 
@@ -18,7 +18,7 @@ from azjax.search.evaluators import Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
-    """Makes an evaluator: the mover's share of open lines minus the opponent's, uniform policy."""
+    """Makes an evaluator with the mover's share of open lines minus the opponent's as the value."""
 
     def evaluate(params, key, states):
         del params, key

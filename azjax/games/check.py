@@ -110,7 +110,7 @@ def _check_symmetries(game: Game) -> None:
 
 
 def _check_positions(game: Game) -> None:
-    """Checks the labelled positions, and their outcomes where one move ends the game."""
+    """Checks the labelled positions, and the outcomes of moves that end the game."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()

@@ -124,7 +124,7 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
     def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
-        """Draws the board; values and labels are in the cells where stones would land."""
+        """Draws the board, with values and labels in the cells where stones would land."""
         cells = np.asarray(state.board)
         stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
         landing = (rows - 1 - stones) * columns + np.arange(columns)

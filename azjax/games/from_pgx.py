@@ -196,7 +196,7 @@ def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
     """Returns the board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
-    if name == "hex":  # The second player's observation is turned.
+    if name == "hex":  # The same orientation for both players.
         board = np.sign(np.asarray(state._x.board)).reshape(11, 11)
     else:
         planes = np.asarray(env.observe(state))

@@ -62,7 +62,7 @@ def _hash(words: np.ndarray) -> np.ndarray:
 
 
 def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sorts rows `uint8 [N, R]` by their hashes, so that equal rows are neighbors.
+    """Sorts rows `uint8 [N, R]` by their hashes; equal rows become neighbors.
 
     Returns:
       The stable order `int64 [N]`; the positions `int64 [D]` in it at which each of the `D`

@@ -87,7 +87,7 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
     Args:
       board: `[rows * columns]`, row by row.
       shape: rows and columns.
-      slant: by how many characters each row is shifted to the right of the one above.
+      slant: number of characters by which each row is shifted to the right of the one above.
     """
     names = [column_name(column) for column in range(shape[1])]
     marks = np.array([".", "X", "O"])[np.asarray(board).reshape(shape)]
@@ -105,7 +105,7 @@ def on_cells(
     """Arranges values, labels and last action by cells; drops actions without a cell.
 
     Args:
-      own: `int [cells]`, the mover's action on each cell; it is its own inverse.
+      own: `int [cells]`, the mover's action on each cell; the mapping is its own inverse.
       other: `int [cells]`, the same for the opponent, who made the last move.
       values: `[A]`, or None.
       labels: `[A]`, or None.

@@ -47,7 +47,7 @@ class Agent(NamedTuple):
       act: `(params, key, states [B, ...]) -> Decision`.
       params: the first argument of `act`, such as the parameters of a network. Settings, such as a
         number of simulations, belong in the function.
-      deterministic: whether a position alone determines the action.
+      deterministic: whether the action depends only on the position, not on the key.
       traceable: whether `act` can be jitted; a player with a time limit cannot.
       nodes: number of positions that `act` stores per game; determines the arena's batch size.
     """

@@ -206,7 +206,7 @@ def play_games(
       key: for all randomness.
       seat: 0 if `first` is player 0, who moves first from the starting position; 1 if `second` is.
       openings: positions to start from in turn, `[K, ...]`; the starting position if None.
-      batch_size: games played in parallel; None chooses it by the sizes of the search trees.
+      batch_size: games played in parallel; if None, it depends on the sizes of the search trees.
       progress: called with the number of games finished since the last call.
 
     Raises:

@@ -26,7 +26,7 @@ from azjax.games.base import Game, init_batch
 from azjax.players import Agent, HasAgent
 from azjax.players.arena import PlayedGames, play_match
 
-_GO, _HEX = 1, 11  # Numbers of games in SGF.
+_GO, _HEX = 1, 11  # The numbers of these games in SGF.
 
 
 def export_games(

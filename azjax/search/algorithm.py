@@ -23,8 +23,8 @@ class Algorithm(Protocol):
     Attributes:
       algorithm: its name.
       num_simulations: positions evaluated per move, without the root.
-      is_deterministic: whether the position alone determines the action, without noise, at
-        temperature 0 and with a deterministic evaluator.
+      is_deterministic: whether the action depends only on the position if there is no noise, the
+        temperature is 0 and the evaluator is deterministic.
 
     An optional attribute `engine` is the default engine of `make_search`.
     """

@@ -29,8 +29,8 @@ class Evaluator:
         player to move. `params` is the first argument of the search, any pytree; each position has
         its own key. A search ignores logits of illegal actions and values of finished games.
         Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
-      is_deterministic: whether `params` and a position alone determine the output, for any key. If
-        so, matches and proofs need not be repeated with other keys.
+      is_deterministic: whether the output depends only on `params` and the position, not on the
+        key. If so, matches and proofs need not be repeated with other keys.
     """
 
     function: Function

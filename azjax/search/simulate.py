@@ -193,7 +193,7 @@ def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> 
         reward = tree.children_rewards[batch, node, action]
         returned = reward + tree.children_discounts[batch, node, action] * value
         value = jnp.where(has_parent, returned, value)
-        # Every write depends on the read of the same array, so that XLA needs no copy.
+        # Every write depends on the read of the same array, so XLA needs no copy.
         count = tree.node_visits[batch, node]
         visits = count.astype(value.dtype)
         mean = (tree.node_values[batch, node] * visits + value) / (visits + 1.0)
