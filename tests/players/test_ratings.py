@@ -217,7 +217,7 @@ GAME = [[1, 0, 1]]
         (lambda: fit("ab", [0], [1, 0], GAME), r"have shapes \(1,\), \(2,\), \(1, 3\): use \[M\]"),
         (lambda: fit("ab", [0], [1], [[1, 2]]), r"have shapes .*\(1, 2\)"),
         (lambda: fit("ab", [0.0], [1.0], GAME), "not natural"),
-        (lambda: fit("ab", [0], [1], [[2, -1, 2]]), "or below 0"),
+        (lambda: fit("ab", [0], [1], [[2, -1, 2]]), "not natural numbers"),
         (lambda: fit("aa", [0], [1], GAME), "use a different one for each"),
         (lambda: fit("ab", [0], [1], [[0, 0, 0]]), "counts sum to 0"),
         (lambda: fit("ab", [0], [2], GAME), "there is no player 2: use 0 to 1"),
