@@ -139,7 +139,7 @@ def test_wrong_states_and_keys_are_rejected(call, tic_tac_toe):
         return getattr(fns, call)(*before[call], states)
 
     ask(states)
-    with pytest.raises(ValueError, match="states must be a batch, with one axis in front"):
+    with pytest.raises(ValueError, match="states must be a batch, with one leading axis"):
         ask(from_board(OPEN))
     with pytest.raises(ValueError, match="use states of that game"):
         ask(init_batch(azjax.make("connect_four"), 2))
