@@ -362,7 +362,6 @@ def searches_with_noise(config):
     return [run(config, table, states, seed=seed, add_noise=True) for seed in range(16)]
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("alpha", "fraction"), [(0.3, 0.25), (5.0, 1.0)])
 def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
     """For two actions the Dirichlet is a Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
@@ -403,7 +402,6 @@ def test_puct_learns_from_visit_shares(some_states):
     np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
 
 
-@pytest.mark.slow_after(1)
 @BOTH
 def test_noise_may_be_added_to_some_positions(some_states, config):
     table = bench("tic_tac_toe").random_table()

@@ -101,7 +101,6 @@ def test_the_contract_of_games(name):
     check.check_game(games.make(name), num_games=2)
 
 
-@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS.values()])
 @pytest.mark.parametrize("engine", ["azjax", "mctx"])
