@@ -20,7 +20,7 @@ from azjax.viz.chart import interval_chart, standalone
 class Options:
     """Plays a match between every two players, from both seats, and rates them."""
 
-    players: Annotated[tuple[str, ...], tyro.conf.Positional]
+    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
     """Two or more players, such as random, perfect, uct:100 or network@runs/NAME#20."""
     games: Positive = 1000
     """Games of each pairing, half of them from each seat."""

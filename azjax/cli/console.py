@@ -59,7 +59,7 @@ def make_main(
       interrupted: what to print after Ctrl-C, such as "nothing was written".
       description: added to the help, after the docstring of `cls`.
     """
-    description = f"{cls.__doc__}\n\n{description}".rstrip()
+    description = f"{inspect.getdoc(cls)}\n\n{description}".rstrip()
 
     def main(arguments: list[str] | None = None) -> int:
         return run(

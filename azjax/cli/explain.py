@@ -139,8 +139,9 @@ def tour_start(game: Game, solution: Solution) -> str | None:
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """Returns recorded searches and games, for games that the page cannot search."""
     left_out = (
-        f"{game_title(player.game.name)} has too many positions for a page, and its rules are not "
-        "in the page. So this page shows recorded searches and games; you cannot search or play."
+        f"{game_title(player.game.name)} has no `most_positions` of at most 20,000, and its rules "
+        "are not in the page. So this page shows recorded searches and games; you cannot search or "
+        "play."
     )
     console.note(left_out)
     text = node("p", {"class": "az-about"}, left_out)

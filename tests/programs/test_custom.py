@@ -114,7 +114,7 @@ def test_a_program_accepts_custom_code(name, status, shown, inside, capfd):
 @pytest.mark.slow
 def test_a_page_of_a_custom_game_lists_what_it_leaves_out(inside, capfd):
     assert PROGRAMS["explain"](*GAME, *NETWORK_OPTION) == 0
-    note = "this one of misere pile is without searches to step through"
+    note = "misere pile has no `most_positions` of at most 20,000"
     assert note in capfd.readouterr().err
     page = pathlib.Path("explain.html").read_text()
     for words in (note, "First moves", "Game 3:", "The parts", "How it learned"):
