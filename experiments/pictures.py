@@ -38,7 +38,7 @@ def draw(options: Options) -> int:
     check_folder(path)
     run_dir, player = custom.open_run(options.typed)
     places = atlas.make_atlas(player.game, solve(player.game))
-    animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(path)
+    animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(path)
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
         explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))

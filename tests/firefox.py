@@ -1,6 +1,6 @@
-"""A Firefox without a screen, driven by WebDriver BiDi; tests ask it what they ask Chromium.
+"""A headless Firefox, controlled by WebDriver BiDi, for the tests that run in Chromium.
 
-Playwright drives no Firefox but its own, and Debian has no geckodriver.
+Playwright only controls its own build of Firefox, and Debian has no geckodriver.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import time
 
 import websocket
 
-_SECONDS = 60  # Firefox, and every command, has as long as this.
+_SECONDS = 60  # Timeout of the start, and of every command.
 _KEYS = {"Enter": "\ue007", "ArrowDown": "\ue015"}
 _SHOW = """(query) => {
   const element = document.querySelector(query);
@@ -25,7 +25,11 @@ _SHOW = """(query) => {
 
 
 class Tab:
-    """A tab of Firefox, with what tests need of Playwright's `Page`; `errors` is its complaints."""
+    """A tab of Firefox, with the methods of Playwright's `Page` that tests use.
+
+    Attributes:
+      errors: messages of errors on the page.
+    """
 
     def __init__(self, address):
         self._socket = websocket.create_connection(address, timeout=_SECONDS, suppress_origin=True)
@@ -36,11 +40,11 @@ class Tab:
         self._context = self._send("browsingContext.getTree")["contexts"][0]["context"]
 
     def goto(self, url):
-        """Opens an address, and waits until it has been loaded."""
+        """Opens an address, and waits until it is loaded."""
         self._send("browsingContext.navigate", context=self._context, url=url, wait="complete")
 
     def evaluate(self, function, argument=None):
-        """Calls a function of JavaScript, and returns what comes of it by way of JSON."""
+        """Calls a JavaScript function; argument and result are converted by JSON."""
         call = f"({function})({json.dumps(argument)})"
         result = self._send(
             "script.evaluate",
@@ -53,7 +57,7 @@ class Tab:
         return json.loads(result["result"].get("value", "null"))
 
     def wait_for(self, function, argument=None):
-        """Waits until a function of JavaScript returns something true."""
+        """Waits until a JavaScript function returns a true value."""
         later = "new Promise((done) => setTimeout(done, 10))"
         loop = f"async (given) => {{ while (!({function})(given)) await {later}; }}"
         self.evaluate(loop, argument)
@@ -66,12 +70,12 @@ class Tab:
         self._act("pointer", [move, *press])
 
     def press(self, key):
-        """Presses a key, for whatever has the focus."""
+        """Presses a key on the focused element."""
         value = _KEYS.get(key, key)
         self._act("key", [{"type": kind, "value": value} for kind in ("keyDown", "keyUp")])
 
     def close(self):
-        """Ends Firefox."""
+        """Closes Firefox."""
         self._send("browser.close")
         self._socket.close()
 
@@ -94,14 +98,14 @@ class Tab:
 
 @contextlib.contextmanager
 def open_firefox():
-    """Starts Firefox and yields its tab; ends it at the end.
+    """Starts Firefox and yields its tab; closes it at the end.
 
     Raises:
       ValueError: if there is no Firefox.
     """
     path = shutil.which("firefox-esr") or shutil.which("firefox")
     if path is None:
-        raise ValueError("there is no Firefox here (Debian: apt-get install firefox-esr)")
+        raise ValueError("Firefox is not installed (Debian: apt-get install firefox-esr)")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [path, "--headless", "--no-remote", "--remote-debugging-port", "0"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -115,11 +119,11 @@ def open_firefox():
 
 
 def _address(profile, process):
-    """Where Firefox listens, which it writes down once it does."""
-    told, end = profile / "WebDriverBiDiServer.json", time.monotonic() + _SECONDS
+    """Reads the address on which Firefox listens from a file in its profile."""
+    path, end = profile / "WebDriverBiDiServer.json", time.monotonic() + _SECONDS
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-            said = json.loads(told.read_text())
-            return f"ws://{said['ws_host']}:{said['ws_port']}/session"
+            server = json.loads(path.read_text())
+            return f"ws://{server['ws_host']}:{server['ws_port']}/session"
         time.sleep(0.02)
     raise RuntimeError(f"Firefox did not start within {_SECONDS} seconds")

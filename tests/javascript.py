@@ -1,4 +1,4 @@
-"""The JavaScript of pages, to be called function by function in a browser."""
+"""Access to single JavaScript functions of pages in a browser."""
 
 import re
 
@@ -9,7 +9,7 @@ _IMPORT = """async (source) => {
   window.azjax = Object.assign({}, ...Object.values(await import(url)));
 }"""
 
-# How high text and controls are, in pixels. Text that only a screen reader meets has no size.
+# The heights of text and controls, in pixels. Text for screen readers has height 0.
 SIZES_OF_PARTS = """root => {
   const seen = (e) => e.checkVisibility() && e.getClientRects().length > 0;
   const all = (query, from = root) => [...from.querySelectorAll(query)].filter(seen);
@@ -25,8 +25,8 @@ SIZES_OF_PARTS = """root => {
   };
 }"""
 
-# Declarations of a page's style sheet that an earlier one overrides, of all elements that are
-# there: `selector { name: value } loses to selector`. A later rule is meant to win.
+# Declarations of a page's style sheet that an earlier rule overrides on an element of the page:
+# `selector { name: value } loses to selector`. A later rule should win.
 OVERRIDDEN = """() => {
   const flat = (list) => [...list].flatMap((rule) =>
     rule.selectorText ? [rule] : rule instanceof CSSKeyframesRule ? [] : flat(rule.cssRules ?? []));
@@ -69,7 +69,7 @@ OVERRIDDEN = """() => {
 
 
 def import_sources(tab):
-    """Makes all that the sources export known to a tab, as `azjax.NAME`."""
+    """Makes all exports of the sources available in a tab, as `azjax.NAME`."""
     source = script()
     names = re.findall(r"^const (\$\w+) = ", source, re.M)
     tab.evaluate(_IMPORT, f"{source}\nexport {{ {', '.join(names)} }};\n")

@@ -9,26 +9,29 @@ import numpy as np
 from azjax import runs
 from azjax.cli import console, custom
 from azjax.drawing import check_folder, node
+from azjax.games.base import Game
+from azjax.games.solver import Solution
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
 from azjax.viz import about, animation, atlas, loop, networks, page, report
-from azjax.viz.live import GAMES, has_table, knows, live_data, pack_player, quiet, solve
+from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
+from azjax.viz.positions import has_rules, position_text
 
 _POSITIONS = {  # Of tic-tac-toe.
-    "Empty board": "... ... ...",
-    "O answers a corner": "X.. ... ...",
-    "O must block": "XX. .O. ...",
-    "X can win at once": "XX. OO. ...",
-    "O between two corners": "X.. .O. ..X",
+    "Empty board": ".........",
+    "O answers a corner": "X........",
+    "O must block": "XX..O....",
+    "X can win in one move": "XX.OO....",
+    "O between two corners": "X...O...X",
 }
 _MOST_NETWORKS = 8
-_MOST_BYTES = 3_500_000  # Of networks that a page carries as their weights.
-_ROUNDED = 3  # Bytes of a weight, where they are too many.
+_MOST_BYTES = 3_500_000  # Of networks that a page stores as weights.
+_ROUNDED = 3  # Bytes per weight in large networks.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a page to share: a search phase by phase, what the network sees, a game against it."""
+    """Writes a page that explains a player: a tour, games against it, its search step by step."""
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
@@ -39,142 +42,154 @@ def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
     run_dir, player = custom.open_run(options.typed)
-    seen = _portraits(run_dir, player) if player.game.enumerable else None
+    history = _snapshots(run_dir, player) if player.game.enumerable else None
+    live = is_live(player.game)
+    path, back = _live(run_dir, options.typed, player) if live else (_recorded(run_dir, player), [])
     sections = [
-        about.about(run_dir, player, seen and animation.draw_animation(*seen)),
-        *(
-            _live(run_dir, options.typed, player)
-            if knows(player.game)
-            else _recorded(run_dir, player)
-        ),
-        *([_atlas(player, *seen)] if seen else []),
+        about.lead(1, "Start the tour" if path[0].kind == "tour" else path[0].title),
+        *path,
+        *([_atlas(player, *history)] if history else []),
+        *back,
         about.pictures(run_dir, player),
         *_loop(run_dir, player),
+        about.about(run_dir, player, history and animation.draw_animation(*history)),
     ]
-    title = f"How AlphaZero learned {about.title(player.game.name)}"
-    path = page.write_page(options.out, title, sections)
-    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    title = f"How AlphaZero learned {game_title(player.game.name)}"
+    written = page.write_page(options.out, title, sections)
+    print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
     return 0
 
 
-def _live(run_dir: pathlib.Path, typed: custom.Typed, player: Player) -> list[page.Section]:
-    """What a page searches by itself."""
+def _live(
+    run_dir: pathlib.Path, typed: custom.Typed, player: Player
+) -> tuple[list[page.Section], list[page.Section]]:
+    """Returns sections that search in the page: first for students, then the details."""
+    game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
-    data = live_data(player.game, quiet(player.parts.search), packed)
+    data = live_data(game, quiet(search), packed)
     data |= {"starts": [], "encoding": player.parts.network.encoding}
-    if player.game.name == "tic_tac_toe":
-        data["starts"] = [{"title": k, "board": _cells(v)} for k, v in _POSITIONS.items()]
-    return [
-        *_tour(player, data),
-        page.Section(
-            "A search, phase by phase",
-            "What AlphaZero does before a move: the search itself, made here, from any position.",
-            kind="explorer",
-            data=data,
-        ),
-        page.Section(
-            "Two searches, side by side",
-            "Of the same position, each with its own settings; a frame marks the move played"
-            + (", dots those that are optimal in truth." if has_table(player.game) else "."),
-            kind="compare",
-            data=data,
-        ),
-        page.Section(
-            "What the network sees, and says",
-            "Click cells to set up a position.",
-            kind="encoding",
-            data=data,
-        ),
-        *(_of_networks(player, data) if packed else []),
+    data["explorer"] = {"algorithm": "puct"}
+    if game.name == "tic_tac_toe":
+        data["starts"] = [{"title": k, "position": v} for k, v in _POSITIONS.items()]
+    if game.is_small and (start := tour_start(game, solve(game))) is not None:
+        data["tour"] = start
+    name = type(search).__name__
+    chosen = "" if name == "PUCT" else f" This run trained with {name}: choose it in the list."
+    perfect = (
+        "; dots mark the moves that keep the value under perfect play" if game.is_small else ""
+    )
+
+    def section(kind: str, label: str, title: str, intro: str) -> page.Section:
+        return page.Section(title, intro, kind=kind, data=data, label=label)
+
+    explorer = section(
+        "explorer",
+        "Search",
+        "The search, step by step",
+        f"The search before a move, computed in this page. It starts with PUCT.{chosen}",
+    )
+    compare = section(
+        "compare",
+        "Compare",
+        "Two searches, side by side",
+        f"Two searches of one position. A frame marks the move played{perfect}.",
+    )
+    tour = section("tour", "Tour", "A tour", "From random games to AlphaZero, in ten questions.")
+    play = section(
+        "play", "Play", "Play against the network", "Choose your side, and click your moves."
+    )
+    proof = section(
+        "proof", "Proof", "The proof, game by game", "Choose any reply. All games are counted."
+    )
+    encoding = section(
+        "encoding", "Network", "The network's input and output", "Click cells to set up a position."
+    )
+    training = section(
+        "training",
+        "Training",
+        "One position, during the training",
+        "The output of each network for the position that this page shows.",
+    )
+    path = [
+        *([tour] if "tour" in data else []),
+        *([play] if packed else []),
+        explorer,
+        *([proof] if packed and game.is_small else []),
     ]
+    details = [compare, *([encoding] if has_rules(game) else []), *([training] if packed else [])]
+    return path, details
 
 
-def _of_networks(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """What a page shows of networks that it can compute."""
-    return [
-        page.Section(
-            "This position, over the training",
-            "The position chosen above, or on any other board of this page, and what each network "
-            "said about it.",
-            kind="training",
-            data=data,
-        ),
-        page.Section(
-            "Play against the network",
-            "It answers with its most probable move, or after a search, as you like.",
-            kind="play",
-            data=data,
-        ),
-        *_proof(player, data),
-    ]
+def tour_start(game: Game, solution: Solution) -> str | None:
+    """Chooses a position for the tour: an early one with a single good move among many.
+
+    Returns:
+      Its text, as in `live_data`; None if no position has a single move that keeps a win or a draw.
+    """
+    moves = solution.legal.sum(axis=1)
+    fits = (solution.optimal.sum(axis=1) == 1) & (moves > 2) & (solution.values >= 0)
+    rows = np.flatnonzero(fits)
+    if not len(rows):
+        return None
+    ply = np.searchsorted(solution.layers, rows, side="right")
+    row = rows[np.lexsort((rows, -moves[rows], ply))[0]]
+    return position_text(game, solution, int(row))
 
 
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """What Python found, of a game whose rules no page knows."""
+    """Returns recorded searches and games, for games that the page cannot search."""
     left_out = (
-        f"A page knows the rules of {', '.join(map(about.title, GAMES))} alone, so this one of "
-        f"{about.title(player.game.name)} is without searches to step through, positions to set "
-        "up and games to play: it shows what was searched and played when it was written."
+        f"{game_title(player.game.name)} has too many positions for a page, which also lacks its "
+        "rules. So this page shows recorded searches and games, and nothing to search or play."
     )
     console.note(left_out)
-    said = page.Section("What is left out", element=node("p", {"class": "az-about"}, left_out))
-    return [said, report.first_moves(player), report.games(player, runs.read_config(run_dir).seed)]
-
-
-def _tour(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """The way from random games to AlphaZero's search, told of one position of tic-tac-toe."""
-    if player.game.name != "tic_tac_toe":
-        return []
-    intro = "From random games to AlphaZero, in ten steps; the search below shows each of them."
-    return [page.Section("A tour", intro, kind="tour", data=data)]
-
-
-def _proof(player: Player, data: dict[str, Any]) -> list[page.Section]:
-    """All games against the network, where all positions are known."""
-    if not has_table(player.game):
-        return []
-    intro = "Choose every reply yourself: all games that can follow are counted."
-    return [page.Section("The proof, to walk through", intro, kind="proof", data=data)]
+    text = node("p", {"class": "az-about"}, left_out)
+    return [
+        report.first_moves(player),
+        report.games(player, runs.read_config(run_dir).seed),
+        page.Section("What is left out", element=text),
+    ]
 
 
 def _pack_networks(
     run_dir: pathlib.Path, typed: custom.Typed, player: Player
 ) -> list[dict[str, Any]]:
-    """The networks of some iterations, the newest last: what they answered, or their weights."""
+    """Packs the networks of some iterations, the newest last."""
     try:
         newest = _pack_newest(player)
     except ValueError as error:
         console.note(f"without the network, and games against it: {error}")
         return []
-    if has_table(player.game):
-        known, most = networks.answered(run_dir), _MOST_NETWORKS
+    is_small = player.game.is_small
+    if is_small:
+        stored, most = networks.list_answers(run_dir), _MOST_NETWORKS
     else:
-        known, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
+        stored, most = runs.iterations(run_dir), min(_MOST_BYTES // _size(newest), _MOST_NETWORKS)
 
     def pack(iteration: int) -> dict[str, Any]:
-        if not has_table(player.game):
+        if not is_small:
             return pack_player(custom.load_player(run_dir, typed, iteration), newest["width"])
         answers = networks.load_answers(run_dir, iteration, solve(player.game))
         return networks.pack_answers(iteration, answers)
 
-    known = np.array([i for i in known if i < player.iteration])
-    older = []
-    for place in atlas.choose_frames(known, most - 1) if len(known) and most > 2 else []:
+    earlier = np.array([i for i in stored if i < player.iteration])
+    packed = []
+    for i in atlas.choose_frames(earlier, most - 1) if len(earlier) and most > 2 else []:
         try:
-            older.append(pack(int(known[place])))
+            packed.append(pack(int(earlier[i])))
         except (ValueError, runs.CheckpointError) as error:
-            console.note(f"without the network of iteration {known[place]}: {error}")
-    return [*older, newest]
+            console.note(f"without the network of iteration {earlier[i]}: {error}")
+    return [*packed, newest]
 
 
 def _pack_newest(player: Player) -> dict[str, Any]:
-    """Packs a network; large ones with rounded weights."""
+    """Packs the newest network, with rounded weights if it is large."""
     packed = pack_player(player)
-    if has_table(player.game) or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
+    if player.game.is_small or _size(packed) <= _MOST_BYTES or packed["width"] <= _ROUNDED:
         return packed
     console.note(
-        f"the network's weights are rounded to {_ROUNDED} bytes, so that the page stays small: "
-        "what it computes differs from Python in the fifth digit or so"
+        f"the network's weights are rounded to {_ROUNDED} bytes, to keep the page small: its "
+        "outputs differ from Python's in about the fifth digit"
     )
     return pack_player(player, _ROUNDED)
 
@@ -183,47 +198,44 @@ def _size(packed: dict[str, Any]) -> int:
     return sum(len(part) for layer in packed["layers"].values() for part in layer.values())
 
 
-def _cells(text: str) -> tuple[int, ...]:
-    return tuple({"X": 1, "O": -1, ".": 0}[mark] for mark in text.replace(" ", ""))
-
-
-def _portraits(
+def _snapshots(
     run_dir: pathlib.Path, player: Player
-) -> tuple[atlas.Atlas, np.ndarray, atlas.Portrait] | None:
-    """The places of all positions, and what the training left of them; None if it left nothing."""
+) -> tuple[atlas.Atlas, np.ndarray, atlas.Snapshot] | None:
+    """Returns the atlas of the game and the snapshots of the training; None if there are none."""
     try:
-        return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_portraits(run_dir)
+        return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_snapshots(run_dir)
     except ValueError as error:
         console.note(f"without the picture of all positions: {error}")
         return None
 
 
 def _atlas(
-    player: Player, places: atlas.Atlas, iterations: np.ndarray, portraits: atlas.Portrait
+    player: Player, places: atlas.Atlas, iterations: np.ndarray, snapshots: atlas.Snapshot
 ) -> page.Section:
-    """The whole game over the iterations."""
+    """Shows the whole game over the iterations."""
     solution = solve(player.game)
     which = "Every position" if places.total == len(places.ply) else "A sample of the positions"
     return page.Section(
-        "All positions, over the training",
+        "All positions, during the training",
         f"{which} of the game up to symmetry, ply by ply from top to bottom.",
         kind="atlas",
-        data=atlas.atlas_data(player.game, solution, places, iterations, portraits),
+        data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
+        label="All positions",
     )
 
 
 def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
-    """A game of self-play and what is learned of it, if the run can be trained on."""
+    """Shows how the network learns from a game, if the run can be resumed."""
     try:
         data = loop.loop_data(run_dir, player)
     except checkpoint.CheckpointError as error:
         console.note(f"without how it learned: {error}")
         return []
     intro = (
-        "One game that the network plays against itself, as in the training but from the start, "
-        "and what one position of it teaches. Choose a move, and go on step by step."
+        "One game of the network against itself, as in the training but from the start. Choose a "
+        "move, and see step by step what the network learns from it."
     )
-    return [page.Section("How it learned", intro, kind="loop", data=data)]
+    return [page.Section("How it learned", intro, kind="loop", data=data, label="Learning")]
 
 
 main = console.make_main(explain, Options, "azjax explain", "the page was not written")

@@ -31,7 +31,7 @@ def write(options: Options) -> int:
             solution = solver.solve(player.game)
     if options.animation and solution:
         places = atlas.make_atlas(player.game, solution)
-        animation.draw_animation(places, *atlas.load_portraits(run_dir)).save(options.animation)
+        animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(options.animation)
         print(f"animation: {options.animation}")
     with console.report_progress() as notify:
         path = report.write_report(run_dir, player, solution, notify=notify)

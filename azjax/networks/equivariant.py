@@ -24,7 +24,6 @@ from azjax.games.base import Game
 from azjax.networks.base import Network, Plain, Variables, choose_dtype
 from azjax.networks.group import Group, group_for
 from azjax.networks.modules import with_inference, wrap
-from azjax.networks.products import Product, product_for
 
 Layer = dict[str, jax.Array]  # A kernel and a bias.
 Trunk = Callable[[Callable[[str, Any], Any], Any], Any]
@@ -44,7 +43,6 @@ class Equivariant(nn.Module):
       group: the game's symmetries.
       zeros: names of the layers whose kernels start at zero.
       dtype: of the arithmetic.
-      product: the matrix product.
     """
 
     layers: tuple[tuple[str, int], ...]
@@ -54,7 +52,6 @@ class Equivariant(nn.Module):
     group: Group
     zeros: tuple[str, ...] = ()
     dtype: Any = jnp.float32
-    product: Product = jnp.matmul
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
@@ -72,7 +69,7 @@ class Equivariant(nn.Module):
             params[name] = self.param(name, _init, self.head_hidden, outputs, copies)
         weights = arrange(self.group, {"params": params})
         weights = jax.tree.map(lambda x: x.astype(self.dtype), weights)
-        return infer(self.group, self.trunk, self.product, weights, planes)
+        return infer(self.group, self.trunk, weights, planes)
 
 
 def make(
@@ -105,11 +102,11 @@ def make(
     module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
     evaluated = choose_dtype(config.evaluation_dtype, platform)
     learned = choose_dtype(config.learning_dtype, platform)
-    trained = module.clone(dtype=learned, product=product_for(learned, platform))
+    trained = module.clone(dtype=learned)
     return with_inference(
         wrap(game, module, config.encoding, trained),
         arrange=functools.partial(arrange, group),
-        infer=functools.partial(infer, group, trunk, product_for(evaluated, platform)),
+        infer=functools.partial(infer, group, trunk),
         dtype=evaluated,
         plain=lambda folded: plain(as_dense(group, folded)),
         symmetric=True,
@@ -157,19 +154,19 @@ def _permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
 
 
 def infer(
-    group: Group, trunk: Trunk, product: Product, weights: dict[str, Layer], planes: jax.Array
+    group: Group, trunk: Trunk, weights: dict[str, Layer], planes: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]` and arranged weights."""
 
     def dense(name, x):
-        return product(x, weights[name]["kernel"]) + weights[name]["bias"][None]
+        return x @ weights[name]["kernel"] + weights[name]["bias"][None]
 
     def layer(name, x):
         """Computes a layer from the planes, or from blocks; returns blocks."""
         if name in FIRST:
             return jnp.split(dense(name, x), len(group.characters), axis=1)
         kernel, bias = weights[name]["kernel"], weights[name]["bias"]
-        parts = [product(block, part) for block, part in zip(_combine(x), kernel, strict=True)]
+        parts = [block @ part for block, part in zip(_combine(x), kernel, strict=True)]
         biases = jnp.split(bias, len(parts))
         return [part + bias[None] for part, bias in zip(_combine(parts), biases, strict=True)]
 

@@ -13,7 +13,6 @@ from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, choose_dtype
 from azjax.networks.modules import with_inference, wrap
-from azjax.networks.products import Product, product_for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,14 +54,12 @@ class MLP(nn.Module):
     head_hidden: int
     num_actions: int
     dtype: Any = jnp.float32
-    product: Product = jnp.matmul
 
     @nn.compact
     def __call__(self, planes, train: bool = False):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
-        dot_general = functools.partial(_dot_general, self.product)
-        dense = functools.partial(nn.Dense, dtype=self.dtype, dot_general=dot_general)
+        dense = functools.partial(nn.Dense, dtype=self.dtype)
         x = planes.reshape(len(planes), -1)
         for width in self.hidden:
             x = nn.relu(dense(width)(x))
@@ -71,12 +68,6 @@ class MLP(nn.Module):
         logits = dense(self.num_actions, name="policy")(policy).astype(jnp.float32)
         value = dense(1, name="value")(value)[:, 0].astype(jnp.float32)
         return logits, jnp.tanh(value)
-
-
-def _dot_general(product, x, kernel, dimensions, precision=None, preferred_element_type=None):
-    """`dot_general` of `nn.Dense`, which contracts the last axis of `x` with the first."""
-    del dimensions, precision, preferred_element_type
-    return product(x, kernel)
 
 
 def make(config: MLPConfig, game: Game, platform: str) -> Network:
@@ -99,7 +90,7 @@ def make(config: MLPConfig, game: Game, platform: str) -> Network:
     evaluated = choose_dtype(config.evaluation_dtype, platform)
     learned = choose_dtype(config.learning_dtype, platform)
     module = MLP(config.hidden, config.head_hidden, game.num_actions)
-    trained = module.clone(dtype=learned, product=product_for(learned, platform))
+    trained = module.clone(dtype=learned)
     return with_inference(
         wrap(game, module, config.encoding, trained),
         arrange=dict,

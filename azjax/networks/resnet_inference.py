@@ -15,7 +15,6 @@ from azjax.networks import equivariant
 from azjax.networks.base import Folded, Network, Plain, Variables, choose_dtype
 from azjax.networks.convolution import Form, choose_form
 from azjax.networks.modules import with_inference, wrap
-from azjax.networks.products import product_for
 from azjax.networks.resnet import EPSILON, ResNet, ResNetConfig, forward, trunk
 
 _DENSE = ("policy", "value_hidden", "value")  # Layers of the heads that are never convolutions.
@@ -92,7 +91,7 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
     def form_for(dtype):
         if convolves:
             return choose_form(game.board_shape, dtype, platform)
-        return Form(product_for(dtype, platform), convolves=False)
+        return Form(jnp.matmul, convolves=False)
 
     form = form_for(evaluated)
     module = ResNet(

@@ -71,14 +71,7 @@ class Verification(Callback):
         is_last = loop.iteration >= loop.max_iterations
         self._update(loop, is_due=is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
-            verdict = jax.device_get(self.verdict)
-            loop.add(
-                blunders=int(verdict.blunders),
-                losing_lines_first=int(verdict.losing_lines[0]),
-                losing_lines_second=int(verdict.losing_lines[1]),
-                value_sign_errors=int(verdict.value_sign_errors),
-                value_error=float(verdict.value_error),
-            )
+            loop.add(**_as_metrics(jax.device_get(self.verdict)))
 
     def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self.answers = None
@@ -126,6 +119,16 @@ def _in_slices(parts: training.Parts, solution: solver.Solution) -> Callable:
         return verdict_on(*answers), answers
 
     return verify_network
+
+
+def _as_metrics(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "blunders": int(verdict.blunders),
+        "losing_lines_first": int(verdict.losing_lines[0]),
+        "losing_lines_second": int(verdict.losing_lines[1]),
+        "value_sign_errors": int(verdict.value_sign_errors),
+        "value_error": float(verdict.value_error),
+    }
 
 
 class Certification(Callback):

@@ -1,4 +1,4 @@
-"""What a run was, in a sentence and three pictures."""
+"""A summary of a run for the page that explains it: a lead, facts and diagrams."""
 
 import json
 import pathlib
@@ -14,82 +14,94 @@ from azjax.runs.player import Player
 from azjax.training import metrics
 from azjax.viz.architecture import count_parameters
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
+from azjax.viz.live import game_title
 from azjax.viz.page import Section
+
+_LEAD = (
+    "AlphaZero learns to play a board game from its rules alone. A neural network suggests moves "
+    "and estimates who will win. A search looks ahead with these estimates and finds better moves. "
+    "The network then learns from games that the search plays against itself."
+)
+
+
+def lead(first: int | None, button: str = "Start the tour") -> Section:
+    """Returns the first section of a page: what AlphaZero is, and one button.
+
+    Args:
+      first: the number of the section that the button leads to; None for no button.
+      button: its text.
+    """
+    look = {"class": "az-button az-primary", "href": f"#section-{first}"}
+    link = [] if first is None else [node("p", None, node("a", look, button))]
+    text = node("p", {"class": "az-about"}, _LEAD)
+    return Section("What you see here", element=node("div", None, text, *link))
 
 
 def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
-    """Says what a page explains: the run, its network, and whether it was proved.
+    """Summarizes the run, its network, and the proof of its player.
 
     Args:
-      run_dir: the run.
-      player: its player.
-      picture: to show below, such as its animation.
+      run_dir: the run directory.
+      player: the player.
+      picture: shown below, such as an animation of the training.
 
     Raises:
-      ValueError: if what is in the run directory is damaged.
+      ValueError: if a file in the run directory is damaged.
     """
     path, config = pathlib.Path(run_dir), runs.read_config(run_dir)
-    search, played, made = config.search, config.selfplay, player.iteration
+    search, played, iterations = config.search, config.selfplay, player.iteration
     records = metrics.read_records(path / "metrics.jsonl")
-    games = sum(record.get("games", 0) for record in records if record["iteration"] <= made)
-    moves = made * played.games * played.unroll_length
-    finished = f"{_many(games, 'game')} and " if games else ""
-    sentence = (
-        f"This page shows how AlphaZero learned {title(player.game.name)} from games against "
-        f"itself alone, in {_many(made, 'iteration')} of {finished}"
-        f"{_many(moves, 'move')}, each found by {type(search).__name__} with "
-        f"{_many(search.num_simulations, 'simulation')} over {_network(player, config)}, which "
-        f"sees {player.parts.network.encoding} planes. {_proof(path, player, config)} "
-        f"Its run directory is {path.resolve().name}."
+    games = sum(record.get("games", 0) for record in records if record["iteration"] <= iterations)
+    moves = iterations * played.games * played.unroll_length
+    finished = f"{_count(games, 'game')} and " if games else ""
+    text = (
+        f"This player learned {game_title(player.game.name)} only from games against itself, in "
+        f"{_count(iterations, 'iteration')} of {finished}{_count(moves, 'move')}. Each move was "
+        f"chosen by {type(search).__name__} search with "
+        f"{_count(search.num_simulations, 'simulation')} and {_network(player, config)}, whose "
+        f"input is {player.parts.network.encoding} planes. {_proof(path, player, config)} "
+        f"The run directory is {path.resolve().name}."
     )
     shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []
-    said = node("p", {"class": "az-about"}, sentence)
-    return Section("What this is", element=node("div", None, said, *shown))
-
-
-def title(name: str) -> str:
-    """How a game of a name is called on pages."""
-    base, _, size = name.partition(":")
-    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four", "mnk": "m,n,k"}
-    words = known.get(base, base.replace("_", " "))
-    return " ".join([words, *([" \N{MULTIPLICATION SIGN} ".join(size.split("x"))] if size else [])])
+    summary = node("p", {"class": "az-about"}, text)
+    return Section("About this run", element=node("div", None, summary, *shown), label="The run")
 
 
 def _network(player: Player, config: Config) -> str:
     network, count = config.network, count_parameters(player.parts.network)
-    kind = "a network of its own"
+    kind = "a custom network"
     if isinstance(network, ResNetConfig):
-        width = _many(network.width, "channel" if network.layers == "conv" else "unit")
-        kind = f"a residual network of {_many(network.blocks, 'block')} and {width}"
+        width = _count(network.width, "channel" if network.layers == "conv" else "unit")
+        kind = f"a residual network of {_count(network.blocks, 'block')} and {width}"
     if isinstance(network, MLPConfig):
         kind = f"an MLP of {' · '.join(map(str, network.hidden))}"
-    return f"{kind} ({_many(count, 'parameter')})"
+    return f"{kind} ({_count(count, 'parameter')})"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
-    """What the certificate says, if it is about this iteration."""
+    """Returns the statement of the certificate, if it is about this iteration."""
     path = run_dir / "certificate.json"
     if not path.exists():
         return "Nothing was proved about it."
     try:
         content = json.loads(path.read_text())
         title, _ = certificate_table(content)
-        known = content["game"], content["seed"], content["iterations"]
+        subject = content["game"], content["seed"], content["iterations"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} is damaged: delete it, or make it again by verifying the run"
         ) from error
-    if known != (player.game.name, config.seed, player.iteration):
+    if subject != (player.game.name, config.seed, player.iteration):
         return "Nothing was proved about this iteration."
     return f"{title}."
 
 
 def pictures(run_dir: Path, player: Player) -> Section:
-    """Draws the loop, the network and its input."""
+    """Draws the training loop, the network and its input."""
     config, network = runs.read_config(run_dir), player.parts.network
     planes = encoding_picture(player.game, network.encoding, sample_state(player.game))
     drawn = {
@@ -100,10 +112,11 @@ def pictures(run_dir: Path, player: Player) -> Section:
     figures = [_figure(title, drawing) for title, drawing in drawn.items()]
     intro = (
         "Self-play fills the buffer with positions, each with the search's policy π and the "
-        "game's outcome z; the learner brings the network's p and v closer to these; and the "
-        "better network plays the next games."
+        "outcome z of the game. The learner moves the network's p and v towards π and z, and the "
+        "improved network plays the next games."
     )
-    return Section("The parts", intro, element=node("div", {"class": "az-diagrams"}, *figures))
+    element = node("div", {"class": "az-diagrams"}, *figures)
+    return Section("The parts", intro, element=element, label="The parts")
 
 
 def _figure(title: str, drawing: Drawing) -> Any:

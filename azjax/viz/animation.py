@@ -7,7 +7,7 @@ viewer's color scheme; with reduced motion, only the last frame is shown.
 import numpy as np
 
 from azjax.drawing import Drawing, canvas, node
-from azjax.viz.atlas import Atlas, Portrait, check_atlas, choose_frames
+from azjax.viz.atlas import Atlas, Snapshot, check_atlas, choose_frames
 
 _WIDTH, _PITCH, _LEFT, _RIGHT = 504, 13, 46, 488  # A font size of 13 is 9 pixels on a phone.
 _TOP, _BELOW = 108, 68  # Margins above and below the dots.
@@ -34,7 +34,7 @@ _LEGEND = (  # Styles of the dots, their meaning, and the distance from the left
 
 
 def draw_animation(
-    atlas: Atlas, iterations: np.ndarray, snapshots: Portrait, max_frames: int = 12
+    atlas: Atlas, iterations: np.ndarray, snapshots: Snapshot, max_frames: int = 12
 ) -> Drawing:
     """Draws the blunders of the network in every iteration.
 
@@ -43,7 +43,7 @@ def draw_animation(
     Args:
       atlas: the places of the dots.
       iterations: `int [K]`, ascending.
-      snapshots: those of the iterations, stacked, as returned by `load_portraits`.
+      snapshots: those of the iterations, stacked, as returned by `load_snapshots`.
       max_frames: the maximum number of frames. The first and last iteration are always shown.
 
     Raises:

@@ -37,7 +37,7 @@ class Snapshots(Callback):
         places = atlas.make_atlas(parts.game, solution)
 
         def sum_up(verdict, scores, values):
-            return atlas.make_portrait(places, solution, verdict, scores, values)
+            return atlas.make_snapshot(places, solution, verdict, scores, values)
 
         self._sum_up = jax.jit(sum_up) if parts.game.is_small else sum_up
 
@@ -50,9 +50,9 @@ class Snapshots(Callback):
         verdict, answers = self._verification.verdict, self._verification.answers
         if verdict is None or answers is None:
             return
-        portrait = jax.device_get(self._sum_up(verdict, *answers))
+        snapshot = jax.device_get(self._sum_up(verdict, *answers))
         try:
-            atlas.save_portrait(self._run_dir, loop.iteration, portrait)
+            atlas.save_snapshot(self._run_dir, loop.iteration, snapshot)
             if self._keeps_answers:
                 packed = networks.make_answers(self._verification.solution, *answers)
                 networks.save_answers(self._run_dir, loop.iteration, packed)

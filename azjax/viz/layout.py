@@ -1,4 +1,4 @@
-"""Where the nodes of a tree stand: a tidy layout, and which nodes to show of a large tree."""
+"""The layout of a tree, and the choice of nodes to show in a large tree."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,17 +8,17 @@ import numpy as np
 def tidy(children: Mapping[int, Sequence[int]], root: int = 0) -> dict[int, float]:
     """Places a tree so that siblings are at least 1 apart and parents above their middle.
 
-    Subtrees are drawn the same wherever they stand, and pushed together until their outlines
-    touch (Reingold and Tilford 1981, "Tidier Drawings of Trees").
+    A subtree has the same drawing everywhere; subtrees move together until their outlines touch
+    (Reingold and Tilford 1981, "Tidier Drawings of Trees").
 
     Args:
-      children: of each node that has any, from left to right.
-      root: where to start.
+      children: the children of each inner node, from left to right.
+      root: the root.
 
     Returns:
-      The horizontal place of every node below `root`; the leftmost is at 0.
+      The horizontal place of every node from `root` down; the leftmost is at 0.
     """
-    offsets: dict[int, float] = {}  # Of a node against its parent.
+    offsets: dict[int, float] = {}  # Of nodes, relative to their parents.
     _outline(children, root, offsets)
     places, stack = {root: 0.0}, [root]
     while stack:
@@ -31,12 +31,12 @@ def tidy(children: Mapping[int, Sequence[int]], root: int = 0) -> dict[int, floa
 
 
 def _outline(children, node, offsets) -> list[tuple[float, float]]:
-    """Places what is below a node; returns its outline, (left, right) of every level."""
+    """Places the nodes below a node; returns its outline, (left, right) of every level."""
     merged: list[tuple[float, float]] = []
     places = []
     for child in children.get(node, ()):
         outline = _outline(children, child, offsets)
-        overlap = zip(merged, outline, strict=False)  # As deep as both go.
+        overlap = zip(merged, outline, strict=False)  # Down to the common depth.
         place = max((right + 1 - left for (_, right), (left, _) in overlap), default=0.0)
         places.append(place)
         merged = _merge(merged, [(left + place, right + place) for left, right in outline])
@@ -47,21 +47,20 @@ def _outline(children, node, offsets) -> list[tuple[float, float]]:
 
 
 def _merge(first, second):
-    """The outline of two subtrees side by side, `second` to the right."""
+    """Returns the outline of two subtrees side by side, `second` to the right."""
     both = [(left, right) for (left, _), (_, right) in zip(first, second, strict=False)]
     return both + first[len(both) :] + second[len(both) :]
 
 
 def most_visited(visits: np.ndarray, count: int, always: Iterable[int] = ()) -> list[int]:
-    """Chooses the nodes to show: a part of the tree that hangs together.
+    """Chooses the most visited nodes, which form a connected part of the tree.
 
-    A node has more visits than its children together, so its parent is never left out. The
-    nodes of a search that come to few visits are those that it learned least from.
+    They are connected because a node has more visits than its children together.
 
     Args:
       visits: `int [N]`, 0 for nodes that do not exist.
-      count: how many to choose.
-      always: nodes to add to these in any case, whole paths from the root.
+      count: the number of nodes.
+      always: nodes to add to these; they must be whole paths from the root.
 
     Returns:
       Node numbers, sorted.
@@ -71,11 +70,11 @@ def most_visited(visits: np.ndarray, count: int, always: Iterable[int] = ()) -> 
 
 
 def depths_of(parents: np.ndarray) -> np.ndarray:
-    """Returns `int [N]`, the moves from the root, node 0, to each node.
+    """Returns `int [N]`, the depth of each node below the root, node 0.
 
     Args:
-      parents: `int [N]`, of a search's tree, where a parent is always made before its children;
-        -1 for the root and for numbers that were never used. These have depth -1.
+      parents: `int [N]`, the parents in a search tree, which have lower numbers than their
+        children; -1 for the root and for unused numbers. Unused numbers have depth -1.
     """
     depths = np.full(len(parents), -1)
     depths[0] = 0
@@ -85,7 +84,7 @@ def depths_of(parents: np.ndarray) -> np.ndarray:
 
 
 def children_of(parents: np.ndarray, actions: np.ndarray, nodes: Sequence[int]):
-    """Returns the children of each of `nodes` among themselves, in the order of the actions."""
+    """Returns the children of each node, within `nodes`, in the order of the actions."""
     below: dict[int, list[int]] = {}
     for node in sorted(nodes, key=lambda i: actions[i]):
         if parents[node] >= 0:

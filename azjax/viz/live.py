@@ -1,25 +1,24 @@
-"""What a page needs to search by itself: a game, its networks, and the settings to begin with."""
+"""What a page needs to search on its own: a game, its networks, and the settings to start with."""
 
 import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from azjax import games
 from azjax._settings import did_you_mean
 from azjax.games import solver
-from azjax.games.base import Game
+from azjax.games.base import Game, describe, state_shapes
 from azjax.games.tic_tac_toe import from_board
 from azjax.runs.player import Player, changed
 from azjax.search import PUCT, UCT, Algorithm, Gumbel
 from azjax.viz import networks
-from azjax.viz.positions import position_table
+from azjax.viz.positions import GAMES, board_text, has_rules, position_table
 
-GAMES = ("tic_tac_toe", "connect_four", "mnk")  # That `js/games.js` knows, of any size.
 EVALUATORS = ("network", "uniform", "rollout", "exact")
-MAX_SIMULATIONS = 1000  # A tree of so many can still be drawn.
+MAX_SIMULATIONS = 1000  # Larger trees cannot be drawn.
 
 
 def live_data(
@@ -30,23 +29,23 @@ def live_data(
     evaluator: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Returns what the components of `js/` are given, for JSON.
+    """Returns the input of the components of `js/`, for JSON.
 
     Args:
       game: the rules.
-      search: the algorithm and its settings to begin with; the other algorithms have their
-        defaults. Root noise is what `search` says, 0 for none.
+      search: the first algorithm and its settings; the other algorithms start with their defaults.
+        Root noise is on only if `search` has some.
       packed: networks, from `networks.pack_answers` or `networks.pack_weights`, oldest first.
-      board: the position to begin with, cells or a state; the first of the game if None.
-      evaluator: one of `EVALUATORS`; the newest network if there is one, otherwise uniform.
+      board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
+      evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
       seed: of noise, rollouts and the order of UCT.
 
     Raises:
-      ValueError: if a page does not know the game or the algorithm, the position cannot occur or is
-        finished, or a setting is out of range.
+      ValueError: if a page supports neither the game nor the algorithm, if the position cannot
+        occur or is finished, or if a setting is out of range.
     """
     check_game(game)
-    evaluators = EVALUATORS[0 if packed else 1 : 4 if has_table(game) else 3]
+    evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]
     evaluator = evaluator or evaluators[0]
     if evaluator not in evaluators:
         hint = "" if packed else "; a network needs a trained run"
@@ -55,21 +54,36 @@ def live_data(
     if not 0 <= seed < 2**31:
         raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
     settings = _settings(search) | {"evaluator": evaluator, "seed": seed}
-    data = {"game": game.name, "settings": settings, "networks": list(packed)}
-    data["board"] = _cells(game, board)
-    if has_table(game):
-        data["positions"] = position_table(solve(game))
+    data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
+    data["start"] = start_text(game, board)
+    if game.is_small:
+        data["positions"] = _positions(game)
+    if not has_rules(game):
+        data |= {"title": game_title(game.name), "num_actions": game.num_actions}
     return data
 
 
 @functools.lru_cache(maxsize=4)
 def solve(game: Game) -> solver.Solution:
-    """Returns the solution of a game, once; see `solver.solve`."""
+    """Returns the cached solution of a game; see `solver.solve`."""
     return solver.solve(game)
 
 
+@functools.lru_cache(maxsize=4)
+def _positions(game: Game) -> dict[str, Any]:
+    return position_table(game, solve(game))
+
+
+def game_title(name: str) -> str:
+    """Returns the title of a game on pages, such as `Connect Four 4 × 5`."""
+    base, _, size = name.partition(":")
+    known = {"tic_tac_toe": "tic-tac-toe", "connect_four": "Connect Four", "mnk": "m,n,k"}
+    words = known.get(base, base.replace("_", " "))
+    return " ".join([words, *([" × ".join(size.split("x"))] if size else [])])
+
+
 def quiet(search: Algorithm) -> Any:
-    """Returns a search as a trained player plays, without root noise, and small enough to draw."""
+    """Returns a search without root noise, as in evaluation, and small enough to draw."""
     if not isinstance(search, PUCT | Gumbel | UCT):
         return search
     noise = {"puct": "dirichlet_fraction", "gumbel": "gumbel_scale"}.get(search.algorithm)
@@ -78,47 +92,45 @@ def quiet(search: Algorithm) -> Any:
 
 
 def pack_player(player: Player, width: int | None = None) -> dict[str, Any]:
-    """Returns a player's network for a page; `width` is that of its weights, if it has them.
+    """Packs a player's network for a page.
+
+    Args:
+      player: the player. In small games, the outputs in all positions are packed.
+      width: bytes per weight in other games; see `networks.pack_weights`.
 
     Raises:
-      ValueError: if a page does not know the game, or cannot compute the network.
+      ValueError: if a page does not support the game, or cannot compute the network.
     """
     check_game(player.game)
-    if not has_table(player.game):
+    if not player.game.is_small:
         return networks.pack_weights(player, width)
-    answers = networks.ask(player, solve(player.game))
+    answers = networks.evaluate_positions(player, solve(player.game))
     return networks.pack_answers(player.iteration, answers)
 
 
-def has_table(game: Game) -> bool:
-    """Whether a page carries all positions of a game, and what networks answer to each."""
-    return game.name == "tic_tac_toe"
-
-
-def knows(game: Game) -> bool:
-    """Whether `js/games.js` has a game's rules."""
-    base, _, _ = game.name.partition(":")
-    return base in GAMES and game.step is games.make(game.name).step
+def is_live(game: Game) -> bool:
+    """Returns whether a page can search a game: by its rules, or by a table of its positions."""
+    return game.is_small or has_rules(game)
 
 
 def check_game(game: Game) -> None:
-    """Refuses games that `js/games.js` does not know.
+    """Rejects games that a page cannot search.
 
     Raises:
-      ValueError: if the game is another.
+      ValueError: if the game is large and `js/games.js` does not have its rules.
     """
-    if not knows(game):
+    if not is_live(game):
         raise ValueError(
-            f"this is {game.name}, and a page searches {', '.join(GAMES)} alone: load a run of "
-            "one of these"
+            f"{game.name} is too large for a page: use {', '.join(GAMES)}, or a game whose "
+            "most_positions is 20,000 or less"
         )
 
 
 def _settings(search: Algorithm) -> dict[str, Any]:
-    """All settings of all algorithms, those of `search` as they are."""
+    """Returns the settings of all algorithms; those of `search` override the defaults."""
     if not isinstance(search, PUCT | Gumbel | UCT):
         raise ValueError(
-            f"a page does not know the search {type(search).__name__}: use PUCT, Gumbel or UCT"
+            f"a page does not support the search {type(search).__name__}: use PUCT, Gumbel or UCT"
         )
     if search.num_simulations > MAX_SIMULATIONS:
         raise ValueError(
@@ -131,16 +143,28 @@ def _settings(search: Algorithm) -> dict[str, Any]:
     return every
 
 
-def _cells(game: Game, board: Any) -> list[int]:
-    """The cells of a position that can be searched."""
+def start_text(game: Game, board: Any = None) -> str:
+    """Returns a position as pages write it: the cells as `.XO`, or the row in the solution.
+
+    Raises:
+      ValueError: if the position cannot occur, or is finished.
+    """
     if board is None:
         board = game.init()
     if game.name == "tic_tac_toe":
-        state = from_board(np.asarray(getattr(board, "board", board)))
-    elif hasattr(board, "board"):
-        state = board
-    else:
+        board = from_board(np.asarray(getattr(board, "board", board)))
+    if describe(board) != describe(state_shapes(game)):
         raise ValueError(f"a position of {game.name} is one of its states: pass such a state")
-    if state.over:
+    if game.is_over(board):
         raise ValueError("the game is over in this position: there is nothing to search")
-    return np.asarray(state.board).tolist()
+    if has_rules(game):
+        return board_text(board)
+    every = jax.tree.leaves(solve(game).states)
+    equal = [
+        (leaf == np.asarray(part)).reshape(len(leaf), -1).all(axis=1)
+        for leaf, part in zip(every, jax.tree.leaves(board), strict=True)
+    ]
+    rows = np.flatnonzero(np.all(equal, axis=0))
+    if not len(rows):
+        raise ValueError(f"no game of {game.name} reaches this position: pass another state")
+    return str(rows[0])

@@ -21,7 +21,7 @@ from azjax.training.parts import Parts
 from azjax.training.selfplay import Transition, unroll
 from azjax.training.starts import start_games
 from azjax.training.targets import Sample, outcomes
-from azjax.viz.live import knows
+from azjax.viz.positions import has_rules
 
 _KEY = 0  # Seed of the game.
 _DIGITS = 4
@@ -70,7 +70,7 @@ def loop_data(run_dir: Path, player: Player) -> dict[str, Any]:
     used = {name: getattr(config, name) for name in ("search", "selfplay", "targets", "learner")}
     return {
         "settings": {name: dataclasses.asdict(settings) for name, settings in used.items()},
-        "game": parts.game.name if knows(parts.game) else None,
+        "game": parts.game.name if has_rules(parts.game) else None,
         "lessons": [
             {"iteration": iteration} | lesson_data(parts, config.learner, learner)
             for iteration, learner in learners.items()
@@ -177,7 +177,7 @@ def _move(game: Game, played: Played, evaluated: Losses, i: int) -> dict[str, An
         for step in range(len(evaluated["v"]))
     ]
     return {
-        "board": tic_tac_toe.board_text(state) if knows(game) else game.display.render(state),
+        "board": tic_tac_toe.board_text(state) if has_rules(game) else game.display.render(state),
         "player": int(game.player(state)),
         "actions": legal.tolist(),
         "prior": _round(played.policy[i, legal]),

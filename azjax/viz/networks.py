@@ -1,7 +1,7 @@
-"""Trained networks as JSON, for pages that search without Python, and what a run keeps of them.
+"""Trained networks as JSON, for pages that search without Python, and their files in a run.
 
-Of a game that can be enumerated a network is what it answers to every position with a decision;
-of other games it is its weights. In float32, where there is room, a page searches as Python does.
+In a small game, a network is stored as its outputs in every position with a decision; in other
+games, as its weights. In float32 a page then computes the same searches as Python.
 """
 
 import os
@@ -21,10 +21,10 @@ _FOLDER = "answers"
 
 
 class Answers(NamedTuple):
-    """What a network says about the `D` positions of a game that have a decision.
+    """The outputs of a network in the `D` positions of a game that have a decision.
 
     Attributes:
-      logits: `float32 [M]`, of the legal actions alone, position by position.
+      logits: `float32 [M]`, those of the `M` legal actions, position by position.
       values: `float32 [D]`, for the player to move.
     """
 
@@ -33,39 +33,39 @@ class Answers(NamedTuple):
 
 
 def make_answers(solution: Solution, logits: Any, values: Any) -> Answers:
-    """Leaves out what is illegal of `logits [D, A]`; `values` are `[D]`."""
+    """Selects the legal entries of `logits [D, A]`; `values` are `[D]`."""
     legal = solution.legal[solution.decisions]
     return Answers(np.asarray(logits, np.float32)[legal], np.asarray(values, np.float32))
 
 
-def ask(player: Player, solution: Solution) -> Answers:
-    """Asks a player's raw network about every position with a decision."""
+def evaluate_positions(player: Player, solution: Solution) -> Answers:
+    """Evaluates a player's network, without search, in every position with a decision."""
     return make_answers(solution, *player.evaluate(solution.decision_states))
 
 
 def save_answers(run_dir: str | os.PathLike[str], iteration: int, answers: Answers) -> None:
-    """Writes `answers/ITERATION.npz` into a run directory, 83 kB of tic-tac-toe, whole or not.
+    """Writes `answers/ITERATION.npz` into a run directory, atomically; 83 kB for tic-tac-toe.
 
     Raises:
       OSError: if the disk is full.
     """
     folder = pathlib.Path(run_dir) / _FOLDER
     folder.mkdir(exist_ok=True)
-    with replacing(folder / f"{iteration:06d}.npz") as beside, beside.open("wb") as file:
+    with replacing(folder / f"{iteration:06d}.npz") as partial, partial.open("wb") as file:
         np.savez(file, **answers._asdict())
 
 
-def answered(run_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the iterations that a run has answers of, oldest first."""
+def list_answers(run_dir: str | os.PathLike[str]) -> list[int]:
+    """Returns the iterations for which a run has answers, oldest first."""
     paths = (pathlib.Path(run_dir) / _FOLDER).glob("*.npz")
     return sorted(int(path.stem) for path in paths if path.stem.isdecimal())
 
 
 def load_answers(run_dir: str | os.PathLike[str], iteration: int, solution: Solution) -> Answers:
-    """Reads what `save_answers` wrote.
+    """Reads a file that `save_answers` wrote.
 
     Raises:
-      ValueError: if the file is damaged, or of another game.
+      ValueError: if the file is damaged, or belongs to another game.
     """
     path = pathlib.Path(run_dir) / _FOLDER / f"{iteration:06d}.npz"
     try:
@@ -74,47 +74,44 @@ def load_answers(run_dir: str | os.PathLike[str], iteration: int, solution: Solu
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: delete it") from error
     legal = solution.legal[solution.decisions]
-    wanted = [(np.float32, (int(legal.sum()),)), (np.float32, (len(legal),))]
-    if [(field.dtype, field.shape) for field in answers] != wanted:
-        raise ValueError(f"{path} holds no answers to the positions of this game: delete it")
+    expected = [(np.float32, (int(legal.sum()),)), (np.float32, (len(legal),))]
+    if [(field.dtype, field.shape) for field in answers] != expected:
+        raise ValueError(f"{path} does not fit the positions of this game: delete it")
     return answers
 
 
 def pack_answers(iteration: int, answers: Answers) -> dict[str, Any]:
-    """Returns a network as its answers, for `openNetworks` in `js/network.js`."""
+    """Packs the outputs of a network, for `openNetworks` in `js/network.js`."""
     packed = {name: pack(field, "<f4") for name, field in answers._asdict().items()}
     return {"iteration": iteration, "kind": "answers"} | packed
 
 
 def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
-    """Returns a network as its folded weights, for `openNetworks` in `js/network.js`.
+    """Packs the folded weights of a network, for `openNetworks` in `js/network.js`.
 
     Args:
-      player: whose network.
-      width: bytes of a weight, 2 to 4; all that it has if None, 4 in float32 and 2 in bfloat16.
-        With 3 it is rounded by up to 2**-16 of itself.
+      player: the player whose network is packed.
+      width: bytes per weight, 2 to 4; by default all bytes, 4 in float32 and 2 in bfloat16. With 3
+        a weight is rounded by up to 2**-16 of itself.
 
     Raises:
-      ValueError: if it is no network that a page can compute.
+      ValueError: if a page cannot compute this kind of network.
     """
     network = player.parts.network
     if network.plain is None:
-        raise ValueError(
-            "a page computes MLPs and residual networks, and this network is another: train one of "
-            "these"
-        )
+        raise ValueError("a page cannot compute this network: use an MLP or a residual network")
     kind, blocks, norm, layers = network.plain(player.params)
     size = width or jax.tree.leaves(layers)[0].dtype.itemsize
-    about = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
+    header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
     packed = {
         name: {part: _pack_floats(weights, size) for part, weights in layer.items()}
         for name, layer in layers.items()
     }
-    return about | {"encoding": network.encoding, "width": size, "layers": packed}
+    return header | {"encoding": network.encoding, "width": size, "layers": packed}
 
 
 def _pack_floats(weights: Any, width: int) -> str:
-    """Rounds float32 numbers to their `width` upper bytes; base64."""
+    """Rounds float32 numbers to their `width` upper bytes; returns base64."""
     bits = np.asarray(weights, "<f4").view("<u4")
     dropped = 4 - width
     bits = bits + np.uint32(2 ** (8 * dropped) // 2)

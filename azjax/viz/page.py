@@ -1,4 +1,4 @@
-"""Pages that need nothing but a browser: style, code and data in one file."""
+"""Self-contained HTML pages: style, code and data in one file."""
 
 import base64
 import json
@@ -15,21 +15,11 @@ from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
 _SOURCES = (
-    *("dom", "place", "random", "games", "algorithms", "evaluators", "search"),
-    *(
-        "board",
-        "sums",
-        "layers",
-        "network",
-        "bench",
-        "words",
-        "playout",
-        "atlas",
-        "encoding",
-        "review",
-    ),
-    *("play", "proof", "blunders", "training", "formula", "detail", "layout", "camera", "cards"),
-    *("tree", "settings", "compare", "explorer", "steps", "tour", "lesson", "loop", "main"),
+    *("dom", "place", "random", "table", "games", "algorithms", "evaluators", "search", "board"),
+    *("picture", "sums", "layers", "network", "bench", "words", "playout", "atlas", "encoding"),
+    *("review", "play", "proof", "blunders", "training", "formula", "detail", "layout", "camera"),
+    *("cards", "tree", "settings", "compare", "explorer", "steps", "tour", "lesson", "loop"),
+    "main",
 )
 _STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour")
 
@@ -39,11 +29,12 @@ class Section(NamedTuple):
 
     Attributes:
       title: its heading.
-      intro: what to know before looking at it, one or two sentences.
-      kind: a component of the JavaScript module: `explorer`, `encoding`, `play`,
-        `compare`, `proof`, `training`, `tour`, `atlas` or `loop`.
-      data: what that component shows, for JSON.
+      intro: one or two sentences below the heading.
+      kind: a component of the JavaScript module: `explorer`, `encoding`, `play`, `compare`,
+        `proof`, `training`, `tour`, `atlas` or `loop`.
+      data: the input of the component, for JSON.
       element: content without a component, as an element tree.
+      label: its name in the contents bar, which lists only sections with a name.
     """
 
     title: str
@@ -51,14 +42,15 @@ class Section(NamedTuple):
     kind: str | None = None
     data: Any = None
     element: ElementTree.Element | None = None
+    label: str | None = None
 
 
 def script() -> str:
-    """Returns the JavaScript module, which serves pages and widgets alike.
+    """Returns the JavaScript module of pages and widgets.
 
-    The sources are modules that import from one another, each import on one line. In one file
-    each is a function that is called at once, so that names are its own, and what `board.js`
-    exports is in `$board`.
+    The sources are modules with one line per import. In the combined file, each source is wrapped
+    in a function that is called immediately, so that names do not collide. The exports of
+    `board.js` become `$board`.
     """
     return "\n".join(_module(name, _read(f"{name}.js")) for name in _SOURCES)
 
@@ -78,22 +70,22 @@ def _module(name: str, source: str) -> str:
     declared = r"^export (?=(?:async )?(?:function|const|class) (\w+))"
     names = ", ".join(re.findall(declared, source, re.MULTILINE))
     body = re.sub(declared, "", source, flags=re.MULTILINE)
-    if name == _SOURCES[-1]:  # Which hands out what the whole file exports.
+    if name == _SOURCES[-1]:  # Its exports are those of the whole file.
         return body
     return f"const ${name} = (() => {{\n{body}\nreturn {{ {names} }};\n}})();"
 
 
 def pack(numbers: np.ndarray, kind: str) -> str:
-    """Returns an array as base64 of a NumPy type such as `<u2`, for `numbers` in `js/dom.js`."""
+    """Encodes an array of a NumPy type such as `<u2` in base64, for `numbers` in `js/dom.js`."""
     return base64.b64encode(np.ascontiguousarray(numbers).astype(kind).tobytes()).decode()
 
 
 def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]) -> pathlib.Path:
-    """Writes a page that opens from disk, with no server and no network.
+    """Writes a page that opens from disk, without a server or a network connection.
 
     Args:
-      path: the file; an older one is replaced.
-      title: its heading.
+      path: the file, which is replaced if it exists.
+      title: the heading of the page.
       sections: from top to bottom.
 
     Returns:
@@ -104,14 +96,14 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
     """
     path = pathlib.Path(path)
     check_folder(path)
-    with replacing(path) as beside:
-        beside.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
+    with replacing(path) as partial:
+        partial.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
     return path
 
 
 def _page(title: str, sections: list[Section]) -> str:
     data = {id(section.data): section.data for section in sections if section.kind}
-    number = {key: i for i, key in enumerate(data)}  # What two sections share is written once.
+    number = {key: i for i, key in enumerate(data)}  # Shared data is written once.
     head = node(
         "head",
         None,
@@ -128,7 +120,8 @@ def _page(title: str, sections: list[Section]) -> str:
             "main",
             {"class": "az-page"},
             node("h1", None, title),
-            *(_section(s, number) for s in sections),
+            *_contents(sections),
+            *(_section(section, i, number) for i, section in enumerate(sections)),
         ),
         node(
             "script", {"type": "application/json", "id": "azjax-data"}, _json(list(data.values()))
@@ -139,17 +132,28 @@ def _page(title: str, sections: list[Section]) -> str:
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html")
 
 
-def _section(section: Section, number: dict[int, int]) -> ElementTree.Element:
+def _contents(sections: list[Section]) -> list[ElementTree.Element]:
+    """Makes the contents bar, if sections have labels."""
+    links = [
+        node("a", {"href": f"#section-{i}"}, section.label)
+        for i, section in enumerate(sections)
+        if section.label
+    ]
+    look = {"class": "az-contents", "aria-label": "contents"}
+    return [node("nav", look, *links)] if links else []
+
+
+def _section(section: Section, i: int, number: dict[int, int]) -> ElementTree.Element:
     content = section.element
     if content is None:
         attributes = {"data-kind": section.kind, "data-number": number[id(section.data)]}
         content = node("div", {"class": "az-component"} | attributes)
     intro = [node("p", {"class": "az-intro"}, section.intro)] if section.intro else []
-    return node(
-        "section", {"class": "az-section"}, node("h2", None, section.title), *intro, content
-    )
+    heading = node("h2", {"tabindex": -1}, section.title)
+    look = {"class": "az-section", "id": f"section-{i}"}
+    return node("section", look, heading, *intro, content)
 
 
 def _json(data: Any) -> str:
-    """Returns JSON that cannot end the script element it stands in."""
+    """Returns JSON that cannot close the script element around it."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

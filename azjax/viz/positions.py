@@ -1,36 +1,84 @@
-"""All positions of tic-tac-toe with their truth, as JSON."""
+"""All positions of a small game as JSON: moves, values under perfect play, and pictures."""
 
+import json
 from typing import Any
+from xml.etree.ElementTree import Element
 
+import jax
 import numpy as np
 
-from azjax.games import tic_tac_toe
+from azjax import games
+from azjax.games.base import Game, State
 from azjax.games.solver import Solution
 from azjax.viz.page import pack
+from azjax.viz.pictures import draw_state
+
+GAMES = ("tic_tac_toe", "connect_four", "mnk")  # `js/games.js` has their rules, for any size.
 
 
-def position_table(solution: Solution) -> dict[str, Any]:
-    """Lists every reachable position, for pages that answer without Python.
+def has_rules(game: Game) -> bool:
+    """Returns whether `js/games.js` has the rules of a game."""
+    base, _, _ = game.name.partition(":")
+    return base in GAMES and game.step is games.make(game.name).step
+
+
+def position_table(game: Game, solution: Solution) -> dict[str, Any]:
+    """Lists every reachable position, so that a page can look positions up without Python.
 
     Args:
-      solution: of tic-tac-toe, from `solver.solve`.
+      game: a game with few enough positions.
+      solution: its solution.
 
     Returns:
-      Strings and lists for JSON; `S` positions in the solution's order. `boards`: 9 of
-      `.XO` each. `truth`: `int8 [S]`, the value under perfect play, in finished games the
-      outcome, for the player to move. `optimal`: `uint16 [S]`, a bit for each move that keeps
-      it. Arrays are little-endian, in base64.
+      A dictionary for JSON, with `S` positions in the order of the solution and `M` legal moves,
+      position by position. Arrays are little-endian, in base64.
+
+      - `truth`: `int8 [S]`, the value under perfect play for the player to move; in finished games
+        the outcome.
+      - `counts`: `uint16 [S]`, the number of legal moves.
+      - `actions`: `uint16 [M]`; `optimal`: `uint8 [M]`, 1 if the move keeps the value.
+
+      If the page has the rules of the game, `boards` holds the cells as `.XO`. If not, the table
+      contains the rules:
+
+      - `player`: `uint8 [S]`; `children`: `uint32 [M]`; `rewards`: `int8 [M]`, to the mover.
+      - `names`: the lists of action names that occur; `named`: `uint16 [S]`, which list applies.
+      - `pictures`: from `pack_pictures`.
     """
-    return {
-        "boards": tic_tac_toe.board_text(solution.states),
-        "lines": tic_tac_toe.LINES.tolist(),
+    rows, actions = np.nonzero(solution.legal)
+    table = {
         "truth": pack(true_values(solution), "i1"),
-        "optimal": pack(solution.optimal @ (1 << np.arange(9)), "<u2"),
+        "counts": pack(solution.legal.sum(axis=1), "<u2"),
+        "actions": pack(actions, "<u2"),
+        "optimal": pack(solution.optimal[rows, actions], "u1"),
+    }
+    if has_rules(game):
+        return table | {"boards": board_text(solution.states)}
+    names, named = _names(game, solution)
+    return table | {
+        "player": pack(solution.player, "u1"),
+        "children": pack(solution.children[rows, actions], "<u4"),
+        "rewards": pack(solution.rewards[rows, actions], "i1"),
+        "names": names,
+        "named": pack(named, "<u2"),
+        "pictures": pack_pictures(game, solution.states, solution.legal),
     }
 
 
+def board_text(states: State) -> str:
+    """Writes the `board` of each state, 1, -1 or 0 per cell, as characters of `.XO`."""
+    return "".join(".XO"[mark] for mark in np.ravel(states.board))
+
+
+def position_text(game: Game, solution: Solution, row: int) -> str:
+    """Returns a state as pages write it: its cells as `.XO`, or its row in the solution."""
+    if not has_rules(game):
+        return str(row)
+    return board_text(jax.tree.map(lambda leaf: leaf[row], solution.states))
+
+
 def true_values(solution: Solution) -> np.ndarray:
-    """Returns `Solution.values`, but the outcome where the game is over."""
+    """Returns `Solution.values`, with the outcome in place of 0 where the game is over."""
     truth = solution.values.copy()
     parents, actions = np.nonzero(solution.legal)
     children = solution.children[parents, actions]
@@ -39,3 +87,95 @@ def true_values(solution: Solution) -> np.ndarray:
     ends = solution.over[children]
     truth[children[ends]] = outcome[ends]
     return truth
+
+
+def pack_pictures(game: Game, states: State, legal: np.ndarray) -> dict[str, Any]:
+    """Draws states for a page, in which each distinct part of the pictures occurs once.
+
+    Args:
+      game: its display draws the pictures; without `draw`, a picture is the text of `render`.
+      states: every leaf is `[S, ...]`.
+      legal: `bool [S, A]`.
+
+    Returns:
+      A dictionary for JSON. `parts`: lines of text, or SVG elements as `[tag, attributes,
+      *children]`. `counts`: `uint16 [S]`, how many parts a picture has; `indices`: `uint32`,
+      which ones, picture by picture. Drawn pictures also have `views`, the `[width, height]` of
+      every picture or a single one for all; `alts`, a description of each; and `anchors`:
+      `uint32 [M]`, for each legal move 1 + the part that shows the text "@" where the move leads,
+      or 0 if there is none.
+    """
+    numbers: dict[str, int] = {}
+    counts: list[int] = []
+    indices: list[int] = []
+
+    def number(part: Any) -> int:
+        return numbers.setdefault(json.dumps(part), len(numbers))
+
+    def finish(**more: Any) -> dict[str, Any]:
+        arrays = {
+            "counts": pack(np.array(counts), "<u2"),
+            "indices": pack(np.array(indices), "<u4"),
+        }
+        return {"parts": [json.loads(part) for part in numbers], **arrays, **more}
+
+    if game.display.draw is None:
+        for state in _split(states):
+            lines = game.display.render(state).splitlines()
+            counts.append(len(lines))
+            indices += map(number, lines)
+        return finish()
+    views, alts, anchors = [], [], []
+    for state, row in zip(_split(states), legal, strict=True):
+        marks = [f"@{action}@" if allowed else "" for action, allowed in enumerate(row)]
+        picture = draw_state(game, state, labels=marks).element
+        views.append([float(x) for x in picture.get("viewBox", "").split()[2:]])
+        alts.append(picture.get("aria-label", ""))
+        parts = [part for child in picture for part in _parts(child)]
+        places = {_innermost(part): part for part in parts}
+        found = [places.get(marks[action]) for action in np.flatnonzero(row)]
+        anchors += [0 if part is None else 1 + number(_with_text(part, "@")) for part in found]
+        parts = [part for part in parts if _innermost(part) not in set(marks) - {""}]
+        counts.append(len(parts))
+        indices += map(number, parts)
+    same = all(view == views[0] for view in views)
+    views = views[:1] if same else views
+    return finish(views=views, alts=alts, anchors=pack(np.array(anchors), "<u4"))
+
+
+def _parts(element: Element) -> list[list[Any]]:
+    """Splits groups, so that each part is one shape within the groups around it."""
+    if element.tag == "g" and len(element):
+        return [["g", dict(element.attrib), part] for child in element for part in _parts(child)]
+    text = [element.text] if element.text else []
+    children = [part for child in element for part in _parts(child)]
+    return [[element.tag, dict(element.attrib), *text, *children]]
+
+
+def _innermost(part: list[Any]) -> str:
+    """Returns the text of a part; empty if it is not a text element."""
+    last = part[-1]
+    return _innermost(last) if isinstance(last, list) else last if isinstance(last, str) else ""
+
+
+def _with_text(part: list[Any], text: str) -> list[Any]:
+    last = part[-1]
+    return [*part[:-1], _with_text(last, text) if isinstance(last, list) else text]
+
+
+def _names(game: Game, solution: Solution) -> tuple[list[list[str]], np.ndarray]:
+    """Returns the distinct lists of action names, and which of them each state has."""
+    name_actions = game.display.name_actions
+    if name_actions is None:
+        return [[str(a) for a in range(game.num_actions)]], np.zeros(solution.num_states, int)
+    lists: dict[tuple[str, ...], int] = {}
+    named = [
+        lists.setdefault(tuple(map(str, name_actions(state))), len(lists))
+        for state in _split(solution.states)
+    ]
+    return [list(names) for names in lists], np.array(named)
+
+
+def _split(states: State):
+    leaves, structure = jax.tree.flatten(jax.device_get(states))
+    return (structure.unflatten(row) for row in zip(*leaves, strict=True))

@@ -24,9 +24,9 @@ from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.player import Player, load
 from azjax.training import metrics
 from azjax.viz import atlas as atlases
-from azjax.viz.about import title
 from azjax.viz.chart import line_chart, side_by_side
 from azjax.viz.games import analyze, games_strips, sample_games
+from azjax.viz.live import game_title
 from azjax.viz.matches import Notify, matches
 from azjax.viz.page import Section, write_page
 from azjax.viz.pictures import draw_state
@@ -88,7 +88,7 @@ def write_report(
             "Configuration", element=_facts([("iteration", player.iteration), *flatten(config)])
         ),
     ]
-    heading = f"{run_dir.resolve().name}: {title(player.game.name)}"
+    heading = f"{run_dir.resolve().name}: {game_title(player.game.name)}"
     return write_page(run_dir / "report.html", heading, sections)
 
 
@@ -185,12 +185,12 @@ def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
-    if not player.game.enumerable or not (run_dir / "portraits").is_dir():
+    if not player.game.enumerable or not (run_dir / "snapshots").is_dir():
         return []
     solution = solution or solver.solve(player.game)
     places = atlases.make_atlas(player.game, solution)
-    iterations, portraits = atlases.load_portraits(run_dir)
-    data = atlases.atlas_data(player.game, solution, places, iterations, portraits)
+    iterations, snapshots = atlases.load_snapshots(run_dir)
+    data = atlases.atlas_data(player.game, solution, places, iterations, snapshots)
     intro = (
         "Each dot is one class of positions that are equal up to symmetry. The start is at the top "
         "and each block is one ply. Within a block, the player to move wins at the left, draws in "

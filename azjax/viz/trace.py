@@ -1,4 +1,4 @@
-"""The history of a search, rebuilt from its finished tree: who was visited when, and why."""
+"""The history of a search, reconstructed from its finished tree."""
 
 import dataclasses
 import functools
@@ -16,14 +16,14 @@ from azjax.viz.layout import depths_of
 
 
 class History(NamedTuple):
-    """What a tree was like before the first of its `K` simulations, and after each.
+    """The statistics of a tree before the first of its `K` simulations, and after each.
 
     Attributes:
-      node_visits: `int32 [K + 1, N]`; a node that does not exist yet has none.
+      node_visits: `int32 [K + 1, N]`; 0 for nodes that do not exist yet.
       node_values: `float32 [K + 1, N]`, means, for the player to move there.
       children_visits: `int32 [K + 1, N, A]`.
-      terms: what PUCT sees of the actions, every leaf `[K + 1, N, A]`. In a node that does not
-        exist yet they mean nothing.
+      terms: PUCT's terms of the actions, every leaf `[K + 1, N, A]`; undefined for nodes that do
+        not exist yet.
     """
 
     node_visits: jax.Array
@@ -39,12 +39,11 @@ class Simulation(NamedTuple):
       path: the nodes from the root to the one where the last action was chosen.
       actions: the action chosen in each of them.
       leaf: the node that the last action leads to.
-      new: whether this simulation made the leaf; if not, it is a finished game.
+      new: whether this simulation created the leaf; if not, the leaf is a finished game.
       prior: `float32 [A]`, the evaluator's probabilities at the leaf; 0 where illegal.
       value: the evaluator's value of the leaf, for the player to move there; 0 if the game is
         over.
-      backup: what was added to the sum of values of each node of `path`, for the player to
-        move there.
+      backup: the value added to each node of `path`, for the player to move there.
     """
 
     path: tuple[int, ...]
@@ -57,17 +56,17 @@ class Simulation(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What happened in a search of `K` simulations, up to `K + 1` nodes; NumPy arrays.
+    """A search of `K` simulations, with up to `K + 1` nodes, as NumPy arrays.
 
     Attributes:
-      simulations: in their order.
+      simulations: the simulations in order.
       history: the statistics before the first simulation and after each.
-      parents: `int [N]`; -1 for the root and for numbers that were never used.
+      parents: `int [N]`; -1 for the root and for unused numbers.
       actions: `int [N]`, the action that led to each node; -1 for the root.
-      depths: `int [N]`; -1 for numbers that were never used.
+      depths: `int [N]`; -1 for unused numbers.
       priors: `float32 [N, A]`, 0 where illegal.
       values: `float32 [N]`, the evaluator's, for the player to move.
-      rewards: `float32 [N]`, of the action that led there, for who took it.
+      rewards: `float32 [N]`, of the action that led there, for the player who took it.
       states: the positions, every leaf `[N, ...]`.
     """
 
@@ -83,13 +82,13 @@ class Trace(NamedTuple):
 
     @property
     def nodes(self) -> np.ndarray:
-        """The numbers of the nodes that exist, in the order of their making."""
+        """The numbers of the existing nodes, in order of creation."""
         return np.flatnonzero(self.depths >= 0)
 
 
 @functools.lru_cache(maxsize=16)
 def _compiled(search: PUCT):
-    """One program for all values of c_puct, which an explorer changes at will."""
+    """Compiles one program for all values of c_puct."""
 
     def grow(c_puct, tree):
         return _retrace(dataclasses.replace(search, c_puct=c_puct), tree)
@@ -98,19 +97,18 @@ def _compiled(search: PUCT):
 
 
 def trace(search: Algorithm, tree: Any, row: int = 0) -> Trace:
-    """Rebuilds the history of a PUCT search.
+    """Reconstructs the history of a PUCT search.
 
     Args:
-      search: what the search was made with.
+      search: the algorithm and settings of the search.
       tree: `SearchResult.tree`.
-      row: which of the batch.
+      row: the index in the batch.
 
     Returns:
-      The trace. Selecting by its scores, adding its values and counting its visits gives the
-      statistics of the finished tree.
+      The trace. Its scores, values and visits reproduce the finished tree.
 
     Raises:
-      ValueError: if the search was not PUCT, or the tree did not grow with these settings.
+      ValueError: if the search was not PUCT, or the tree belongs to other settings.
     """
     if not isinstance(search, PUCT):
         raise ValueError(f"a search by {search.algorithm} cannot be traced: search with PUCT()")
@@ -121,7 +119,7 @@ def trace(search: Algorithm, tree: Any, row: int = 0) -> Trace:
     tree = jax.device_get(tree)
     same = np.array_equal(grown.node_visits, tree.node_visits)
     if not (same and np.array_equal(grown.children_index, tree.children_index)):
-        raise ValueError("this tree did not grow with these settings: pass the PUCT of its search")
+        raise ValueError("this tree belongs to other settings: pass the PUCT of its search")
     depths = depths_of(tree.parents)
     simulations = (_simulation(tree, history, depths, k) for k in range(len(depths) - 1))
     reached = (np.maximum(tree.parents, 0), np.maximum(tree.action_from_parent, 0))
@@ -139,7 +137,7 @@ def trace(search: Algorithm, tree: Any, row: int = 0) -> Trace:
 
 
 def _simulation(tree, history: History, depths: np.ndarray, k: int) -> Simulation:
-    """Reads off what the simulation after the `k`-th did, from the visits it added."""
+    """Reconstructs simulation `k` from the visits that it added."""
     visited = np.flatnonzero(history.node_visits[k + 1] > history.node_visits[k])
     *path, leaf = visited[np.argsort(depths[visited])].tolist()
     actions = [int(tree.action_from_parent[i]) for i in (*path[1:], leaf)]
@@ -160,19 +158,18 @@ def _simulation(tree, history: History, depths: np.ndarray, k: int) -> Simulatio
 
 
 def _retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
-    """Grows one tree of a finished PUCT search again, and keeps its history.
+    """Repeats a finished PUCT search on one tree, and keeps the history.
 
-    The same code runs as in the search itself, with the finished tree in the place of game and
-    evaluator: node numbers are the states, and what stands in the tree is their evaluation. Noise
-    is in the tree already.
+    It runs the code of the search with the finished tree in place of game and evaluator: states
+    are node numbers, and evaluations are read from the tree. The tree already includes the noise.
     """
     select = functools.partial(puct_action, settings)
     selection = Selection(tree.children_prior_logits, select, select, finish=lambda tree: tree)
-    remember = functools.partial(_remember, tree)
+    expand = functools.partial(_expand, tree)
     num_nodes = len(tree.node_visits)
 
     def grow(grown, k):
-        grown = simulate(selection, remember, grown, k)
+        grown = simulate(selection, expand, grown, k)
         return grown, _snapshot(settings, grown)
 
     number, legal = jnp.full(1, ROOT), ~tree.root_invalid_actions[None]
@@ -184,8 +181,8 @@ def _retrace(settings: PUCT, tree: Tree) -> tuple[Tree, History]:
     return jax.tree.map(lambda leaf: leaf[0], grown), history
 
 
-def _remember(tree: Tree, actions, nodes) -> Expansion:
-    """Answers what game and evaluator answered, from what they left in the finished tree."""
+def _expand(tree: Tree, actions, nodes) -> Expansion:
+    """Reads the results of game and evaluator from the finished tree."""
     children = tree.children_index[nodes, actions]
     return Expansion(
         states=children,

@@ -1,7 +1,6 @@
-"""Widgets for notebooks, by anywidget: JupyterLab, VS Code and marimo.
+"""Widgets for notebooks, with anywidget: JupyterLab, VS Code and marimo.
 
-A widget and a page show the same components of the same JavaScript module, which asks nothing of
-Python: what they search is searched in the browser.
+Widgets show the same JavaScript components as pages. Searches run in the browser, without Python.
 """
 
 from typing import Any
@@ -21,14 +20,15 @@ from azjax.runs.player import Player, changed
 from azjax.search import PUCT, Algorithm
 from azjax.viz import page
 from azjax.viz.live import live_data, pack_player, quiet
+from azjax.viz.positions import GAMES, has_rules
 
 
 class Widget(anywidget.AnyWidget):
     """One component of the JavaScript module.
 
     Attributes:
-      kind: which; see `page.Section`.
-      data: what it shows.
+      kind: the component; see `page.Section`.
+      data: its input.
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
@@ -46,7 +46,7 @@ class Widget(anywidget.AnyWidget):
 
 
 class Explorer(Widget):
-    """A search, phase by phase: of any position, by any evaluator, with any settings."""
+    """A search, phase by phase, from any position, with any evaluator and settings."""
 
     def __init__(
         self,
@@ -58,21 +58,20 @@ class Explorer(Widget):
         seed: int = 0,
         **settings: Any,
     ):
-        """Chooses what is searched first; everything can be changed in the browser.
+        """Sets the first search; everything can be changed in the browser.
 
         Args:
-          player: a trained player, from `azjax.load`, to search with its network.
-          board: the position to start from, a state, or the nine numbers of tic-tac-toe.
-          search: the algorithm; by default the player's without its noise, or else PUCT.
-          game: the rules, without a player; tic-tac-toe by default.
-          evaluator: `"network"`, which is the default with a player, `"uniform"`, `"rollout"` or
-            `"exact"`.
+          player: a trained player, from `azjax.load`, whose network is used.
+          board: the first position, a state, or the nine numbers of tic-tac-toe.
+          search: the algorithm; by default the player's without noise, or PUCT without a player.
+          game: the rules, if there is no player; tic-tac-toe by default.
+          evaluator: `"network"` (default with a player), `"uniform"`, `"rollout"` or `"exact"`.
           seed: of noise, rollouts and the order of UCT.
           **settings: settings of the algorithm to change, such as `num_simulations=200`.
 
         Raises:
           ValueError: if the position cannot occur or is finished, a setting is unknown or out of
-            range, or the browser does not know the game.
+            range, or a page does not support the game.
         """
         if search is None:
             search = quiet(player.parts.search if player else PUCT(num_simulations=60))
@@ -85,29 +84,33 @@ class Explorer(Widget):
 
 
 class Encodings(Widget):
-    """What the network sees of a position, and says about it."""
+    """The network's input and output for a position."""
 
     def __init__(self, player: Player | None = None):
-        """Begins with the first position.
+        """Starts with the first position.
 
         Args:
-          player: a trained player, to show its policy and value; without one the game is
+          player: a trained player, whose policy and value are shown; without one the game is
             tic-tac-toe.
 
         Raises:
-          ValueError: if the browser does not know the game, or cannot compute the network.
+          ValueError: if a page lacks the rules of the game, or cannot compute the network.
         """
+        if player is not None and not has_rules(player.game):
+            raise ValueError(
+                f"the browser cannot set up positions of {player.game.name}: use {', '.join(GAMES)}"
+            )
         super().__init__(kind="encoding", data=_network_data(player))
 
 
 class Play(Widget):
-    """A game against a trained network, which shows what it thinks."""
+    """A game against a trained network, which can show its policy."""
 
     def __init__(self, player: Player):
         """Packs the network.
 
         Raises:
-          ValueError: if the browser does not know the game, or cannot compute the network.
+          ValueError: if a page does not support the game, or cannot compute the network.
         """
         super().__init__(kind="play", data=_network_data(player))
 

@@ -85,10 +85,8 @@ def play_all(setup: Setup) -> list[dict]:
 def _play(setup: Setup, first: str, second: str, many: int, key: jax.Array) -> Results:
     """Plays with `first` moving first. MCTS is always the second agent, to compile it once."""
     swap = first.startswith("MCTS") and not second.startswith("MCTS")
-    one, other = (second, first) if swap else (first, second)
-    games = play_games(
-        setup.game, player(one), player(other), many, key, int(swap), batch_size=setup.batch_size
-    )
+    one, other = map(player, (second, first) if swap else (first, second))
+    games = play_games(setup.game, one, other, many, key, int(swap), batch_size=setup.batch_size)
     if swap:
         return games._replace(outcomes=-games.outcomes)
     return games

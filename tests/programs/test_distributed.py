@@ -202,7 +202,7 @@ def test_two_processes_write_one_run(whole):
     assert names(run_dir.parent) == ["run"]
     assert not (run_dir / lock.NAME).exists()
     assert iterations(run_dir) == [1, 2, 3, 4, 5]
-    assert len(names(run_dir / "portraits")) == len(names(run_dir / "answers")) == 6
+    assert len(names(run_dir / "snapshots")) == len(names(run_dir / "answers")) == 6
     assert json.loads((run_dir / "certificate.json").read_text())["device"].startswith("4 x")
     assert json.loads((run_dir / "plan.json").read_text())["cpu_devices"] == 2
     memory, *lines = outs[0].splitlines()

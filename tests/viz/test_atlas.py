@@ -1,4 +1,4 @@
-"""The whole game in one picture: its classes, portraits of networks, and their files."""
+"""The atlas of a game: classes of positions, snapshots of networks, and their files."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from azjax.games import solver
 from azjax.games.display import Display
 from azjax.proof.verify import verify
 from azjax.viz import atlas as atlases
-from azjax.viz.atlas import Portrait, choose_frames
+from azjax.viz.atlas import Snapshot, choose_frames
 from azjax.viz.positions import true_values
 from misere_pile import make as make_pile
 from reference import Position, misere_pile, sign, tic_tac_toe
@@ -26,15 +26,15 @@ def atlas(tic_tac_toe, solution):
 
 
 @pytest.fixture(scope="module")
-def portray(solution, atlas):
-    """Makes the verdict and the portrait of `logits [D, A]` and `values [D]`."""
+def summarize(solution, atlas):
+    """Makes the verdict and the snapshot of `logits [D, A]` and `values [D]`."""
 
     @jax.jit
-    def portray(logits, values):
+    def summarize(logits, values):
         verdict = verify(solution, lambda _: (logits, values))
-        return verdict, atlases.make_portrait(atlas, solution, verdict, logits, values)
+        return verdict, atlases.make_snapshot(atlas, solution, verdict, logits, values)
 
-    return portray
+    return summarize
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def truth(solution):
 
 @pytest.fixture(scope="module")
 def noise(solution):
-    """Logits and values of a network that knows nothing, best of all where it is illegal."""
+    """Random logits and values; illegal actions have the highest logits."""
     keys = jax.random.split(jax.random.key(3))
     legal = solution.legal[solution.decisions]
     logits = jax.random.normal(keys[0], legal.shape)
@@ -54,8 +54,8 @@ def noise(solution):
 
 
 @pytest.fixture(scope="module")
-def portrait(portray, noise):
-    return jax.device_get(portray(*noise)[1])
+def snapshot(summarize, noise):
+    return jax.device_get(summarize(*noise)[1])
 
 
 # Atlases.
@@ -93,8 +93,8 @@ def test_every_dot_has_a_place_of_its_own(solution, atlas):
 
 
 @pytest.mark.parametrize("most", [1, 60, 300, 764])
-def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas, portray, noise, most):
-    """Of each ply equally many, or all; what is shown is what the whole atlas says."""
+def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas, summarize, noise, most):
+    """Equally many classes of each ply, or all; the sample equals the whole atlas there."""
     sample = atlases.make_atlas(tic_tac_toe, solution, most)
     assert sample.total == atlas.total == len(atlas.ply) == 765
     sizes, whole = np.bincount(sample.ply), np.bincount(atlas.ply)
@@ -102,9 +102,9 @@ def test_of_too_many_positions_it_is_a_sample(tic_tac_toe, solution, atlas, port
     assert set(sizes[sizes < whole]) == {sizes.max()}
     shown = [int(np.flatnonzero(atlas.representatives == r)[0]) for r in sample.representatives]
     assert shown == sorted(shown)
-    verdict, whole_portrait = portray(*noise)
-    portrait = atlases.make_portrait(sample, solution, verdict, *noise)
-    for mine, theirs in zip(portrait, whole_portrait, strict=True):
+    verdict, whole_snapshot = summarize(*noise)
+    snapshot = atlases.make_snapshot(sample, solution, verdict, *noise)
+    for mine, theirs in zip(snapshot, whole_snapshot, strict=True):
         np.testing.assert_allclose(mine, np.asarray(theirs)[shown], atol=1e-6)
 
 
@@ -115,110 +115,110 @@ def test_another_game_has_an_atlas():
     assert atlas.members.sum() == len(solution.decisions)
 
     @jax.jit
-    def portray(logits, values):
+    def summarize(logits, values):
         verdict = verify(solution, lambda _: (logits, values))
-        return atlases.make_portrait(atlas, solution, verdict, logits, values)
+        return atlases.make_snapshot(atlas, solution, verdict, logits, values)
 
     rows = solution.decisions
-    portrait = portray(jnp.log(solution.optimal[rows] + 1e-9), solution.values[rows])
-    assert not portrait.blunders.any() and not portrait.value_error.any()
+    snapshot = summarize(jnp.log(solution.optimal[rows] + 1e-9), solution.values[rows])
+    assert not snapshot.blunders.any() and not snapshot.value_error.any()
     data = atlases.atlas_data(
-        game, solution, atlas, np.array([0]), jax.tree.map(lambda leaf: leaf[None], portrait)
+        game, solution, atlas, np.array([0]), jax.tree.map(lambda leaf: leaf[None], snapshot)
     )
     assert len(data["frames"]) == 1
 
 
-# Portraits.
+# Snapshots.
 
 
-def test_perfect_play_has_no_blunders(solution, atlas, portray, truth):
-    verdict, portrait = jax.device_get(portray(*truth))
+def test_perfect_play_has_no_blunders(solution, atlas, summarize, truth):
+    verdict, snapshot = jax.device_get(summarize(*truth))
     assert verdict.blunders == 0
-    assert not portrait.blunders.any()
-    np.testing.assert_allclose(portrait.value_error, 0, atol=1e-6)
-    np.testing.assert_array_equal(portrait.value, solution.values[atlas.representatives])
+    assert not snapshot.blunders.any()
+    np.testing.assert_allclose(snapshot.value_error, 0, atol=1e-6)
+    np.testing.assert_array_equal(snapshot.value, solution.values[atlas.representatives])
     optimal = solution.optimal[atlas.representatives]
     shares = optimal / np.maximum(optimal.sum(axis=1, keepdims=True), 1)
-    np.testing.assert_allclose(portrait.policy, shares, atol=1e-6)
+    np.testing.assert_allclose(snapshot.policy, shares, atol=1e-6)
 
 
-def test_a_bad_network_has_all_its_blunders(solution, atlas, portray, noise):
-    verdict, portrait = jax.device_get(portray(*noise))
-    assert portrait.blunders.sum() == verdict.blunders > 500
-    assert (portrait.blunders <= atlas.members).all()
+def test_a_bad_network_has_all_its_blunders(solution, atlas, summarize, noise):
+    verdict, snapshot = jax.device_get(summarize(*noise))
+    assert snapshot.blunders.sum() == verdict.blunders > 500
+    assert (snapshot.blunders <= atlas.members).all()
     logits, values = map(np.asarray, noise)
     for index in (0, 5, 100, 400, 700):  # One class at a time, slowly.
         members = [d for d, s in enumerate(solution.decisions) if atlas.classes[s] == index]
         assert len(members) == atlas.members[index]
-        assert portrait.blunders[index] == sum(verdict.is_blunder[members])
+        assert snapshot.blunders[index] == sum(verdict.is_blunder[members])
         if not members:
-            assert portrait.action[index] == -1 and not portrait.policy[index].any()
+            assert snapshot.action[index] == -1 and not snapshot.policy[index].any()
             continue
         errors = [abs(values[d] - solution.values[solution.decisions[d]]) for d in members]
-        np.testing.assert_allclose(portrait.value_error[index], np.mean(errors), rtol=1e-5)
+        np.testing.assert_allclose(snapshot.value_error[index], np.mean(errors), rtol=1e-5)
         row = members[0]
         assert solution.decisions[row] == atlas.representatives[index]
-        assert portrait.value[index] == values[row]
-        assert portrait.action[index] == verdict.actions[row]
+        assert snapshot.value[index] == values[row]
+        assert snapshot.action[index] == verdict.actions[row]
         weights = np.exp(logits[row]) * solution.legal[atlas.representatives[index]]
-        np.testing.assert_allclose(portrait.policy[index], weights / weights.sum(), rtol=1e-5)
+        np.testing.assert_allclose(snapshot.policy[index], weights / weights.sum(), rtol=1e-5)
 
 
 # Files.
 
 
-def test_what_is_saved_comes_back(tmp_path, portrait):
+def test_a_saved_snapshot_is_read_back(tmp_path, snapshot):
     for iteration in (12, 0, 3):
-        atlases.save_portrait(tmp_path, iteration, portrait._replace(value=portrait.value / 2))
-    (tmp_path / "portraits" / "².npz").write_text("Not of an iteration.")
-    iterations, stacked = atlases.load_portraits(tmp_path)
+        atlases.save_snapshot(tmp_path, iteration, snapshot._replace(value=snapshot.value / 2))
+    (tmp_path / "snapshots" / "².npz").write_text("Not of an iteration.")
+    iterations, stacked = atlases.load_snapshots(tmp_path)
     assert iterations.tolist() == [0, 3, 12]
     for name, loaded in stacked._asdict().items():
-        field = getattr(portrait, name)
+        field = getattr(snapshot, name)
         assert loaded.shape == (3, *field.shape)
         assert loaded.dtype == field.dtype
-    np.testing.assert_array_equal(stacked.blunders[1], portrait.blunders)
-    np.testing.assert_array_equal(stacked.action[1], portrait.action)
-    np.testing.assert_allclose(stacked.policy[1], portrait.policy, atol=0.5 / 255 + 1e-6)
-    np.testing.assert_allclose(stacked.value[1], portrait.value / 2, atol=0.005 + 1e-6)
-    np.testing.assert_allclose(stacked.value_error[1], portrait.value_error, atol=0.005 + 1e-6)
+    np.testing.assert_array_equal(stacked.blunders[1], snapshot.blunders)
+    np.testing.assert_array_equal(stacked.action[1], snapshot.action)
+    np.testing.assert_allclose(stacked.policy[1], snapshot.policy, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(stacked.value[1], snapshot.value / 2, atol=0.005 + 1e-6)
+    np.testing.assert_allclose(stacked.value_error[1], snapshot.value_error, atol=0.005 + 1e-6)
 
 
-def test_the_same_portrait_gives_the_same_bytes(tmp_path, portrait):
-    path = tmp_path / "portraits" / "000007.npz"
-    atlases.save_portrait(tmp_path, 7, portrait)
+def test_the_same_snapshot_gives_the_same_bytes(tmp_path, snapshot):
+    path = tmp_path / "snapshots" / "000007.npz"
+    atlases.save_snapshot(tmp_path, 7, snapshot)
     first = path.read_bytes()
-    atlases.save_portrait(tmp_path, 7, portrait)
+    atlases.save_snapshot(tmp_path, 7, snapshot)
     assert path.read_bytes() == first
     assert len(first) < 8000
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_numbers_that_are_not_finite_are_saved_as_0(tmp_path, portrait):
-    wild = portrait._replace(value=np.full(765, np.nan), value_error=np.full(765, np.inf))
-    atlases.save_portrait(tmp_path, 1, wild)
-    _, stacked = atlases.load_portraits(tmp_path)
+def test_numbers_that_are_not_finite_are_saved_as_0(tmp_path, snapshot):
+    wild = snapshot._replace(value=np.full(765, np.nan), value_error=np.full(765, np.inf))
+    atlases.save_snapshot(tmp_path, 1, wild)
+    _, stacked = atlases.load_snapshots(tmp_path)
     assert not stacked.value.any() and not stacked.value_error.any()
 
 
-def test_refuses_a_folder_without_portraits(tmp_path):
-    with pytest.raises(ValueError, match="holds no portraits: give the folder of a training run"):
-        atlases.load_portraits(tmp_path)
+def test_rejects_a_folder_without_snapshots(tmp_path):
+    with pytest.raises(ValueError, match="holds no snapshots: use the directory of a training run"):
+        atlases.load_snapshots(tmp_path)
 
 
 SPOILS = ["cut short", "empty", "object arrays", "flipped", "encrypted", "text", "two sizes"]
 
 
 @pytest.mark.parametrize("spoil", SPOILS)
-def test_refuses_a_damaged_portrait(spoil, tmp_path, portrait):
-    atlases.save_portrait(tmp_path, 7, portrait)
-    path = tmp_path / "portraits" / "000007.npz"
+def test_rejects_a_damaged_snapshot(spoil, tmp_path, snapshot):
+    atlases.save_snapshot(tmp_path, 7, snapshot)
+    path = tmp_path / "snapshots" / "000007.npz"
     content = path.read_bytes()
     entry = content.index(b"PK\x01\x02") + 8  # The flags of the first file in the directory.
     arrays = dict(np.load(path))
     match spoil:
         case "object arrays":
-            np.savez(path, **{name: np.array([{}], dtype=object) for name in Portrait._fields})
+            np.savez(path, **{name: np.array([{}], dtype=object) for name in Snapshot._fields})
         case "text":
             np.savez(path, **{name: field.astype(str) for name, field in arrays.items()})
         case "two sizes":
@@ -232,14 +232,14 @@ def test_refuses_a_damaged_portrait(spoil, tmp_path, portrait):
         case "encrypted":
             path.write_bytes(content[:entry] + b"\x01" + content[entry + 1 :])
     with pytest.raises(ValueError, match="000007.npz is damaged: delete it"):
-        atlases.load_portraits(tmp_path)
+        atlases.load_snapshots(tmp_path)
 
 
-def test_refuses_portraits_of_two_games(tmp_path, portrait):
-    atlases.save_portrait(tmp_path, 1, portrait)
-    atlases.save_portrait(tmp_path, 2, jax.tree.map(lambda leaf: leaf[:9], portrait))
-    with pytest.raises(ValueError, match="of different games"):
-        atlases.load_portraits(tmp_path)
+def test_rejects_snapshots_of_two_games(tmp_path, snapshot):
+    atlases.save_snapshot(tmp_path, 1, snapshot)
+    atlases.save_snapshot(tmp_path, 2, jax.tree.map(lambda leaf: leaf[:9], snapshot))
+    with pytest.raises(ValueError, match="of several games"):
+        atlases.load_snapshots(tmp_path)
 
 
 # Frames.
@@ -261,9 +261,9 @@ def decode(text, kind):
     return np.frombuffer(base64.b64decode(text), kind)
 
 
-def test_data_for_the_page(tic_tac_toe, solution, atlas, portrait):
-    portraits = jax.tree.map(lambda leaf: np.stack([leaf] * 60), portrait)
-    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.arange(60), portraits)
+def test_data_for_the_page(tic_tac_toe, solution, atlas, snapshot):
+    snapshots = jax.tree.map(lambda leaf: np.stack([leaf] * 60), snapshot)
+    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.arange(60), snapshots)
     assert len(data["frames"]) <= 24
     assert len(json.dumps(data)) < 400_000
     assert len(data["boards"]) == 765 * 9
@@ -277,42 +277,52 @@ def test_data_for_the_page(tic_tac_toe, solution, atlas, portrait):
     np.testing.assert_array_equal(moves > 0, solution.legal[rows])
     np.testing.assert_array_equal(moves == 2, solution.optimal[rows])
     last = data["frames"][-1]
-    assert last["iteration"] == 59 and last["blunders"] == portrait.blunders.sum()
-    np.testing.assert_array_equal(decode(last["wrong"], "<u2"), portrait.blunders)
-    np.testing.assert_array_equal(decode(last["action"], "<i2"), portrait.action)
+    assert last["iteration"] == 59 and last["blunders"] == snapshot.blunders.sum()
+    np.testing.assert_array_equal(decode(last["wrong"], "<u2"), snapshot.blunders)
+    np.testing.assert_array_equal(decode(last["action"], "<i2"), snapshot.action)
 
 
-def test_a_game_with_other_pictures_is_shown_as_text(tic_tac_toe, solution, atlas, portrait):
+def test_a_game_without_rules_in_the_page_has_its_own_pictures(
+    tic_tac_toe, solution, atlas, snapshot
+):
     text = tic_tac_toe.display.render
-    other = tic_tac_toe._replace(display=Display(text, draw=lambda state, **look: None))
-    portraits = jax.tree.map(lambda leaf: leaf[None], portrait)
-    data = atlases.atlas_data(other, solution, atlas, np.array([0]), portraits)
-    assert "boards" not in data and data["texts"][0] == text(tic_tac_toe.init())
+    other = tic_tac_toe._replace(name="other", display=Display(text))
+    snapshots = jax.tree.map(lambda leaf: leaf[None], snapshot)
+    data = atlases.atlas_data(other, solution, atlas, np.array([0]), snapshots)
+    lines, counts = data["pictures"]["parts"], decode(data["pictures"]["counts"], "<u2")
+    first = decode(data["pictures"]["indices"], "<u4")[: counts[0]]
+    assert "\n".join(lines[i] for i in first) == text(tic_tac_toe.init())
+    assert "boards" not in data
+    np.testing.assert_array_equal(decode(data["rows"], "<u4"), atlas.representatives)
+    np.testing.assert_array_equal(decode(data["classes"], "<u4"), atlas.classes)
 
 
-def test_finished_games_have_their_outcome(tic_tac_toe, solution, atlas, portrait):
-    portraits = jax.tree.map(lambda leaf: leaf[None], portrait)
-    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), portraits)
+def test_finished_games_have_their_outcome(tic_tac_toe, solution, atlas, snapshot):
+    snapshots = jax.tree.map(lambda leaf: leaf[None], snapshot)
+    data = atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), snapshots)
     truth = decode(data["truth"], "i1")
     over = atlas.members == 0
     full_and_drawn = over & (truth == 0)
-    assert set(truth[over].tolist()) == {0, -1}  # Whoever would move has lost, or it is a draw.
+    assert set(truth[over].tolist()) == {
+        0,
+        -1,
+    }  # Lost for the player to move, or drawn.
     assert full_and_drawn.sum() == 3  # The three drawn boards up to symmetry.
     np.testing.assert_array_equal(truth[~over], solution.values[atlas.representatives[~over]])
 
 
-def test_refuses_portraits_of_another_game(tic_tac_toe, solution, atlas, portrait):
-    few = jax.tree.map(lambda leaf: leaf[None, :9], portrait)
-    with pytest.raises(ValueError, match="9 classes of positions, and the atlas 765"):
+def test_rejects_snapshots_of_another_game(tic_tac_toe, solution, atlas, snapshot):
+    few = jax.tree.map(lambda leaf: leaf[None, :9], snapshot)
+    with pytest.raises(ValueError, match="9 classes of positions, but the atlas has 765"):
         atlases.atlas_data(tic_tac_toe, solution, atlas, np.array([0]), few)
 
 
-# The truth that pages show.
+# Exact values of pages.
 
 
 @pytest.mark.parametrize("rules", [tic_tac_toe, misere_pile], ids=["tic_tac_toe", "misere_pile"])
 def test_finished_games_are_worth_their_outcome_to_the_player_to_move(rules, solution):
-    """Backwards from the rules: what the last move earned, seen from whoever comes next."""
+    """The outcome is the reward of the last move, for the next player."""
     solution = solution if rules is tic_tac_toe else solver.solve(make_pile())
     leaves = (np.asarray(leaf).tolist() for leaf in solution.states)
     listed = [Position(tuple(b), p, o) for b, p, o in zip(*leaves, strict=True)]

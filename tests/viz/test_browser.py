@@ -1,4 +1,4 @@
-"""The exported page in a real browser, from disk and with the network off: every control."""
+"""The exported page in a browser, from disk and offline: every control."""
 
 import itertools
 import re
@@ -19,13 +19,14 @@ from azjax.viz.trace import trace
 from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 SIMULATIONS = 12
+CELLS = [f"{column}{row}" for row in (1, 2, 3) for column in "abc"]  # By action.
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    """Of an MLP, whose first searches are narrow, so that their trees are drawn whole."""
+    """A run of an MLP, whose first searches have small trees that are drawn completely."""
     run_dir = tmp_path_factory.mktemp("explained") / "run"
     train.main(["--smoke", "--network.kind=mlp", "--no-report", "--run-dir", str(run_dir)])
     return run_dir
@@ -50,7 +51,7 @@ def context(browser):
 
 @pytest.fixture
 def page(context, exported, errors):
-    """The page, freshly opened; it may ask for nothing and complain of nothing."""
+    """The page, newly opened; it must not load anything or report errors."""
     page = context.new_page()
     found, asked = errors(page), []
     page.on("request", lambda request: asked.append(request.url))
@@ -67,7 +68,7 @@ def component(page, kind):
 
 @pytest.fixture
 def explorer(page):
-    """With a search by PUCT, whose history can be traced."""
+    """The explorer with a search by PUCT, whose history can be traced."""
     root = component(page, "explorer")
     choose(root, "algorithm", "puct")
     enter(root, "num_simulations", SIMULATIONS)
@@ -118,7 +119,7 @@ def number(text):
 
 @pytest.fixture(scope="module")
 def traced(run_dir):
-    """The same search, made and traced here."""
+    """The same search in Python, with its trace."""
     player = azjax.load(str(run_dir))
     config = PUCT(num_simulations=SIMULATIONS, dirichlet_fraction=0.0)
     search = jax.jit(make_search(config, player.game, _evaluator(player)))
@@ -132,7 +133,7 @@ def _evaluator(player):
 
 
 def check_table(root, traced, node, k):
-    """What the side table shows is what the trace says."""
+    """Checks that the table shows the numbers of the trace."""
     terms, visits = traced.history.terms, traced.history.children_visits
     table = table_on_screen(root)
     assert sorted(table) == np.flatnonzero(np.isfinite(terms.score[k, node])).tolist()
@@ -144,7 +145,7 @@ def check_table(root, traced, node, k):
         assert number(row["P"]) == pytest.approx(terms.prior[k, node, action], abs=6e-4)
 
 
-def test_ten_iterations_forward_and_back_show_what_the_trace_says(explorer, traced):
+def test_ten_simulations_forward_and_back_show_the_numbers_of_the_trace(explorer, traced):
     def check():
         t, k, phase = moment(explorer)
         selected = int(explorer.get_attribute("data-selected"))
@@ -203,22 +204,22 @@ def test_running_resetting_and_the_end(explorer):
     assert moment(explorer)[1] == 9
     press(explorer, "next")
     assert moment(explorer) == (28, 10, "selection")
-    press(explorer, "run-1")  # The one under way first.
+    press(explorer, "run-1")  # It finishes the current one.
     assert moment(explorer) == (30, 10, "backup")
     explorer.get_by_label("how many simulations to run").fill("400")
     press(explorer, "run-n")
     assert moment(explorer) == (3 * SIMULATIONS, SIMULATIONS, "backup")
-    assert f"The search ends after {SIMULATIONS} simulations: set more" in explorer.inner_text()
+    assert f"The search ends after {SIMULATIONS} simulations: set up to" in explorer.inner_text()
     assert "has the most visits" in explorer.locator(".az-status").inner_text()
     press(explorer, "reset")
     assert moment(explorer) == (0, 0, "start")
 
 
-def test_the_status_says_what_happened_with_the_numbers(explorer, traced):
+def test_the_status_describes_the_moment_with_its_numbers(explorer, traced):
     status = explorer.locator(".az-status")
     first = traced.simulations[0]
     press(explorer, "next")
-    assert "Simulation 1" in status.inner_text() and f"took {first.actions[0]}" in (
+    assert "Simulation 1" in status.inner_text() and f"chose {CELLS[first.actions[0]]}" in (
         status.inner_text()
     )
     press(explorer, "next")
@@ -277,7 +278,7 @@ def test_zoom_pan_and_fit(page, explorer):
     assert view()[2] < start[2]
     press(explorer, "fit")
     assert view() == pytest.approx(start, abs=2)
-    picture.hover(position={"x": 12, "y": 60})  # It scrolls there, too.
+    picture.hover(position={"x": 12, "y": 60})  # It also scrolls there.
     start, box = view(), picture.bounding_box()
     page.mouse.down()
     page.mouse.move(box["x"] + 72, box["y"] + 90, steps=4)
@@ -287,12 +288,14 @@ def test_zoom_pan_and_fit(page, explorer):
     assert moved[1] - start[1] == pytest.approx(30, abs=3)
 
 
-def test_the_page_begins_with_what_the_run_did(page, run_dir):
+def test_the_explorer_starts_with_puct_and_the_settings_of_the_run(page, run_dir):
     root, config = component(page, "explorer"), runs.read_config(run_dir)
     shown = settings_on_screen(root)
-    assert shown["algorithm"] == config.search.algorithm
+    assert shown["algorithm"] == "puct"
     assert shown["num_simulations"] == str(config.search.num_simulations)
-    assert shown["evaluator"] == "network" and shown["gumbel_scale"] == "0"
+    assert shown["evaluator"] == "network" and shown["dirichlet_fraction"] == "0"
+    first = settings_on_screen(component(page, "compare").locator(".az-compare-panel").first)
+    assert first["algorithm"] == config.search.algorithm and first["gumbel_scale"] == "0"
     newest = azjax.load(str(run_dir)).iteration
     assert shown["iteration"] == str(newest) and newest > 0
     listed = root.locator("[data-setting=iteration] option").all_inner_texts()
@@ -332,7 +335,7 @@ def test_a_setting_changes_and_no_other_does(explorer, setting, value):
     assert settings_on_screen(explorer) == after
 
 
-def test_a_number_that_cannot_be_set_is_refused_with_a_sentence(explorer):
+def test_an_invalid_number_is_rejected_with_a_sentence(explorer):
     press(explorer, "run-1")
     for setting, value, sentence in (
         ("c_puct", "-1", "c_puct is -1: use 0 to 100."),
@@ -360,7 +363,7 @@ def test_any_position_is_set_by_playing_there(explorer):
     assert board() == "XXO.O...."
     for cell in (8, 6):
         cells.nth(cell).click()
-    assert "O wins: nothing is left to search" in note.inner_text()
+    assert "O wins: there is nothing to search" in note.inner_text()
     assert sorted(table_on_screen(explorer)) == [3, 5, 6, 7]  # Of the position before.
     press(explorer, "undo")
     assert board() == "XXO.O...X" and "O to move" in note.inner_text()
@@ -373,8 +376,8 @@ def test_any_position_is_set_by_playing_there(explorer):
 # The encoding viewer.
 
 
-def test_every_board_is_judged_as_python_judges_it(module):
-    """All 19,683 of them: the same ones are refused, with the same words."""
+def test_boards_are_valid_exactly_if_they_are_valid_in_python(module):
+    """All 19,683 boards: the same ones are rejected, with the same words."""
     boards = np.array(list(itertools.product((0, 1, -1), repeat=9)))
     reasons = module.evaluate(
         "([boards, lines]) => boards.map((cells) => azjax.whyImpossible(cells, lines))",
@@ -390,7 +393,7 @@ def test_every_board_is_judged_as_python_judges_it(module):
             assert reason is None, board
 
 
-def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
+def test_the_planes_equal_those_of_the_game(module, tic_tac_toe, solution):
     boards = solution.states.board.tolist()
     for encoding, name in (("absolute", "three"), ("relative", "two")):
         shown = module.evaluate(
@@ -404,7 +407,7 @@ def test_the_planes_are_those_of_the_game(module, tic_tac_toe, solution):
 
 @pytest.fixture(scope="module")
 def answers(run_dir, solution):
-    """What the network says about every position: `(policy [S, 9], value [S])`."""
+    """The network's outputs in every position: `(policy [S, 9], value [S])`."""
     logits, values = azjax.load(str(run_dir)).evaluate(solution.states)
     policy = jax.nn.softmax(np.where(solution.legal, logits, -np.inf))
     return np.where(solution.over[:, None], 0.0, policy), np.asarray(values)
@@ -475,7 +478,7 @@ def test_a_whole_game_is_played_against_the_network(page, answers, solution, sea
     assert game.get_attribute("data-you") == seat
 
 
-def test_what_the_network_thinks_is_shown_on_demand(page, answers, solution):
+def test_the_policy_and_perfect_play_are_shown_on_demand(page, answers, solution):
     game = component(page, "play")
     policy, _ = answers
     best = policy[0].max()
@@ -489,36 +492,36 @@ def test_what_the_network_thinks_is_shown_on_demand(page, answers, solution):
     assert game.get_attribute("data-board").replace("O", ".") == expected
 
 
-# The whole game in one picture.
+# The map of the game.
 
 
-def test_every_dot_of_every_iteration_shows_what_its_portrait_says(page, run_dir, solution):
+def test_every_dot_of_every_iteration_shows_its_snapshot(page, run_dir, solution):
     picture = component(page, "atlas")
-    iterations, portraits = atlases.load_portraits(run_dir)
+    iterations, snapshots = atlases.load_snapshots(run_dir)
     slider = picture.get_by_label("iteration")
     dots = picture.locator("[data-index]")
     assert dots.count() == 765
     for place, iteration in enumerate(iterations):
         slider.fill(str(place))
-        blunders = int(portraits.blunders[place].sum())
+        blunders = int(snapshots.blunders[place].sum())
         assert f"Iteration {iteration}: {blunders:,} blunder" in picture.inner_text()
         looks = dots.evaluate_all("dots => dots.map(d => d.getAttribute('class'))")
         shown = ["az-atlas-ok" not in look and "az-atlas-over" not in look for look in looks]
-        assert np.array_equal(shown, portraits.blunders[place] > 0)
+        assert np.array_equal(shown, snapshots.blunders[place] > 0)
 
 
 def test_a_dot_shows_its_board_the_networks_answer_and_the_truth(page, run_dir, solution):
     picture = component(page, "atlas")
-    _, portraits = atlases.load_portraits(run_dir)
+    _, snapshots = atlases.load_snapshots(run_dir)
     places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
-    index = int(np.flatnonzero(portraits.blunders[-1])[0])
+    index = int(np.flatnonzero(snapshots.blunders[-1])[0])
     row = places.representatives[index]
     picture.locator(f"[data-index='{index}']").hover(force=True)
     text = picture.inner_text()
-    action = portraits.action[-1, index]
-    assert f"{places.ply[index]} move" in text and f"move {action} (" in text
+    action = snapshots.action[-1, index]
+    assert f"{places.ply[index]} move" in text and f"{CELLS[action]} (" in text
     assert {1: "a win", 0: "a draw", -1: "a loss"}[int(solution.values[row])] in text
-    assert f"blunders in {portraits.blunders[-1, index]}" in text
+    assert f"blunders in {snapshots.blunders[-1, index]}" in text
     verdict = "optimal" if solution.optimal[row, action] else "a blunder"
     assert f"): {verdict}" in text
     board = picture.locator("svg.az-board").first
@@ -527,7 +530,7 @@ def test_a_dot_shows_its_board_the_networks_answer_and_the_truth(page, run_dir, 
 
 def test_the_picture_plays_and_is_walked_by_keys(page, run_dir):
     picture = component(page, "atlas")
-    iterations, _ = atlases.load_portraits(run_dir)
+    iterations, _ = atlases.load_snapshots(run_dir)
     picture.get_by_role("button", name="Play").click()
     assert f"Iteration {iterations[0]}:" in picture.inner_text()
     picture.get_by_text(f"Iteration {iterations[-1]}:").wait_for()
@@ -535,11 +538,11 @@ def test_the_picture_plays_and_is_walked_by_keys(page, run_dir):
     picture.locator(".az-atlas-picture").focus()
     page.keyboard.press("ArrowDown")
     assert "1 move, O to move" in picture.inner_text()
-    picture.get_by_label("colour by").select_option("error")
+    picture.get_by_label("color by").select_option("error")
     assert "mean |value" in picture.inner_text()
 
 
-def test_the_theme_is_the_systems_until_another_is_chosen(page):
+def test_the_theme_is_that_of_the_system_until_another_is_chosen(page):
     def paper():
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -565,7 +568,7 @@ def test_nothing_sticks_out_of_the_page_or_is_too_small(page, width):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
-def test_nothing_on_the_page_keeps_readers_out(page, barriers, scheme, width):
+def test_the_page_is_accessible(page, barriers, scheme, width):
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     press(component(page, "tour"), "option-1")
@@ -580,20 +583,20 @@ def test_every_declaration_of_the_style_sheets_has_an_effect(page, explorer, wid
     page.set_viewport_size({"width": width, "height": 800})
     press(component(page, "tour"), "option-1")
     choose(explorer, "evaluator", "rollout")
-    press(explorer, "run-5")  # To a backup, whose gains stand in the tree.
+    press(explorer, "run-5")  # To a backup, whose values are shown in the tree.
     press(component(page, "loop"), "step-loss")
     assert page.locator(".az-tour-wrong, .az-gain, .az-atlas-play, .az-loop-terms").count() > 3
     assert page.evaluate(OVERRIDDEN) == []
 
 
-# One position for the whole page.
+# One position, shared by the whole page.
 
 
 def board_of(root):
     return root.evaluate("e => e.dataset.board ?? ''")
 
 
-def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
+def test_a_dot_sets_the_position_of_the_whole_page(page, exported, solution):
     picture, viewer = component(page, "atlas"), component(page, "encoding")
     places = atlases.make_atlas(azjax.make("tic_tac_toe"), solution)
     index = 20
@@ -601,7 +604,7 @@ def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
     picture.locator(f"[data-index='{index}']").click(force=True)
     assert board_of(viewer) == text
     page.wait_for_url(f"**#board={text}*")
-    page.goto(exported.as_uri())  # Only the address tells the position to who opens a link.
+    page.goto(exported.as_uri())  # A new tab, which has only the address.
     other = page.context.new_page()
     other.goto(f"{exported.as_uri()}#board={text}&iteration=1&algorithm=uct&num_simulations=9&t=8")
     assert board_of(component(other, "encoding")) == text
@@ -630,14 +633,14 @@ def test_a_dot_takes_the_whole_page_to_its_position(page, exported, solution):
         "board",
     ],
 )
-def test_an_address_that_makes_no_sense_is_the_empty_board(page, exported, address):
+def test_an_invalid_address_gives_the_empty_board(page, exported, address):
     other = page.context.new_page()
     other.goto(f"{exported.as_uri()}#{address}")
     assert board_of(component(other, "encoding")) == "." * 9
     other.close()
 
 
-def test_a_picture_of_a_position_in_the_mirror_has_the_same_dot(page):
+def test_symmetric_positions_have_the_same_dot(page):
     picture, viewer = component(page, "atlas"), component(page, "encoding")
     rings = []
     for corner in (0, 2, 6, 8):
@@ -648,7 +651,7 @@ def test_a_picture_of_a_position_in_the_mirror_has_the_same_dot(page):
     assert len(set(rings)) == 1
 
 
-def test_a_game_goes_on_from_the_position_shown(page):
+def test_a_game_continues_from_the_position_shown(page):
     viewer, game = component(page, "encoding"), component(page, "play")
     assert game.locator("[data-button=there]").count() == 0
     for cell in (0, 1, 4):
@@ -657,8 +660,8 @@ def test_a_game_goes_on_from_the_position_shown(page):
     assert board_of(game) == "XO..X...." and game.get_attribute("data-you") == "O"
 
 
-def test_after_a_game_every_move_has_its_true_value(page, solution):
-    """Whatever the network answers, leaving the third of a row to X is said to lose."""
+def test_after_a_game_every_move_has_its_exact_value(page, solution):
+    """Allowing X to complete a row is a mistake, for any reply of the network."""
     viewer, game = component(page, "encoding"), component(page, "play")
     for cell in (0, 4, 1):
         cells_of(viewer).nth(cell).click()
@@ -668,24 +671,24 @@ def test_after_a_game_every_move_has_its_true_value(page, solution):
         board = board_of(game)
         cell = next(cell for cell in free if board[cell] == ".")
         cells_of(game).nth(cell).click()
-        page.wait_for_function(  # Until it is the reader's turn again, or nobody's.
+        page.wait_for_function(  # Until it is the reader's turn again, or the game is over.
             "([e, full]) => e.dataset.result || e.dataset.board.split('.').length === full",
             arg=[game.element_handle(), board.count(".") - 1],
         )
     rows = game.locator(".az-review li")
     first = rows.nth(0)
-    assert "O, you: 8. Turns a draw into a loss; 2 would have kept it." in first.inner_text()
+    assert "O (you): c3. Turns a draw into a loss; c1 would have kept it." in first.inner_text()
     assert (first.get_attribute("data-before"), first.get_attribute("data-after")) == ("0", "-1")
-    assert "Your first mistake was move 1" in game.inner_text()
+    assert "Your first mistake was c3, move 1 of the game." in game.inner_text()
     press(game, "look-0")
     assert board_of(viewer) == "XX..O...."
 
 
-# The proof, to walk through.
+# The proof.
 
 
 def count_lines(solution, policy, row, seat):
-    """Every game against a policy from one position: how many it wins, draws and loses."""
+    """Counts the games that a policy wins, draws and loses from one position."""
     if solution.over[row]:
         outcome = true_values(solution)[row] * (1 if solution.player[row] == seat else -1)
         return np.array([outcome > 0, outcome == 0, outcome < 0], int)
@@ -700,9 +703,9 @@ def test_all_games_against_the_network_are_counted(page, answers, solution, seat
     walk, (policy, _) = component(page, "proof"), answers
     press(walk, f"seat-{seat}")
     won, drawn, lost = count_lines(solution, policy, 0, seat)
-    said = f"there are {won + drawn + lost:,} games: the network of iteration"
-    assert said in walk.inner_text() and f"wins {won}, draws {drawn} and" in walk.inner_text()
-    assert ("No line loses" in walk.inner_text()) == (lost == 0)
+    said = f"there are {won + drawn + lost:,} games. The network of iteration"
+    assert said in walk.inner_text() and f"wins {won:,}, draws {drawn:,} and" in walk.inner_text()
+    assert ("It never loses." in walk.inner_text()) == (lost == 0)
     for _ in range(9):
         row = row_of(solution, [{"X": 1, "O": -1, ".": 0}[mark] for mark in board_of(walk)])
         if solution.over[row]:
@@ -719,13 +722,13 @@ def test_all_games_against_the_network_are_counted(page, answers, solution, seat
     assert board_of(walk).count(".") == 8 + seat
 
 
-# A position over the training.
+# A position during the training.
 
 
-def test_a_blunder_is_shown_with_the_search_that_repairs_it(page, answers, solution):
+def test_a_blunder_is_shown_with_the_search_that_corrects_it(page, answers, solution):
     section, (policy, _) = component(page, "training"), answers
     chosen = solution.optimal[solution.decisions, policy[solution.decisions].argmax(axis=1)]
-    assert f"blunders in {(~chosen).sum():,} positions" in section.inner_text()
+    assert f"is a blunder in {(~chosen).sum():,} positions" in section.inner_text()
     press(section, "blunder")
     row = row_of(solution, [{"X": 1, "O": -1, ".": 0}[mark] for mark in board_of(section)])
     assert not solution.optimal[row, policy[row].argmax()]
@@ -733,11 +736,11 @@ def test_a_blunder_is_shown_with_the_search_that_repairs_it(page, answers, solut
     t, _, phase = moment(searched)
     assert phase == "backup" and t == int(searched.locator(".az-slider").get_attribute("max"))
     said = searched.locator(".az-status").inner_text()
-    (played,) = re.findall(r"(\d) is played|move (\d) has the most visits .* is played", said)
-    assert solution.optimal[row, int("".join(played))], said
+    (played,) = re.findall(r"(\w\d) is played|(\w\d) has the most visits .* is played", said)
+    assert solution.optimal[row, CELLS.index("".join(played))], said
 
 
-def test_each_network_s_opinion_of_the_position_shown(page, answers, solution):
+def test_the_output_of_each_network_for_the_position_shown(page, answers, solution):
     section, (policy, values) = component(page, "training"), answers
     cells_of(component(page, "encoding")).nth(4).click()
     row = row_of(solution, [0, 0, 0, 0, 1, 0, 0, 0, 0])
@@ -751,8 +754,8 @@ def test_each_network_s_opinion_of_the_position_shown(page, answers, solution):
 # Two searches, side by side.
 
 
-def test_two_searches_of_one_position_are_judged_by_the_truth(page, tic_tac_toe, solution):
-    """A search without a network ties, and what it plays then is a blunder."""
+def test_two_searches_of_one_position_are_compared_with_perfect_play(page, tic_tac_toe, solution):
+    """In a search without a network, moves tie, and the move played is a blunder."""
     section = component(page, "compare")
     cells_of(component(page, "encoding")).nth(0).click()
     other = section.locator(".az-compare-panel").nth(1)
@@ -774,41 +777,66 @@ def test_two_searches_of_one_position_are_judged_by_the_truth(page, tic_tac_toe,
     wrong = int(
         (~solution.optimal[row_of(solution, state.board), 1:][visits == visits.max()]).sum()
     )
-    assert f"Of those that tie {wrong} would not keep it." in said.inner_text()
+    assert f"{wrong} of the {tied} tied moves, would lose the draw." in said.inner_text()
 
 
 # The tour.
 
 
-def test_the_tour_asks_before_it_answers_and_tells_what_the_search_did(page):
+def test_the_tour_asks_before_it_answers_and_describes_the_search(page):
     section, searched = component(page, "tour"), component(page, "explorer")
     last = searched.locator(".az-slider")
-    told = []
+    moves = []
     for step in range(10):
         assert section.get_attribute("data-step") == str(step)
-        assert section.locator(".az-tour-right").count() == 0  # It asks first.
+        assert section.locator(".az-tour-right, .az-tour-said").count() == 0
         press(section, "tour-next")
         assert section.locator(".az-tour-right").count() > 0
         said = section.locator(".az-tour-said").inner_text()
-        if plays := re.search(r"It plays (\d), with (\d+) of (\d+) visits", said):
+        if plays := re.search(r"It plays (\w\d), with (\d+) of (\d+) visits", said):
             status = searched.locator(".az-status").inner_text()
             assert moment(searched)[0] == int(last.get_attribute("max")) == 3 * int(plays[3])
-            assert f"{plays[1]} is played" in status or f"move {plays[1]} has the most" in status
-            told.append(plays[1])
-        assert section.locator("[data-button=tour-next]").is_disabled() == (step == 9)
-        if step < 9:
-            press(section, "tour-next")
-    assert len(told) == 5 and told[1] == "4"  # With 1,000 simulations it finds the only move.
+            assert f"{plays[1]} is played" in status or f"{plays[1]} has the most" in status
+            moves.append(plays[1])
+        press(section, "tour-next")
+    assert len(moves) == 5 and moves[1] == "b2"  # With 1,000 simulations it finds the only move.
+    assert "You answered 0 of 10 questions correctly." in section.inner_text()
+    press(section, "tour-again")
+    assert section.get_attribute("data-step") == "0"
 
 
-def test_a_reader_s_answer_is_judged(page):
+def test_the_tour_explains_a_wrong_answer(page):
     section = component(page, "tour")
     press(section, "option-1")
-    assert section.locator(".az-tour-said").inner_text().startswith("Not quite. The centre.")
+    said = section.locator(".az-tour-said").inner_text()
+    assert said.startswith("Not quite. B2 keeps the draw.")
+    assert "After b1, perfect play ends in a loss for O." in said
     press(section, "tour-next")
     press(section, "tour-back")
     press(section, "option-4")
-    assert section.locator(".az-tour-said").inner_text().startswith("Right. The centre.")
+    assert section.locator(".az-tour-said").inner_text().startswith("Right. B2 keeps the draw.")
+
+
+def test_the_card_and_the_tree_of_the_tour_fit_one_screen(page):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    section = component(page, "tour")
+    for step in range(10):
+        press(section, "tour-next")
+        section.evaluate("e => e.scrollIntoView()")
+        for part in (".az-tour", ".az-tree"):
+            box = section.locator(part).bounding_box()
+            assert box["y"] >= 0 and box["y"] + box["height"] <= 720, (step, part)
+        press(section, "tour-next")
+
+
+def test_the_contents_lead_to_every_section(page):
+    first = page.locator("main .az-about a.az-primary, main p a.az-primary")
+    assert first.inner_text() == "Start the tour"
+    titles = [link.inner_text() for link in page.locator(".az-contents a").all()]
+    assert titles[:4] == ["Tour", "Play", "Search", "Proof"]
+    page.locator(".az-contents a", has_text="Proof").click()
+    top = page.locator("section:has([data-kind=proof])").bounding_box()["y"]
+    assert 0 <= top < 60 and "section" not in page.url
 
 
 # Another browser.

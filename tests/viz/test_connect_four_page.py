@@ -1,4 +1,4 @@
-"""The page of a Connect Four run in a real browser: all that needs no list of all positions."""
+"""The page of a Connect Four run in a browser: everything that needs no table of positions."""
 
 import dataclasses
 
@@ -11,12 +11,12 @@ from run_directories import make_run
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["explorer", "compare", "encoding", "training", "play", "loop"]
+KINDS = ["play", "explorer", "compare", "encoding", "training", "loop"]
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Of eight iterations, with the network that a run has by default."""
+    """The page of eight iterations of the default network."""
     config = presets.smoke(presets.get("default"))
     config = dataclasses.replace(config, game="connect_four", network=MLPConfig())
     folder = tmp_path_factory.mktemp("four")
@@ -75,33 +75,33 @@ def test_the_page_has_all_parts_and_is_small(page, exported):
     assert len(cells) == 3 * 42 and min(cells) >= 44
 
 
-def test_stones_are_dropped_and_taken_away_in_the_editor(page):
+def test_stones_are_dropped_and_removed_in_the_editor(page):
     viewer = component(page, "encoding")
     cells = viewer.locator(".az-cell")
-    for cell in (3, 10, 17, 2):  # Wherever a column is clicked, its stone falls.
+    for cell in (3, 10, 17, 2):  # Any cell of a column drops a stone.
         cells.nth(cell).click()
     assert board_of(viewer) == "." * 24 + "X......" + "O.....OX..."
     assert board_of(component(page, "training")) == board_of(viewer)
     first = viewer.locator("[data-plane=absolute-0]").get_attribute("data-values")
     assert first == board_of(viewer).replace("O", "0").replace("X", "1").replace(".", "0")
-    own = viewer.locator("h3", has_text="which this network sees").inner_text()
+    own = viewer.locator("h3", has_text="used by this network").inner_text()
     assert own.startswith("Relative encoding")
     assert viewer.locator(".az-network").get_attribute("data-move") in set("0123456")
-    cells.nth(38).click()  # There is a stone: the topmost of its column goes.
+    cells.nth(38).click()  # Removes the topmost stone of the column.
     assert board_of(viewer) == "." * 31 + "O.....OX..."
     assert "1 X and 2 O cannot occur" in viewer.inner_text()
     assert board_of(component(page, "training")) != board_of(viewer)
 
 
-def test_a_game_is_played_and_every_move_judged_by_searches(page):
+def test_a_game_is_played_and_every_move_is_reviewed_by_searches(page):
     game = component(page, "play")
     game.locator("[data-setting=strength]").select_option("32")
-    assert game.locator("[data-button=truth]").count() == 0  # Nobody knows it.
+    assert game.locator("[data-button=truth]").count() == 0  # There is no table.
     while game.get_attribute("data-result") is None:
         board = board_of(game)
         column = max(column for column in range(7) if board[column] == ".")
         game.locator(".az-cell").nth(column).click()
-        page.wait_for_function(  # Until it is the reader's turn again, or nobody's.
+        page.wait_for_function(  # Until it is the reader's turn again, or the game is over.
             "([e, full]) => e.dataset.result || e.dataset.board.split('.').length < full",
             arg=[game.element_handle(), board.count(".")],
         )
@@ -109,7 +109,7 @@ def test_a_game_is_played_and_every_move_judged_by_searches(page):
     rows = game.locator(".az-review li")
     rows.first.wait_for()
     assert rows.count() == stones
-    assert "Judged by searches of 100 simulations" in game.inner_text()
+    assert "The values come from searches of 100 simulations" in game.inner_text()
     last = float(rows.last.get_attribute("data-after"))
     assert last == (0 if game.get_attribute("data-result") == "draw" else 1)
     before = [
@@ -121,7 +121,7 @@ def test_a_game_is_played_and_every_move_judged_by_searches(page):
     assert board_of(component(page, "encoding")).count(".") == 40
 
 
-def test_a_link_leads_to_a_long_search_whose_stones_are_told_apart(page, exported):
+def test_a_link_leads_to_a_long_search_with_legible_stones(page, exported):
     page.goto(f"{exported.as_uri()}#num_simulations=200&t=600")
     page.reload()
     root = component(page, "explorer")

@@ -204,8 +204,8 @@ def test_a_page_describes_its_run(run_dir):
     for part in (
         "learned tic-tac-toe",
         "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
-        f"by Gumbel with {config.search.num_simulations} simulations",
-        f"a residual network of 1 block and 16 units ({count:,} parameters), which sees",
+        f"by Gumbel search with {config.search.num_simulations} simulations",
+        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input is",
         "Nothing was proved about it.",
     ):
         assert part in text, part
@@ -229,7 +229,7 @@ def test_a_page_gives_the_verdict_of_the_certificate(run_dir, changed, text):
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
     path = run_dir / "certificate.json"
     path.write_text(json.dumps(content | changed))
-    assert sentence(run_dir).endswith(f"planes. {text} Its run directory is run.")
+    assert sentence(run_dir).endswith(f"planes. {text} The run directory is run.")
     path.unlink()
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_certificate_raises(run_dir):
     path = run_dir / "certificate.json"
     path.write_text('{"game": "tic_tac_toe"}')
     with pytest.raises(
-        ValueError, match="certificate.json is damaged: delete it, or make it again"
+        ValueError, match="certificate.json is damaged: delete it, or write it again"
     ):
         sentence(run_dir)
     path.unlink()

@@ -1,15 +1,18 @@
-"""The program that writes a page to share: what it is given, and what it refuses."""
+"""The program that writes the page about a player: the page's data, and rejected input."""
 
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 import azjax
+import dots
 from azjax.cli import explain
 from azjax.runs import presets
 from azjax.viz import networks
-from azjax.viz.live import pack_player
+from azjax.viz.live import pack_player, solve
+from azjax.viz.positions import board_text
 from javascript import OVERRIDDEN
 from run_directories import make_run
 
@@ -20,14 +23,14 @@ def explain_in(folder, run_dir, out="explain.html"):
     return explain.main(["--run-dir", str(run_dir), "--out", str(folder / out)])
 
 
-def test_a_run_that_does_not_exist_is_refused(tmp_path, capsys):
+def test_a_run_that_does_not_exist_is_rejected(tmp_path, capsys):
     assert explain_in(tmp_path, tmp_path / "nothing") == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and "nothing" in said and said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_does_not_exist_is_refused_before_the_work(tmp_path, capsys):
+def test_a_folder_that_does_not_exist_is_rejected_before_the_work(tmp_path, capsys):
     assert explain_in(tmp_path, tmp_path / "nothing", "nowhere/explain.html") == 2
     assert "there is no folder" in capsys.readouterr().err
 
@@ -39,16 +42,18 @@ def data_of(path):
 
 @pytest.fixture(scope="module")
 def explained(tmp_path_factory, solution):
-    """`(player, answers, page)` of a run, with answers of another network before the player's."""
+    """`(player, answers, page)` of a run; earlier iterations have other answers."""
     folder = tmp_path_factory.mktemp("explained")
     run_dir = make_run(folder / "run", CONFIG, iterations=(12,))
     player = azjax.load(run_dir)
-    other = networks.Answers(*(field * 0 for field in networks.ask(player, solution)))
+    other = networks.Answers(
+        *(field * 0 for field in networks.evaluate_positions(player, solution))
+    )
     for iteration in (*range(12), 20):
         networks.save_answers(run_dir, iteration, other)
     (run_dir / "answers" / "000001.npz").write_bytes(b"cut")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explain, "_loop", lambda run_dir, player: [])  # It has tests of its own.
+        patch.setattr(explain, "_loop", lambda run_dir, player: [])  # Tested elsewhere.
         assert explain_in(folder, run_dir) == 0
     return player, other, folder / "explain.html"
 
@@ -79,9 +84,8 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     run_dir = make_run(tmp_path / "run", config, iterations=(0, 2, 5))
     assert explain_in(tmp_path, run_dir) == 0
     page = (tmp_path / "explain.html").read_text()
-    assert page.index("AlphaZero learned Connect Four from") < page.index(
-        "A search, phase by phase"
-    )
+    assert page.index("Play against the network") < page.index("The search, step by step")
+    assert "learned Connect Four only from games against itself" in page
     data, taught = data_of(tmp_path / "explain.html")
     assert taught["game"] == "connect_four"
     assert [network["iteration"] for network in data["networks"]] == [0, 2, 5]
@@ -90,7 +94,7 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_network_that_no_page_can_compute_is_left_out(tmp_path, monkeypatch, capsys):
+def test_a_network_that_the_page_cannot_compute_is_left_out(tmp_path, monkeypatch, capsys):
     def refuse(player):
         raise ValueError("this network is another")
 
@@ -104,8 +108,21 @@ def test_a_network_that_no_page_can_compute_is_left_out(tmp_path, monkeypatch, c
     assert data_of(tmp_path / "explain.html")[0]["settings"]["evaluator"] == "uniform"
 
 
-def test_the_positions_shown_are_what_their_titles_say():
-    boards = {title: explain._cells(text) for title, text in explain._POSITIONS.items()}
-    assert boards["Empty board"] == (0,) * 9
-    assert boards["O must block"] == (1, 1, 0, 0, -1, 0, 0, 0, 0)
-    assert boards["X can win at once"] == (1, 1, 0, -1, -1, 0, 0, 0, 0)
+def test_the_positions_fit_their_titles(solution):
+    boards = board_text(solution.states)
+    texts = [boards[9 * row :][:9] for row in range(solution.num_states)]
+    optimal = {title: solution.optimal[texts.index(x)] for title, x in explain._POSITIONS.items()}
+    assert optimal["Empty board"].all()
+    assert np.flatnonzero(optimal["O answers a corner"]).tolist() == [4]
+    assert np.flatnonzero(optimal["O must block"]).tolist() == [2]
+    assert 2 in np.flatnonzero(optimal["X can win in one move"])
+    assert np.flatnonzero(optimal["O between two corners"]).tolist() == [1, 3, 5, 7]
+
+
+def test_the_tour_starts_where_a_single_move_keeps_the_value(tic_tac_toe, solution):
+    assert explain.tour_start(tic_tac_toe, solution) == "X........"
+    game = dots.make()
+    table = solve(game)
+    row = int(explain.tour_start(game, table))
+    assert table.optimal[row].sum() == 1 and table.legal[row].sum() > 2
+    assert explain.tour_start(game, table._replace(optimal=table.legal)) is None

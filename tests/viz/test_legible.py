@@ -1,4 +1,4 @@
-"""The explorer can be read: at three sizes of screen, after few and after many simulations."""
+"""The explorer is legible at three screen sizes, after few and after many simulations."""
 
 import dataclasses
 import itertools
@@ -13,6 +13,7 @@ from azjax.viz.page import Section, write_page
 from javascript import SIZES_OF_PARTS
 from reference import gumbel
 
+CELLS = [f"{column}{row}" for row in (1, 2, 3) for column in "abc"]  # By action.
 SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
 COUNTS = (15, 48, 200, 1000)
 DEFAULT = {("laptop", 48), ("phone", 48)}
@@ -27,7 +28,7 @@ CORNERS = [
     for count in COUNTS
 ]
 
-# What is on the screen, in its pixels.
+# The boxes on the screen, in pixels.
 MEASURE = """root => {
   const box = (e) => {
     const r = e.getBoundingClientRect();
@@ -128,7 +129,7 @@ def rectangles(group):
 
 
 def check_tree(seen):
-    """Nothing is too small, cut off or covered, and no edge goes through a word."""
+    """Checks that nothing is too small, cut off or covered, and that no edge crosses a word."""
     groups = seen["groups"]
     assert min(seen["fonts"])[0] >= 9, min(seen["fonts"])
     for group in groups:
@@ -149,7 +150,7 @@ def check_tree(seen):
 
 
 @pytest.mark.parametrize(("size", "count"), CORNERS)
-def test_every_size_of_screen_and_search_can_be_read(open_search, size, count):
+def test_every_size_of_screen_and_search_is_legible(open_search, size, count):
     explorer = open_search(size, count)
     middle = 3 * (2 * count // 3)
     for t in (0, middle + 1, middle + 2, middle + 3, -1):
@@ -158,7 +159,7 @@ def test_every_size_of_screen_and_search_can_be_read(open_search, size, count):
         check_tree(seen)
         lit = sorted(group["level"] for group in seen["groups"] if group["lit"])
         if explorer.get_attribute("data-phase") in ("selection", "backup"):
-            assert lit == list(range(1, lit[-1] + 1))  # The path, none of it left out.
+            assert lit == list(range(1, lit[-1] + 1))  # The whole path.
         if size == "phone":
             assert [c for c in seen["controls"] if c[1] < 43.9] == []
         else:
@@ -180,7 +181,7 @@ def test_the_transport_of_a_phone_sticks(open_search):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["laptop", "phone"])
-def test_what_is_not_shown_is_counted_and_opened(open_search, size):
+def test_hidden_nodes_are_counted_and_can_be_opened(open_search, size):
     explorer = open_search(size, 48)
     go(explorer, -1)
 
@@ -188,7 +189,7 @@ def test_what_is_not_shown_is_counted_and_opened(open_search, size):
         groups = explorer.evaluate(MEASURE)["groups"]
         nodes = {int(group["node"]) for group in groups if group["node"] is not None}
         folded = sum(int(g["texts"][0][0]) for g in groups if g["fold"] is not None)
-        assert len(nodes) + folded == 49  # All of the tree, and each node once.
+        assert len(nodes) + folded == 49  # All of the tree, each node once.
         return nodes
 
     before = shown()
@@ -215,7 +216,7 @@ def test_what_is_not_shown_is_counted_and_opened(open_search, size):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["laptop", "phone"])
-def test_the_root_cannot_be_lost_and_fit_mends_all(open_search, size):
+def test_the_root_stays_visible_and_fit_restores_the_view(open_search, size):
     explorer = open_search(size, 48)
     go(explorer, 100)
     page, start = explorer.page, explorer.evaluate(MEASURE)["groups"]
@@ -243,12 +244,12 @@ def test_the_root_cannot_be_lost_and_fit_mends_all(open_search, size):
     page.mouse.down()
     page.mouse.move(left, bottom - 20, steps=3)
     page.mouse.up()
-    for _ in range(6):  # The path of a new simulation is shown, wherever the reader had gone.
+    for _ in range(6):  # The path of a new simulation is always visible.
         press(explorer, "next")
         check_tree(explorer.evaluate(MEASURE))
 
 
-# What the words and the formulas say.
+# Words and formulas.
 
 
 def number(text):
@@ -256,7 +257,7 @@ def number(text):
 
 
 def evaluate(text):
-    """Both sides of the last "=" of a formula as the page writes it."""
+    """Evaluates both sides of the last "=" of a formula of the page."""
     text = text.replace("\N{MINUS SIGN}", "-").replace("\N{MULTIPLICATION SIGN}", "*")
     text = re.sub(r"\N{SQUARE ROOT}(\d+)", r"math.sqrt(\1)", text)
     text = re.sub(r"ln (\d+)", r"math.log(\1)", text).replace("\N{SQUARE ROOT}", "math.sqrt")
@@ -296,12 +297,12 @@ def test_the_formula_gives_the_numbers_of_the_table(explorer, t):
             assert computed == pytest.approx(shown, abs=3e-3), lines
             assert shown == pytest.approx(row[name], abs=6e-4), lines
         assert f"(1 + {row['N']:.0f})" in lines["U"]
-        assert f"move {action} for" in explorer.locator(".az-formula").inner_text()
+        assert f"{CELLS[action]} for" in explorer.locator(".az-formula").inner_text()
         untried = "it counts as Q = 0, an even game" in explorer.locator(".az-formula").inner_text()
         assert untried == (row["N"] == 0)
 
 
-def test_the_formula_tells_why_the_sign_turns_and_what_the_root_counts(open_search):
+def test_the_formula_explains_the_sign_and_the_visits_of_the_root(open_search):
     explorer = open_search("laptop", 48, board=(1, 1, 0, 0, -1, 0, 0, 0, 0), evaluator="rollout")
     words = explorer.locator(".az-formula")
     assert "The root starts with N = 1" in words.inner_text()
@@ -309,7 +310,7 @@ def test_the_formula_tells_why_the_sign_turns_and_what_the_root_counts(open_sear
     assert "N = 49: 48 simulations and the root" in words.inner_text()
     child = explorer.locator("[data-node='1']")
     q = number(child.get_attribute("data-q"))
-    action = re.search(r"at (\d)", child.text_content())[1]
+    action = CELLS.index(re.search(r"O: (\w\d),", child.text_content())[1])
     explorer.locator(f"[data-k=U][data-action='{action}']").hover()
     minus = "\N{MINUS SIGN}"
     value = f"{-q:+.3f}".replace("-", minus)
@@ -329,10 +330,10 @@ def test_expansion_shows_every_new_move_with_its_prior(explorer):
         )
         assert all(values["N"] == 0 for values in row.values())
     press(explorer, "previous")
-    assert explorer.locator("[data-ghost]").count() == 0  # Selection goes before.
+    assert explorer.locator("[data-ghost]").count() == 0  # Selection comes first.
 
 
-def test_the_table_of_gumbel_tells_who_is_still_considered(explorer):
+def test_the_table_of_gumbel_shows_the_moves_still_considered(explorer):
     explorer.locator("[data-setting=algorithm]").select_option("gumbel")
     explorer.locator("[data-setting=max_considered_actions]").fill("8")
     explorer.locator("[data-setting=max_considered_actions]").press("Enter")
@@ -369,7 +370,7 @@ def test_the_random_game_of_a_rollout_is_shown_move_by_move(open_search):
             assert before[cell] == "." and after[cell] == "XO"[before.count(".") % 2 == 0]
         lost = games.last.locator(".az-line").count()
         said = explorer.locator(".az-status").inner_text()
-        value = number(re.search(r"values it at (\S+) for [XO]", said)[1])
+        value = number(re.search(r"the value (\S+) for [XO]", said)[1])
         assert value == lost * (-1) ** len(boards)
         explorer.page.emulate_media(reduced_motion="no-preference")
         delays = games.evaluate_all("all => all.map(e => getComputedStyle(e).animationDelay)")
@@ -382,15 +383,15 @@ def test_the_random_game_of_a_rollout_is_shown_move_by_move(open_search):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "moves 0, 1 and 2 tie with 6 of 48 visits each, and 0 is played."),
+        ({}, "a1, b1 and c1 tie with 6 of 48 visits each, and a1 is played."),
         (
-            {"evaluator": "rollout"},  # Its highest score is another's.
-            "move 5 has the most visits (23 of 48) and is played. The highest score is not its "
-            "own: a further simulation would go to 7.",
+            {"evaluator": "rollout"},  # Another move has the highest score.
+            "c2 has the most visits (23 of 48) and is played. Its score is not the highest: one "
+            "more simulation would choose b3.",
         ),
         (
             {"board": (1, 1, 0, 0, -1, 0, 0, 0, 0), "evaluator": "exact"},
-            "move 2 has the most visits (48 of 48) and is played.",
+            "c1 has the most visits (48 of 48) and is played.",
         ),
     ],
 )
@@ -398,10 +399,10 @@ def test_the_move_played_is_marked_at_the_end_and_not_before(open_search, settin
     explorer = open_search("laptop", 48, **settings)
     go(explorer, -1)
     assert said in explorer.locator(".az-status").inner_text()
-    played = int(re.search(r"(\d) (?:has|is)", said)[1])
+    played = re.search(r"(\w\d) (?:has|is)", said)[1]
     table = explorer.locator("tr.az-played")
-    assert "played" in table.inner_text() and table.inner_text().startswith(str(played))
-    further = re.search(r"would go to (\d)", said)
+    assert "played" in table.inner_text() and table.inner_text().startswith(played)
+    further = re.search(r"would choose (\w\d)", said)
     marked = explorer.locator("tr", has_text="highest")
     assert marked.count() == bool(further)
     assert not further or marked.inner_text().startswith(further[1])
@@ -411,11 +412,11 @@ def test_the_move_played_is_marked_at_the_end_and_not_before(open_search, settin
     assert explorer.locator(".az-played").count() == 0
 
 
-def test_words_call_ties_ties_and_name_the_side_of_every_value(explorer):
+def test_words_mention_ties_and_the_player_of_every_value(explorer):
     status = explorer.locator(".az-status")
     press(explorer, "next")
     assert "in a tie with 8 others" in status.inner_text()
-    value = r"(?:Q|values it at|value|counts as|,) ([+\N{MINUS SIGN}]?\d\.\d\d)(?! for [XO])"
+    value = r"(?:Q|value|counts as|,) ([+\N{MINUS SIGN}]?\d\.\d\d)(?! for [XO])"
     for t in [*range(0, 145, 7), -1]:
         go(explorer, t)
         assert not re.search(value, status.inner_text()), status.inner_text()
@@ -460,12 +461,16 @@ def formula(module):
 @pytest.mark.parametrize(
     ("visits", "scores", "said"),
     [
-        ([3, 9], [0.1, 0.2], "move 2 is played, with 3 visits; 5 has 9 of 12."),
-        ([6, 6], [0.2, 0.2], "moves 2 and 5 tie with 6 of 12 visits each, and 2 is played."),
+        ([3, 9], [0.1, 0.2], "move 2 is played, with 3 visits; move 5 has 9 of 12."),
+        (
+            [6, 6],
+            [0.2, 0.2],
+            "move 2 and move 5 tie with 6 of 12 visits each, and move 2 is played.",
+        ),
         ([9, 3], [0.2, 0.1], "move 2 has the most visits (9 of 12) and is played."),
     ],
 )
-def test_the_end_says_what_is_played_and_what_has_the_most_visits(module, visits, scores, said):
+def test_the_end_names_the_move_played_and_the_most_visited(module, visits, scores, said):
     search = """([N, S]) => ({
       action: 2, settings: {}, length: 12, last: 36, stats: () => ({N, S}),
       nodes: [{player: 0, actions: [2, 5]}, {player: 1, over: false}],
@@ -484,21 +489,21 @@ def test_the_bound_of_uct_is_written_with_its_numbers(formula):
     assert evaluate(lines["U"]) == pytest.approx((1.132, 1.132), abs=1e-3)
     assert evaluate(lines["S"]) == pytest.approx((1.382, 1.382), abs=2e-3)
     lines, words = formula(FORMULA_OF_UCT, 0, 1)
-    assert "\N{INFINITY}" in lines["S"] and "it counts as infinitely good" in words
+    assert "\N{INFINITY}" in lines["S"] and "the score of an untried move is infinite" in words
 
 
 @pytest.mark.parametrize(("node", "i"), [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_the_formula_of_gumbel_completes_and_weighs_q(formula, node, i):
+def test_the_formula_of_gumbel_completes_and_weights_q(formula, node, i):
     lines, words = formula(FORMULA_OF_GUMBEL, node, i)
     assert "(50 + 7) \N{MULTIPLICATION SIGN} 0.1 / 2" in lines["\N{GREEK SMALL LETTER SIGMA}"]
     computed, shown = evaluate(lines["\N{GREEK SMALL LETTER SIGMA}"])
     assert computed == pytest.approx(shown, abs=1e-3)
     assert evaluate(lines["S"])[0] == pytest.approx(evaluate(lines["S"])[1], abs=2e-3)
     assert ("Sequential halving" in words) == (node == 0)
-    assert ("completed by the mixed value" in words) == (i == 1)
+    assert ("its Q is the mixed value" in words) == (i == 1)
 
 
-# All that is said of a search, and the names that were read of it but are not there.
+# All words about a search, and the names that they read but that do not exist.
 TOLD = """data => {
   const missing = new Set();
   const isObject = (value) => typeof value === "object" && value !== null;
@@ -535,14 +540,14 @@ TOLD = """data => {
 @pytest.mark.parametrize(
     ("search", "said"),
     [
-        (PUCT(num_simulations=9, dirichlet_fraction=0.25), "with noise mixed in (0.25)"),
+        (PUCT(num_simulations=9, dirichlet_fraction=0.25), "after mixing in noise (0.25)"),
         (PUCT(num_simulations=9, dirichlet_fraction=0.0, first_play_urgency="parent"), None),
         (Gumbel(num_simulations=9, gumbel_scale=1.0), "with the noise drawn for this search"),
         (Gumbel(num_simulations=9, gumbel_scale=0.0), None),
         (UCT(num_simulations=9), None),
     ],
 )
-def test_words_read_only_what_a_search_has_and_tell_of_its_noise(
+def test_words_read_only_what_a_search_has_and_mention_its_noise(
     module, tic_tac_toe, search, said, evaluator
 ):
     data = live_data(tic_tac_toe, search, evaluator=evaluator)
@@ -556,15 +561,15 @@ def test_words_read_only_what_a_search_has_and_tell_of_its_noise(
     [
         (PUCT(num_simulations=9, dirichlet_fraction=0.25), " 25% of the root", ""),
         (PUCT(num_simulations=9, dirichlet_fraction=0.0), "", ""),
-        (Gumbel(num_simulations=9, gumbel_scale=1.0), " Noise helps", "where noise + log p"),
-        (Gumbel(num_simulations=9, gumbel_scale=0.0), "", "where log p"),
+        (Gumbel(num_simulations=9, gumbel_scale=1.0), " Noise helps", "the highest noise + log p"),
+        (Gumbel(num_simulations=9, gumbel_scale=0.0), "", "the highest log p"),
         (UCT(num_simulations=9), "", ""),
     ],
 )
-def test_the_lesson_tells_of_noise_where_there_is_some(module, search, noise, rule):
+def test_the_lesson_mentions_noise_if_there_is_some(module, search, noise, rule):
     sentence = """settings => {
       const move = {player: 0, action: 4, actions: [4], pi: [1], visits: [9], value: 0, found: 0};
-      const view = {move, mover: azjax.playerName, data: {settings}, at: 0};
+      const view = {move, mover: azjax.playerName, moveName: String, data: {settings}, at: 0};
       return ["search", "move"].map((step) => azjax.loopSentence({...view, step}));
     }"""
     selfplay = {"temperature": 1.0, "temperature_plies": 9}

@@ -1,4 +1,4 @@
-"""The search of the page in a real Chromium: random searches, equal to the package's."""
+"""The page's search in Chromium, compared with the package's search on random positions."""
 
 import dataclasses
 import functools
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dots
 from azjax import games
 from azjax.games.base import random_action
 from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet_inference
@@ -21,15 +22,15 @@ from azjax.runs.player import Player
 from azjax.search import PUCT, UCT, Gumbel, make_search
 from azjax.search.evaluators import Evaluator, rollout_evaluator, uniform_evaluator
 from azjax.viz import networks
-from azjax.viz.live import live_data, pack_player
-from azjax.viz.positions import position_table
+from azjax.viz.live import live_data, pack_player, solve
+from azjax.viz.positions import has_rules, position_table, true_values
 from javascript import import_sources
 from tables import AS_IN_TRAINING
 
 ITERATIONS = 3
 EVALUATORS = ("network", "uniform", "rollout")
 
-# What is drawn for each search, between two numbers. The rest makes another program.
+# Ranges of the settings drawn for each search; other settings would need another compilation.
 DRAWN = {
     "puct": {"c_puct": (0.1, 5), "dirichlet_alpha": (0.1, 2), "dirichlet_fraction": (0, 1)},
     "gumbel": {"gumbel_scale": (0, 2), "value_scale": (0.02, 0.5), "maxvisit_init": (0, 99)},
@@ -48,12 +49,13 @@ SLOW = [
 
 
 class Bench(NamedTuple):
-    """A game, networks for it that have learned nothing, and what a page is given of them."""
+    """A game, untrained networks, and their data for a page."""
 
     game: Any
     parts: Any
     params: Any  # Of the networks, stacked.
-    states: Any  # Some to search from.
+    states: Any  # To search from.
+    texts: list[str]  # The same, as pages write them.
     data: dict[str, Any]
     kind: str = ""  # Of the networks.
 
@@ -63,21 +65,27 @@ def make_players(parts):
     return [Player(parts, init(jax.random.key(i)), i) for i in range(ITERATIONS)]
 
 
+def texts_of(states):
+    return ["".join(".XO"[cell] for cell in board) for board in np.asarray(states.board)]
+
+
 def stack(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 @pytest.fixture(scope="module")
 def small(tic_tac_toe, solution):
-    """Tic-tac-toe, all positions with a decision."""
+    """Tic-tac-toe, in all positions with a decision."""
     parts = make_parts(presets.smoke(presets.get("default")))
     players = make_players(parts)
     data = {
-        "positions": position_table(solution),
+        "game": "tic_tac_toe",
+        "positions": position_table(tic_tac_toe, solution),
         "networks": [pack_player(player) for player in players],
     }
     params = stack([player.params for player in players])
-    return Bench(tic_tac_toe, parts, params, solution.decision_states, data)
+    texts = texts_of(solution.decision_states)
+    return Bench(tic_tac_toe, parts, params, solution.decision_states, texts, data)
 
 
 LARGE = {
@@ -95,19 +103,22 @@ def large_parts(kind, dtype):
 
 @pytest.fixture(scope="module", params=LARGE)
 def large(request):
-    """Connect Four, positions early and late in the game."""
+    """Connect Four, in positions early and late in the game."""
     parts = large_parts(request.param, "float32")
     players = make_players(parts)
     openings = [random_openings(parts.game, jax.random.key(n), 20, n) for n in (1, 7, 15, 24)]
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *openings)
-    data = {"networks": [networks.pack_weights(player) for player in players]}
+    data = {
+        "game": "connect_four",
+        "networks": [networks.pack_weights(player) for player in players],
+    }
     params = stack([player.params for player in players])
-    return Bench(parts.game, parts, params, states, data, request.param)
+    return Bench(parts.game, parts, params, states, texts_of(states), data, request.param)
 
 
 def draw(rng, bench, algorithm, count):
-    """Draws positions and settings; `settings` is a list of what the page is given."""
-    rows = rng.integers(0, len(bench.states.board), count)
+    """Draws positions and settings; `settings` is a list for the page."""
+    rows = rng.integers(0, len(bench.texts), count)
     numbers = {
         name: rng.uniform(*bounds, count).astype(np.float32)
         for name, bounds in DRAWN[algorithm.algorithm].items()
@@ -123,11 +134,12 @@ def draw(rng, bench, algorithm, count):
     settings = [fixed | {k: v[i].item() for k, v in every.items()} for i in range(count)]
     for one in settings:
         one["evaluator"] = EVALUATORS[one["evaluator"]]
-    return jax.tree.map(lambda leaf: leaf[rows], bench.states), numbers, others, settings
+    states = jax.tree.map(lambda leaf: leaf[rows], bench.states)
+    return states, [bench.texts[row] for row in rows], numbers, others, settings
 
 
 def search_in_python(bench, algorithm, states, numbers, others):
-    """Searches in one batch, each alone: rows of a batch share the evaluators' random keys."""
+    """Runs each search with its own keys; rows of one batch would share the evaluators' keys."""
     game, network = bench.game, bench.parts.evaluate
     uniform, rollout = uniform_evaluator(game), rollout_evaluator(game)
 
@@ -151,18 +163,17 @@ def search_in_python(bench, algorithm, states, numbers, others):
     return jax.device_get(compiled(states, numbers, others))
 
 
-def search_in_page(tab, bench, states, settings):
-    """Searches one after the other in the page; returns the same four arrays."""
+def search_in_page(tab, bench, texts, settings):
+    """Runs the searches in the page; returns the same four arrays."""
     found = tab.evaluate(
-        """([name, data, boards, settings]) => {
-          const game = azjax.gameNamed(name);
-          const table = data.positions && new azjax.PositionTable(data.positions);
-          const networks = azjax.openNetworks(data, game, table);
-          return boards.map((board, i) => {
+        """([data, texts, settings]) => {
+          const game = azjax.openGame(data);
+          const networks = azjax.openNetworks(data, game);
+          return texts.map((text, i) => {
             const { evaluator, iteration } = settings[i];
             const evaluate = evaluator === "network"
               ? networks[iteration].evaluate : azjax.EVALUATORS[evaluator](game);
-            const search = new azjax.Search(game, game.at(board), evaluate, settings[i]);
+            const search = new azjax.Search(game, game.read(text), evaluate, settings[i]);
             const { actions } = search.nodes[0];
             const { N, Q } = search.nodes[0].history.at(-1);
             const spread = (numbers) => Array.from({ length: game.numActions },
@@ -170,15 +181,16 @@ def search_in_page(tab, bench, states, settings):
             return [spread(N), spread(Q), search.value, search.action];
           });
         }""",
-        [bench.game.name, bench.data, states.board.tolist(), settings],
+        [bench.data, texts, settings],
     )
     return [np.array(column) for column in zip(*found, strict=True)]
 
 
 def check_equal(tab, bench, algorithm, count, seed=0):
-    states, numbers, others, settings = draw(np.random.default_rng(seed), bench, algorithm, count)
+    rng = np.random.default_rng(seed)
+    states, texts, numbers, others, settings = draw(rng, bench, algorithm, count)
     expected = search_in_python(bench, algorithm, states, numbers, others)
-    visits, q_values, value, action = search_in_page(tab, bench, states, settings)
+    visits, q_values, value, action = search_in_page(tab, bench, texts, settings)
     other = np.flatnonzero((visits != expected[0]).any(axis=1))
     assert not len(other), f"{len(other)} of {count} differ, the first by {settings[other[0]]}"
     np.testing.assert_allclose(q_values, expected[1], atol=1e-5)
@@ -186,25 +198,25 @@ def check_equal(tab, bench, algorithm, count, seed=0):
     np.testing.assert_array_equal(action, expected[3])
 
 
-PUCT_LATER = [pytest.param(QUICK[0], marks=pytest.mark.slow), *QUICK[1:]]  # It compiles longest.
+PUCT_LATER = [pytest.param(QUICK[0], marks=pytest.mark.slow), *QUICK[1:]]  # PUCT compiles longest.
 
 
 @pytest.mark.parametrize("algorithm", PUCT_LATER, ids=lambda a: a.algorithm)
-def test_the_page_searches_as_the_package_does(module, small, algorithm):
+def test_the_page_searches_like_the_package(module, small, algorithm):
     check_equal(module, small, algorithm, 20)
 
 
 def test_all_parts_of_a_page_share_its_networks(module, small):
-    shared = """([name, data]) => {
-      const game = azjax.gameNamed(name);
-      const open = (data) => azjax.openNetworks(data, game, azjax.openTable(data));
-      return [open(data) === open({ ...data }), open(data).length, open({}).length];
+    shared = """(data) => {
+      const open = (data) => azjax.openNetworks(data, azjax.openGame(data));
+      const { game } = data;
+      return [open(data) === open({ ...data }), open(data).length, open({ game }).length];
     }"""
-    assert module.evaluate(shared, [small.game.name, small.data]) == [True, ITERATIONS, 0]
+    assert module.evaluate(shared, small.data) == [True, ITERATIONS, 0]
 
 
 @pytest.mark.slow
-def test_firefox_searches_as_the_package_does(firefox, small):
+def test_firefox_searches_like_the_package(firefox, small):
     firefox.goto("about:blank")
     import_sources(firefox)
     for algorithm in QUICK:
@@ -213,13 +225,13 @@ def test_firefox_searches_as_the_package_does(firefox, small):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", SLOW, ids=lambda a: f"{a.algorithm}-{a.num_simulations}")
-def test_500_searches_by_each_algorithm_are_those_of_the_package(module, small, algorithm):
+def test_500_searches_by_each_algorithm_equal_those_of_the_package(module, small, algorithm):
     check_equal(module, small, algorithm, 125, seed=algorithm.num_simulations)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", QUICK, ids=lambda a: a.algorithm)
-def test_searches_of_a_large_game_are_those_of_the_package(module, large, algorithm):
+def test_searches_of_a_large_game_equal_those_of_the_package(module, large, algorithm):
     check_equal(module, large, algorithm, 40)
 
 
@@ -228,27 +240,25 @@ def test_searches_of_a_large_game_are_those_of_the_package(module, large, algori
     ("dtype", "width", "error"),
     [("float32", None, 1e-5), ("float32", 3, 1e-3), ("bfloat16", None, 1e-5)],
 )
-def test_the_page_computes_what_the_networks_of_a_large_game_say(
-    module, large, dtype, width, error
-):
+def test_the_page_computes_the_outputs_of_large_networks(module, large, dtype, width, error):
     player = make_players(large_parts(large.kind, dtype))[0]
     packed = networks.pack_weights(player, width)
     assert packed["width"] == (width or {"float32": 4, "bfloat16": 2}[dtype])
     exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), player.params)
     infer = large.parts.network.infer
-    if (large.kind, dtype) == ("conv", "bfloat16"):  # Whose convolutions have another form.
+    if (large.kind, dtype) == ("conv", "bfloat16"):  # The default form of convolutions differs.
         infer = functools.partial(resnet_inference.infer, FORMS["xla"], 1, False)
     encoding = large.parts.network.encoding
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
     observed = jax.vmap(lambda state: large.game.observe(state, encoding))(large.states)
     logits, values = jax.jit(infer)(exact, observed)
     found = module.evaluate(
-        """([name, data, boards]) => {
-          const game = azjax.gameNamed(name);
-          const [network] = azjax.openNetworks(data, game, null);
-          return boards.map((board) => azjax.opinionOf(network, game, game.at(board)));
+        """([data, texts]) => {
+          const game = azjax.openGame(data);
+          const [network] = azjax.openNetworks(data, game);
+          return texts.map((text) => azjax.opinionOf(network, game, game.read(text)));
         }""",
-        [large.game.name, {"networks": [packed]}, large.states.board.tolist()],
+        [{"game": large.game.name, "networks": [packed]}, large.texts],
     )
     policy = jax.nn.softmax(jnp.where(legal, logits, -jnp.inf))
     np.testing.assert_allclose([one["policy"] for one in found], policy, atol=error)
@@ -256,16 +266,66 @@ def test_the_page_computes_what_the_networks_of_a_large_game_say(
     assert [one["move"] for one in found] == np.argmax(policy, axis=1).tolist()
 
 
-def test_a_network_that_no_page_can_compute_is_refused():
+@pytest.fixture(scope="module", params=["dots", "hex"])
+def looked_up(request):
+    """Small games without rules in JavaScript; in Dots and Boxes a player can move twice."""
+    game = dots.make() if request.param == "dots" else games.make("hex:2")
+    network = MLPConfig(encoding=game.encodings[0], hidden=(16,), head_hidden=8)
+    config = dataclasses.replace(presets.smoke(presets.get("default")), network=network)
+    parts = make_parts(config, game)
+    solution = solve(game)
+    players = make_players(parts)
+    data = live_data(game, PUCT(), [pack_player(player) for player in players])
+    assert not has_rules(game)
+    params = stack([player.params for player in players])
+    texts = [str(row) for row in solution.decisions]
+    return Bench(game, parts, params, solution.decision_states, texts, data)
+
+
+@pytest.mark.parametrize("algorithm", PUCT_LATER, ids=lambda a: a.algorithm)
+def test_searches_of_a_game_from_a_table_equal_those_of_the_package(module, looked_up, algorithm):
+    check_equal(module, looked_up, algorithm, 20)
+
+
+def test_a_table_holds_the_rules_of_a_game(module, looked_up):
+    """Moves, turns, ends, rewards, winners and values of every position."""
+    solution = solve(looked_up.game)
+    found = module.evaluate(
+        """(data) => {
+          const game = azjax.openGame(data);
+          return Array.from({ length: game.table.size }, (_, row) => {
+            const position = game.read(String(row));
+            const after = game.legal(position).map((action) => game.step(position, action));
+            return [game.player(position), game.over(position), game.legal(position),
+              after.map((next) => [next.row, game.reward(next)]), game.table.optimal(row),
+              game.table.truth(row), game.winner(position)];
+          });
+        }""",
+        looked_up.data,
+    )
+    truth = true_values(solution)
+    for row, (player, over, actions, after, optimal, value, winner) in enumerate(found):
+        legal = np.flatnonzero(solution.legal[row])
+        assert (player, over) == (solution.player[row], solution.over[row])
+        assert actions == legal.tolist()
+        children, rewards = solution.children[row, legal], solution.rewards[row, legal]
+        assert after == [list(pair) for pair in zip(children, rewards, strict=True)]
+        assert optimal == np.flatnonzero(solution.optimal[row]).tolist()
+        assert value == truth[row]
+        sign = 1 if player == 0 else -1
+        assert winner == ({1: 0, 0: None, -1: 1}[value * sign] if over else None)
+
+
+def test_a_network_that_the_page_cannot_compute_is_rejected():
     config = dataclasses.replace(presets.smoke(presets.get("default")), game="connect_four")
     parts = make_parts(config)
     own = from_module(parts.game, MLP((4,), 4, 7))
-    with pytest.raises(ValueError, match="and this network is another: train one of these"):
+    with pytest.raises(ValueError, match="a page cannot compute this network: use an MLP"):
         networks.pack_weights(make_players(parts._replace(network=own))[0])
 
 
 def test_random_numbers_are_those_of_jax(module):
-    """Keys and uniform numbers bit for bit, what is computed of them to the last digits."""
+    """Keys and uniform numbers are equal bit for bit, the other distributions almost."""
     seeds = [0, 1, 7, 2**31 - 1]
     found = module.evaluate(
         """(seeds) => seeds.map((seed) => {
@@ -289,7 +349,7 @@ def test_random_numbers_are_those_of_jax(module):
 
 
 def random_games(game):
-    """All positions of some random games, `[B, ...]`, the finished ones among them."""
+    """All positions of some random games, `[B, ...]`, including finished ones."""
 
     def move(state, key):
         state = game.step(state, random_action(game, key, state))[0]
@@ -303,7 +363,7 @@ def random_games(game):
 
 
 def test_the_games_of_the_page_are_those_of_the_package(module, tic_tac_toe, solution):
-    """Positions of the one, and random games of the other: moves, ends and rewards."""
+    """Moves, ends and rewards: some positions of tic-tac-toe, random games of Connect Four."""
     walk = """([name, boards]) => boards.map((board) => {
       const game = azjax.gameNamed(name);
       const position = game.at(board);
@@ -330,18 +390,17 @@ def test_the_games_of_the_page_are_those_of_the_package(module, tic_tac_toe, sol
 
 
 def test_what_is_shown_explains_each_choice(module, small):
-    """At every node of every path the action taken is that of the statistics then known."""
+    """At every node of every path, the action has the best score of that moment."""
     wrong = module.evaluate(
-        """([name, data, settings]) => {
-          const game = azjax.gameNamed(name);
-          const table = new azjax.PositionTable(data.positions);
-          const [{ evaluate }] = azjax.openNetworks(data, game, table);
+        """([data, settings]) => {
+          const game = azjax.openGame(data);
+          const [{ evaluate }] = azjax.openNetworks(data, game);
           const wrong = [];
           for (const one of settings) {
             const search = new azjax.Search(game, game.init(), evaluate, one);
             search.simulations.forEach(({ path, actions }, k) => path.forEach((id, i) => {
               const stats = search.stats(id, k);
-              const best = search.nodes[id].actions[search.best(stats)];
+              const best = search.nodes[id].actions[stats.best];
               const highest = one.algorithm !== "puct" || stats.S.indexOf(Math.max(...stats.S));
               if (best !== actions[i]) wrong.push([one.algorithm, k, id]);
               if (highest !== true && highest !== stats.best) wrong.push(["as displayed", k, id]);
@@ -350,7 +409,6 @@ def test_what_is_shown_explains_each_choice(module, small):
           return wrong;
         }""",
         [
-            small.game.name,
             small.data,
             [dataclasses.asdict(a) | {"seed": 1, "add_noise": True} for a in QUICK],
         ],
@@ -359,7 +417,7 @@ def test_what_is_shown_explains_each_choice(module, small):
 
 
 def test_a_search_in_slices_is_the_same_search(module):
-    """Slices without time make one simulation each."""
+    """A slice of no time makes one simulation."""
     whole, sliced, stopped = module.evaluate(
         """async (settings) => {
           const game = azjax.gameNamed("connect_four");
@@ -377,31 +435,31 @@ def test_a_search_in_slices_is_the_same_search(module):
     assert len(stopped[0]) == 1
 
 
-def test_until_a_long_search_is_made_there_is_the_one_before(module):
-    """And only who asked last is told; here the clock goes on by a second at each look."""
-    meanwhile, told, settings, length = module.evaluate(
+def test_the_previous_search_is_shown_until_a_long_one_is_done(module):
+    """Only the last callback is called. Here the clock advances by a second at each reading."""
+    meanwhile, called, settings, length = module.evaluate(
         """async (data) => {
-          const told = [];
+          const called = [];
           const { now } = performance;
           let clock = 0;
           performance.now = () => (clock += 1000);
           const bench = new azjax.Bench(data);
           const before = bench.search;
           bench.set({ c_puct: 2 });
-          bench.whenMade(() => told.push(2));
+          bench.whenMade(() => called.push(2));
           const meanwhile = bench.search === before;
           bench.set({ c_puct: 3 });
-          await new Promise((done) => bench.whenMade(() => done(told.push(3))));
+          await new Promise((done) => bench.whenMade(() => done(called.push(3))));
           performance.now = now;
-          return [meanwhile, told, bench.search.settings, bench.search.length];
+          return [meanwhile, called, bench.search.settings, bench.search.length];
         }""",
         live_data(games.make("connect_four"), PUCT(num_simulations=20)),
     )
-    assert meanwhile and told == [3] and settings["c_puct"] == 3 and length == 20
+    assert meanwhile and called == [3] and settings["c_puct"] == 3 and length == 20
 
 
 def test_the_history_ends_in_the_finished_tree(module, small):
-    """N of a node counts its children's visits, and every backup turns its sign with the player."""
+    """A node's N counts its children's visits, and a backup has the sign of each node's player."""
     nodes, simulations, stats = module.evaluate(
         """([name, settings]) => {
           const game = azjax.gameNamed(name);

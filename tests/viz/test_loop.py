@@ -1,4 +1,4 @@
-"""What a page tells of one game of self-play is what the run's own learner makes of it."""
+"""The lesson of one game of self-play, compared with the run's learner."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ from run_directories import make_run
 
 
 def small(preset, **changed):
-    """The smallest run of a preset, with a learner that gets somewhere in a few steps."""
+    """The smallest run of a preset, with a learner that improves in a few steps."""
     config = presets.smoke(presets.get(preset))
     rate = {"learning_rate": 0.02, "warmup_steps": 0, "steps": 24}
     learner = dataclasses.replace(config.learner, **rate | changed)
@@ -39,14 +39,14 @@ CONFIGS = {
 
 
 def start(parts):
-    """A learner whose average, which plays, is another network than the one that learns."""
+    """A learner whose average, which plays, differs from the parameters that learn."""
     variables, average = (parts.network.init(jax.random.key(seed)) for seed in (1, 2))
     return parts.learner.init(variables)._replace(ema_params=average)
 
 
 @pytest.fixture(scope="module", params=["mlp", pytest.param("conv", marks=pytest.mark.slow)])
 def taught(request):
-    """Settings, parts, a learner that knows nothing, and its lesson."""
+    """Settings, parts, an untrained learner, and its lesson."""
     config = CONFIGS[request.param]
     parts = make_parts(config)
     learner = start(parts)
@@ -80,19 +80,19 @@ def samples_of(parts, moves):
     )
 
 
-def test_the_losses_are_the_learners(taught):
-    """Its own step is made here, on the samples that the page shows, which are rounded."""
+def test_the_losses_equal_those_of_the_learner(taught):
+    """The learner steps here on the rounded samples of the page."""
     config, parts, learner, lesson = taught
 
     @jax.jit
-    def judge_and_update(learner, samples):
+    def evaluate_and_update(learner, samples):
         outputs, _ = parts.network.train(learner.variables, samples.planes, None)
         policy = jax.nn.softmax(outputs[0], where=samples.legal)
         return policy, outputs[1], parts.learner.update(learner, samples, None)
 
     samples = samples_of(parts, lesson["moves"])
     for step, tolerance in ((0, 2e-3), (1, 2e-2)):
-        policy, values, (learner, losses) = judge_and_update(learner, samples)
+        policy, values, (learner, losses) = evaluate_and_update(learner, samples)
         close = functools.partial(pytest.approx, abs=tolerance)
         assert lesson["counts"][step] == step
         for name in ("loss", "grad_norm"):
@@ -109,7 +109,7 @@ def test_the_losses_are_the_learners(taught):
             assert frame["loss"] == pytest.approx(total, abs=1e-3)
 
 
-def test_the_policy_moves_to_what_the_search_found(taught):
+def test_the_policy_moves_towards_that_of_the_search(taught):
     config, _, _, lesson = taught
     assert lesson["counts"] == [0, 1, 2, 4, 8, 16, 24]
     assert lesson["loss"][-1] < lesson["loss"][0]
@@ -121,7 +121,7 @@ def test_the_policy_moves_to_what_the_search_found(taught):
 def test_the_game_is_one_of_self_play_from_the_start(taught):
     config, parts, learner, lesson = taught
     moves = lesson["moves"]
-    assert moves[0]["board"] == "." * 9  # Although all games of the run have random openings.
+    assert moves[0]["board"] == "." * 9  # Games of the run itself have random openings.
     states = states_of(moves)
     actions = jnp.array([move["action"] for move in moves])
     after, rewards = jax.jit(jax.vmap(parts.game.step))(states, actions)
@@ -151,7 +151,7 @@ def tiny(**changed):
 
 @pytest.mark.slow
 def test_noise_is_on():
-    """With a network that has no opinion yet, noise alone can tell the first moves apart."""
+    """An untrained network gives similar priors, so only noise changes the first visits."""
     visits = []
     for fraction in (0.0, 1.0):
         config = tiny(search=PUCT(num_simulations=4, dirichlet_fraction=fraction))
@@ -161,8 +161,8 @@ def test_noise_is_on():
 
 
 @pytest.mark.slow
-def test_a_game_without_a_picture_is_told_in_its_own_words():
-    """The same player may move again there, and what a move is worth is its mover's."""
+def test_a_game_without_a_picture_is_shown_as_text():
+    """In this game a player can move twice; values are for the mover."""
     game = misere_pile.make()
     config = tiny(search=PUCT(num_simulations=8))
     parts = make_parts(config, game)
@@ -202,7 +202,7 @@ def test_the_lessons_are_of_the_start_and_of_the_newest_network(run_dir):
 
 
 @pytest.mark.slow
-def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, capsys):
+def test_a_run_that_cannot_be_resumed_has_no_such_section(run_dir, tmp_path, capsys):
     copy = tmp_path / "run"
     shutil.copytree(run_dir, copy)
     assert [s.kind for s in explain._loop(copy, azjax.load(copy))] == ["loop"]
@@ -213,5 +213,5 @@ def test_a_run_that_cannot_be_trained_on_has_no_such_section(run_dir, tmp_path, 
     with pytest.raises(checkpoint.CheckpointError):
         loop_data(copy, player)
     assert explain._loop(copy, player) == []
-    said = capsys.readouterr().err
-    assert said.startswith("without how it learned: ") and "state" in said
+    error = capsys.readouterr().err
+    assert error.startswith("without how it learned: ") and "state" in error

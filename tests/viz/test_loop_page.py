@@ -1,4 +1,4 @@
-"""The lesson in a real browser: every step of it shows the numbers that Python found."""
+"""The lesson in a browser: every step shows the numbers from Python."""
 
 import contextlib
 import dataclasses
@@ -121,13 +121,13 @@ def test_every_step_shows_its_numbers(lesson, data, step):
                 assert shown[name] == pytest.approx(shares, abs=6e-4), (name, at)
             below = lesson.locator("tfoot td").all_inner_texts()
             for text, (_, _, value) in zip(below, wanted, strict=True):
-                said = re.findall(r"[+\N{MINUS SIGN}]?\d.*", text)
-                assert [number(x) for x in said] == (
+                shown_below = re.findall(r"[+\N{MINUS SIGN}]?\d.*", text)
+                assert [number(x) for x in shown_below] == (
                     [] if value is None else [pytest.approx(value, abs=6e-3)]
                 )
 
 
-def test_the_loss_is_what_its_formula_makes_of_the_numbers(lesson, data):
+def test_the_loss_is_the_value_of_its_formula(lesson, data):
     press(lesson, "step-loss")
     press(lesson, "move-2")
     frame = data["lessons"][1]["moves"][2]["frames"][0]
@@ -152,20 +152,20 @@ def test_the_loss_is_what_its_formula_makes_of_the_numbers(lesson, data):
     assert float(plain["total"][1]) == pytest.approx(total, abs=3e-3)
     for name, key in (("policy", "policy_loss"), ("value", "value_loss"), ("total", "loss")):
         assert float(plain[name][1]) == pytest.approx(frame[key], abs=6e-4)
-    said = lesson.inner_text()
-    assert f"{frame['policy_kl']:.3f}, is how far p is from π" in said
+    text = lesson.inner_text()
+    assert f"{frame['policy_kl']:.3f}, is the KL divergence of p from π" in text
 
 
-def test_the_step_says_how_the_learner_stepped(lesson, data):
+def test_the_step_describes_the_step_of_the_learner(lesson, data):
     press(lesson, "step-step")
     taught = data["lessons"][1]
-    said = lesson.inner_text()
-    assert f"from {taught['loss'][0]:.3f} to {taught['loss'][1]:.3f}" in said
-    assert "Step 1 of this learner" in said and "0.0200" in said
+    text = lesson.inner_text()
+    assert f"from {taught['loss'][0]:.3f} to {taught['loss'][1]:.3f}" in text
+    assert "Step 1 of this learner" in text and "0.0200" in text
     norm = taught["grad_norm"][0]
-    assert f"{norm:.3f}" in said
+    assert f"{norm:.3f}" in text
     clipped = f"cut to 1: times {1 / norm:.3f}" if norm > 1 else "below 1, so not clipped"
-    assert clipped in said
+    assert clipped in text
 
 
 def test_more_steps_are_chosen_and_bring_p_to_pi(lesson, data):
@@ -180,7 +180,7 @@ def test_more_steps_are_chosen_and_bring_p_to_pi(lesson, data):
         assert columns_of(lesson)["p after"] == pytest.approx(move["frames"][i]["p"], abs=6e-4)
         assert f"After {count} steps on this game alone" in lesson.inner_text()
     slider.focus()
-    slider.press("ArrowLeft")  # The keyboard stays where it was.
+    slider.press("ArrowLeft")  # The focus stays.
     slider.press("ArrowLeft")
     assert slider.get_attribute("aria-valuetext") == "2 of 6 steps"
 
@@ -253,7 +253,7 @@ def opened(browser, errors, folder, data):
     page.close()
 
 
-def test_a_game_that_the_page_does_not_know_is_read(browser, tmp_path, errors):
+def test_a_game_without_rules_in_the_page_is_shown_as_text(browser, tmp_path, errors):
     data = loop_of(misere_pile.make())
     moves = data["lessons"][1]["moves"]
     with opened(browser, errors, tmp_path, data) as (page, root):
@@ -262,9 +262,8 @@ def test_a_game_that_the_page_does_not_know_is_read(browser, tmp_path, errors):
             assert root.locator("pre").inner_text() == "....."
         press(root, "move-1")
         assert root.locator("pre").inner_text() == moves[1]["board"]
-        assert f"player {moves[1]['player'] + 1}" in root.locator(
-            "[aria-current=true]"
-        ).get_attribute("aria-label")
+        label = root.locator("[aria-current=true]").get_attribute("aria-label")
+        assert f"2. {'XO'[moves[1]['player']]}: {moves[1]['action']}" in label
         assert "#" not in page.url
 
 
@@ -286,7 +285,7 @@ def test_stones_of_connect_four_fall(browser, tmp_path, errors):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_it_fits_and_can_be_touched(page, lesson, width, scheme):
+def test_it_fits_and_controls_are_large_enough(page, lesson, width, scheme):
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     for step in STEPS:
@@ -302,7 +301,7 @@ def test_it_fits_and_can_be_touched(page, lesson, width, scheme):
         assert min(sizes) >= 9
 
 
-def test_bars_grow_only_for_those_who_like_motion(page, lesson, data):
+def test_bars_grow_only_without_reduced_motion(page, lesson, data):
     def animation():
         bar = lesson.locator("[data-column='p after'] .az-loop-bar").first
         return bar.evaluate("e => getComputedStyle(e).animationName")

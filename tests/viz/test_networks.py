@@ -1,4 +1,4 @@
-"""What a page is given of a network, read back: in order, rounded, and computing the same."""
+"""Packed networks, decoded: order, rounding and outputs."""
 
 import base64
 import functools
@@ -14,7 +14,7 @@ from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.viz import networks
 
-DEEP = 12  # Layers, the last of which come before the third in the order of their names.
+DEEP = 12  # Layers; sorted by name, the last ones come before the third.
 CONFIGS = {
     "mlp": MLPConfig(encoding="absolute", hidden=(8,) * DEEP, head_hidden=4),
     "symmetric": MLPConfig(hidden=(16,) * DEEP, head_hidden=4, symmetric=True),
@@ -30,7 +30,7 @@ CONFIGS = {
 
 @functools.cache
 def make_player(kind):
-    """A player of Connect Four on a small board with random weights, biases included."""
+    """A player of Connect Four on a small board with random weights and biases."""
     parts = make_parts(Config(game="connect_four:4x5", network=CONFIGS[kind]))
     rng = np.random.default_rng(2)
 
@@ -44,7 +44,7 @@ def make_player(kind):
 
 
 def unpack(text, width, shape):
-    """Numbers of which the upper bytes are there."""
+    """Decodes numbers from their upper bytes."""
     upper = np.frombuffer(base64.b64decode(text), np.uint8).reshape(-1, width)
     return np.pad(upper, ((0, 0), (4 - width, 0))).view("<f4").reshape(shape)
 
@@ -60,7 +60,7 @@ def read(packed):
 
 
 def compute(packed, planes):
-    """What a page makes of it."""
+    """Computes the outputs of a packed network."""
     layers = read(packed)
     if packed["kind"] == "resnet":
         form = FORMS["xla"] if "policy_conv" in layers else Form(jnp.matmul, convolves=False)

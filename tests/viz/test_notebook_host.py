@@ -1,4 +1,4 @@
-"""The explorer in a real JupyterLab, in a real browser, with a live kernel."""
+"""The explorer in JupyterLab, in a browser, with a live kernel."""
 
 import json
 import os
@@ -16,7 +16,7 @@ CELLS = [
     "from azjax.viz.widgets import Explorer\nwidget = Explorer(num_simulations=12)\nwidget",
 ]
 STORED = pathlib.Path(__file__).parents[2] / "experiments" / "notebooks" / "1_game.ipynb"
-QUIET = {  # Nothing pops up over the notebook, and nothing asks the network for news.
+QUIET = {  # No pop-ups over the notebook, and no requests for news.
     "@jupyterlab/apputils-extension:notification": {
         "fetchNews": "false",
         "checkForUpdates": False,
@@ -73,7 +73,7 @@ def _wait_for(address, server, log):
         except OSError:
             assert server.poll() is None, log.read_text()
             time.sleep(0.25)
-    raise AssertionError(f"no answer from {address}: {log.read_text()}")
+    raise AssertionError(f"no response from {address}: {log.read_text()}")
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, err
     assert explorer.get_attribute("data-t") == "3"
     assert explorer.get_attribute("data-phase") == "backup"
 
-    # Another evaluator: the browser searches at once.
+    # Another evaluator, without Python.
     explorer.locator("[data-setting=evaluator]").select_option("exact")
     assert explorer.get_attribute("data-t") == "0"
     assert "exact" in explorer.locator(".az-status").inner_text()
@@ -108,7 +108,7 @@ def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, err
     shown = explorer.locator("[data-k=N]").all_inner_texts()
     assert sum(int(n) for n in shown) == 20
 
-    # What is out of range is refused with a sentence, and the tree stays.
+    # A number out of range is rejected with a sentence, and the tree stays.
     explorer.locator("[data-setting=c_puct]").fill("-1")
     explorer.locator("[data-setting=c_puct]").press("Enter")
     explorer.get_by_text("c_puct is -1: use 0 to 100").wait_for()
@@ -124,7 +124,7 @@ def test_the_explorer_steps_a_real_search_in_jupyterlab(jupyterlab, browser, err
 
 @pytest.mark.slow
 def test_stored_pictures_show_at_once(jupyterlab, browser, errors):
-    """Nobody has run the notebook here, and nobody has said to trust it."""
+    """The notebook has not been run here, and is not trusted."""
     page = browser.new_page(viewport={"width": 1400, "height": 6000})  # All cells are in view.
     page.set_default_timeout(90_000)
     found = errors(page)

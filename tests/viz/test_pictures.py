@@ -1,5 +1,6 @@
 """Pictures of games, with and without a `draw` function."""
 
+import base64
 from xml.etree import ElementTree
 
 import jax
@@ -100,9 +101,11 @@ def test_an_atlas_of_a_game_without_pictures_has_its_texts():
     atlas = atlases.make_atlas(NIM, solution)
     logits = np.float32(solution.optimal[solution.decisions])
     verdict = verify(solution, lambda _: (logits, solution.values[solution.decisions]))
-    portrait = atlases.make_portrait(atlas, solution, verdict, logits, np.float32(logits[:, 0]))
-    portraits = jax.tree.map(lambda leaf: np.asarray(leaf)[None], portrait)
-    data = atlases.atlas_data(NIM, solution, atlas, np.array([0]), portraits)
+    snapshot = atlases.make_snapshot(atlas, solution, verdict, logits, np.float32(logits[:, 0]))
+    snapshots = jax.tree.map(lambda leaf: np.asarray(leaf)[None], snapshot)
+    data = atlases.atlas_data(NIM, solution, atlas, np.array([0]), snapshots)
     left = solution.states[atlas.representatives, 0]
-    assert data["texts"] == ["|" * int(count) or "-" for count in left]
+    lines, numbers = data["pictures"]["parts"], base64.b64decode(data["pictures"]["indices"])
+    shown = [lines[i] for i in np.frombuffer(numbers, "<u4")]
+    assert shown == ["|" * int(count) or "-" for count in left]
     assert "boards" not in data

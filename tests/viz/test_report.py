@@ -359,11 +359,11 @@ def test_the_value_shown_is_that_of_the_move_played(run, written, tic_tac_toe):
 
 
 def test_a_run_writes_a_snapshot_of_every_iteration(run):
-    iterations, portraits = atlas.load_portraits(run)
+    iterations, snapshots = atlas.load_snapshots(run)
     assert iterations.tolist() == [0, 1, 2, 3]
     records = metrics.read_records(run / "metrics.jsonl")
-    assert portraits.blunders.sum(axis=1)[1:].tolist() == [r["blunders"] for r in records]
-    for path in (run / "portraits").iterdir():
+    assert snapshots.blunders.sum(axis=1)[1:].tolist() == [r["blunders"] for r in records]
+    for path in (run / "snapshots").iterdir():
         assert path.stat().st_size < 8000
 
 
@@ -554,7 +554,7 @@ def test_no_report_writes_no_report(tmp_path, monkeypatch):
     arguments = ["--smoke", "--max-iterations", "1", "--no-report", "--game", "connect_four"]
     assert train.main([*arguments, "--run-dir", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "report.html").exists()
-    assert not (tmp_path / "run" / "portraits").exists()
+    assert not (tmp_path / "run" / "snapshots").exists()
 
 
 @pytest.mark.slow
@@ -563,7 +563,7 @@ def test_a_failing_report_does_not_affect_the_run(run, tmp_path, monkeypatch, ca
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("azjax.viz.report.write_report", fail)
-    monkeypatch.setattr(atlas, "save_portrait", fail)
+    monkeypatch.setattr(atlas, "save_snapshot", fail)
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "report.html").unlink()
     assert train.main(["--resume", "--run-dir", str(copy)]) == 0
@@ -583,11 +583,11 @@ def test_an_animation_has_every_class_in_every_iteration(
     assert f"animation: {path}\n" in capfd.readouterr().out
     assert path.stat().st_size < 100_000
     root = ElementTree.parse(path).getroot()
-    iterations, portraits = atlas.load_portraits(run)
+    iterations, snapshots = atlas.load_snapshots(run)
     places = atlas.make_atlas(tic_tac_toe, solution)
     frames = [g for g in root.iter() if g.get("class") == "az-animation-frame"]
     assert len(frames) == len(iterations) == 4
-    for frame, iteration, blunders in zip(frames, iterations, portraits.blunders, strict=True):
+    for frame, iteration, blunders in zip(frames, iterations, snapshots.blunders, strict=True):
         dots = {e.get("class"): e.get("d").count("M") for e in frame if e.get("d")}
         assert sum(dots.values()) == (places.members > 0).sum()
         assert dots.get("az-animation-ok", 0) == ((blunders == 0) & (places.members > 0)).sum()
@@ -602,7 +602,7 @@ def test_an_animation_has_every_class_in_every_iteration(
 
 def test_an_animation_is_deterministic(run, solution, tic_tac_toe):
     places = atlas.make_atlas(tic_tac_toe, solution)
-    drawings = [str(animation.draw_animation(places, *atlas.load_portraits(run))) for _ in range(2)]
+    drawings = [str(animation.draw_animation(places, *atlas.load_snapshots(run))) for _ in range(2)]
     assert drawings[0] == drawings[1]
 
 
@@ -610,7 +610,7 @@ def test_an_animation_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser
     places = atlas.make_atlas(tic_tac_toe, solution)
     page = browser.new_page(viewport={"width": 390, "height": 800}, reduced_motion="reduce")
     page.set_content(
-        f"<body style='margin: 16px'>{animation.draw_animation(places, *atlas.load_portraits(run))}"
+        f"<body style='margin: 16px'>{animation.draw_animation(places, *atlas.load_snapshots(run))}"
     )
     seen = page.locator("svg").evaluate(
         """svg => [svg, ...svg.querySelectorAll("text")].map((e) => {
@@ -654,11 +654,11 @@ def assert_error(capfd, *fragments):
 
 
 def test_an_animation_needs_snapshots(run, tmp_path, capfd):
-    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("portraits"))
+    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("snapshots"))
     assert (
         report.main(["--run-dir", str(copy), "--animation", str(tmp_path / "animation.svg")]) == 2
     )
-    assert_error(capfd, f"{copy} holds no portraits")
+    assert_error(capfd, f"{copy} holds no snapshots")
 
 
 def test_an_animation_needs_a_game_that_can_be_enumerated(tmp_path, capfd):

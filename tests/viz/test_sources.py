@@ -1,4 +1,4 @@
-"""The page's sources fit together: JavaScript itself says nothing of a name that is not there."""
+"""Imports between the page's sources; JavaScript does not report missing names."""
 
 import re
 from importlib import resources
@@ -23,7 +23,7 @@ def test_every_source_is_in_the_page():
 
 
 @pytest.mark.parametrize(("name", "imported", "source"), IMPORTS)
-def test_what_is_imported_exists_and_comes_before(name, imported, source):
+def test_imports_exist_and_come_earlier(name, imported, source):
     declared = rf"^export (?:async )?(?:function|const|class) {imported}\b"
     assert re.search(declared, SOURCES[source], re.MULTILINE)
     order = list(SOURCES)

@@ -48,7 +48,7 @@ def search(request, tic_tac_toe, solution, states):
 
 @pytest.fixture(scope="module")
 def traces(search):
-    """Their histories; compiled as the searches are, so that both round alike."""
+    """The histories; compiled like the searches, so that both round equally."""
     config, tree = search
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "jit", functools.partial(jax.jit, compiler_options=AS_IN_TRAINING))
@@ -118,8 +118,8 @@ def test_simulations_start_at_the_root_and_follow_the_edges(traces):
 def test_a_tree_of_other_settings_is_refused(search):
     config, tree = search
     other = dataclasses.replace(config, c_puct=0.01)
-    with pytest.raises(ValueError, match="did not grow with these settings"):
-        for row in range(BATCH):  # Some trees grow alike.
+    with pytest.raises(ValueError, match="belongs to other settings"):
+        for row in range(BATCH):  # Some trees are equal.
             trace(other, tree, row)
 
 

@@ -1,12 +1,12 @@
 import { f32, gumbels, logGammas, splitKey, uniformAt } from "./random.js";
 
-// How PUCT, Gumbel and UCT select, in float32 as XLA computes it: every result is rounded once, a
-// product with a sum after it too (a fused multiply-add).
+// Selection by PUCT, Gumbel and UCT, in float32 as XLA computes it: every result is rounded once,
+// and so is a product followed by a sum (a fused multiply-add).
 //
 // An algorithm is a record. `start(settings, root, key)` may change the root's logits and returns
-// what selection needs to know; `prior(key, count)` draws what stands in the place of priors below
-// the root; `score(context, node, stats)` tells Q, U and S of the node's actions, and which of
-// them is `best`; `finish(context, root, stats)` is the search's `{action, value}`. `stats` is
+// the context of selection. `prior(key, actions)` draws the order of actions below the root.
+// `score(context, node, stats)` returns Q, U and S of the node's actions, and the index of the
+// `best`. `finish(context, root, stats)` returns the search's `{action, value}`. `stats` is
 // `{visits, value, N, Q}`; N, Q, U and S have one number for each of `node.actions`.
 
 /** Probabilities of logits, in float32. */
@@ -89,14 +89,14 @@ const gumbel = {
   },
 };
 
-/** The best of the root's actions that sequential halving has come to. */
+/** The best of the root's actions that are in turn in sequential halving. */
 function halving({ noise, wanted }, node, N, q, weight) {
   const highest = Math.max(...node.logits);
   const U = node.logits.map((x, i) => f32(f32(noise[i] + x) - highest));
   const S = q.map((x, i) => Math.max(-1e9, f32(U[i] + weight * x)));
   const turn = wanted[Math.min(sum(N), wanted.length - 1)];
   const stand = N.map((n) => (n < turn ? "out" : n > turn ? "waits" : "in turn"));
-  // The Q of all unvisited actions is the same: then it is left out, as it could only round.
+  // All unvisited actions have the same Q, which would only add a rounding error.
   const scores = turn > 0 ? S : node.logits.map((x, i) => f32(noise[i] + x));
   return { Q: q, U, S, best: argmax(scores.map((s, i) => (stand[i] === "in turn" ? s : -Infinity))), stand };
 }
@@ -112,7 +112,7 @@ function completed({ maxvisit_init, value_scale }, node, N, Q) {
   return { q: Q.map((x, i) => (N[i] ? x : mixed)), weight };
 }
 
-/** How often the action that each simulation visits has been visited before. */
+/** For each simulation, the number of earlier visits of the action that it visits. */
 function consideredVisits(considered, budget, most) {
   let left = Math.max(considered, 1);
   let phases = 1;
@@ -160,7 +160,7 @@ const uct = {
   },
 };
 
-/** The index of the highest score; of several that of the action expanded first. */
+/** The index of the highest score; in a tie, of the action that was expanded first. */
 function earliest(scores, { children }, N) {
   const highest = Math.max(...scores);
   const turn = scores.map((score, i) => {
@@ -170,5 +170,5 @@ function earliest(scores, { children }, N) {
   return turn.indexOf(Math.min(...turn));
 }
 
-/** The ways to search, by their names. */
+/** The algorithms by their names. */
 export const ALGORITHMS = { puct, gumbel, uct };

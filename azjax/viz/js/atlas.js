@@ -1,15 +1,17 @@
-// The whole game in one picture: every class of positions as a dot, over the iterations of a run.
+// A map of the game: every class of positions is a dot, colored for each iteration of a run.
 
 import { h, numbers, percent, replace, signed, svg } from "./dom.js";
-import { board, readBoard } from "./board.js";
+import { gameNamed } from "./games.js";
+import { drawnPicture, picture } from "./picture.js";
+import { openPictures } from "./table.js";
 
 const ATLAS_PITCH = 10; // Drawing units between dots.
-const ATLAS_LEFT = 26; // Room for the numbers of moves.
+const ATLAS_LEFT = 26; // For the numbers of moves.
 const ATLAS_MARGIN = 8;
-const ATLAS_PERIOD = 700; // Milliseconds for an iteration while playing.
+const ATLAS_PERIOD = 700; // Milliseconds per iteration while playing.
 const ATLAS_RESULTS = { 1: "a win", 0: "a draw", "-1": "a loss" };
 
-/** Draws what `atlas_data` made in Python: a slider over iterations, the dots, one dot's board. */
+/** Shows the data of `atlas_data` in Python: a slider, the dots, and one dot's board. */
 export function atlas(root, data, place) {
   const view = new AtlasView(atlasRead(data), place);
   replace(root, view.element);
@@ -52,7 +54,7 @@ class AtlasView {
     this.#name();
   }
 
-  /** Shows one iteration, by its place. */
+  /** Shows an iteration, by its index. */
   show(place) {
     this.#frame = place;
     this.slider.value = place;
@@ -64,7 +66,7 @@ class AtlasView {
     this.#describe();
   }
 
-  /** Chooses one dot, whose board and numbers are shown. */
+  /** Shows the board and the numbers of a dot. */
   select(index) {
     this.#selected = index;
     this.ring.setAttribute("cx", this.dots[index].getAttribute("cx"));
@@ -72,7 +74,7 @@ class AtlasView {
     this.#describe();
   }
 
-  /** Goes where the page looks: to the class of its position, and to its iteration. */
+  /** Follows the page's position and iteration. */
   follow(names) {
     if (names.includes("board")) {
       const index = atlasFind(this.atlas, this.place.get("board"));
@@ -85,10 +87,11 @@ class AtlasView {
     }
   }
 
-  /** Takes the page to a dot's position. */
+  /** Sets the page's position to that of a dot. */
   #goTo(index) {
     this.select(index);
-    if (this.atlas.boards) this.place.set({ board: this.atlas.boards[index] });
+    const text = this.atlas.boards?.[index] ?? this.atlas.rows?.[index];
+    if (text !== undefined) this.place.set({ board: text });
   }
 
   #dot(index) {
@@ -117,7 +120,7 @@ class AtlasView {
         viewBox: `0 0 ${width} ${height}`,
         tabindex: 0,
         role: "application",
-        "aria-label": "every position up to symmetry, by the number of moves made; arrow keys go from one to the next",
+        "aria-label": "every position up to symmetry, by the number of moves made; arrow keys select neighbors",
         on: { pointermove: point, click: go, keydown: (event) => this.#key(event) },
       },
       labels,
@@ -139,9 +142,9 @@ class AtlasView {
     };
     const options = [
       h("option", { value: "move" }, "the network's move"),
-      h("option", { value: "error" }, "error of its value"),
+      h("option", { value: "error" }, "the error of its value"),
     ];
-    return h("label", { class: "az-atlas-mode" }, "colour by ", h("select", { on: { change: choose } }, options));
+    return h("label", { class: "az-atlas-mode" }, "color by ", h("select", { on: { change: choose } }, options));
   }
 
   #paint(dot, index, frame) {
@@ -187,7 +190,7 @@ class AtlasView {
   #key(event) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
-    const next = atlasNeighbour(this.atlas, this.#selected, step);
+    const next = atlasNeighbor(this.atlas, this.#selected, step);
     if (next !== null) this.#goTo(next);
     event.preventDefault();
   }
@@ -200,18 +203,20 @@ class AtlasView {
 function atlasRead(data) {
   const members = Array.from(numbers(data.members, Uint16Array));
   const moves = numbers(data.moves, Uint8Array);
+  const game = data.game ? gameNamed(data.game) : null;
   const size = (data.boards?.length ?? 0) / members.length;
   const boards = data.boards && members.map((_, i) => data.boards.slice(i * size, (i + 1) * size));
   return {
     members,
     moves,
     actions: moves.length / members.length,
-    cells: size,
     boards,
-    classes: new Map(boards?.map((board, i) => [board, i])),
+    game,
+    numbers: new Map(boards?.map((board, i) => [board, i])),
     symmetries: data.symmetries,
-    texts: data.texts,
-    shape: data.shape,
+    pictures: data.pictures && openPictures(data.pictures),
+    rows: data.rows && numbers(data.rows, Uint32Array),
+    classes: data.classes && numbers(data.classes, Uint32Array),
     decisions: data.decisions,
     isSample: data.total > members.length,
     x: Array.from(numbers(data.x2, Uint16Array), (twice) => twice / 2),
@@ -231,24 +236,28 @@ function atlasRead(data) {
   };
 }
 
-/** The class of a position: the one whose board is a symmetric picture of it. */
-function atlasFind({ classes, symmetries }, board) {
-  const pictures = symmetries?.map((cells) => cells.map((cell) => board[cell]).join("")) ?? [];
-  return classes.get(pictures.find((picture) => classes.has(picture)));
+/** The class of a position, given as text; undefined if it is not shown. */
+function atlasFind(data, text) {
+  if (data.classes) {
+    const found = data.classes[Number(text)];
+    return found < data.members.length ? found : undefined;
+  }
+  const copies = data.symmetries?.map((cells) => cells.map((cell) => text[cell]).join("")) ?? [];
+  return data.numbers.get(copies.find((copy) => data.numbers.has(copy)));
 }
 
 function atlasCounts(data, frame) {
   const classes = frame.wrong.reduce((count, wrong) => count + (wrong > 0), 0);
   const positions = (data.isSample ? "a sample of " : "") + data.decisions.toLocaleString("en");
   const start = `Iteration ${frame.iteration}: `;
-  if (frame.blunders === 0) return `${start}no blunder in ${positions} positions, ${data.members.length} classes`;
+  if (frame.blunders === 0) return `${start}no blunders in ${positions} positions, ${data.members.length} classes`;
   const noun = frame.blunders === 1 ? "blunder" : "blunders";
   const total = frame.blunders.toLocaleString("en");
   return `${start}${total} ${noun} in ${positions} positions, ${classes} of ${data.members.length} classes`;
 }
 
-/** The nearest dot in a direction, sideways distance counting more, or null at the edge. */
-function atlasNeighbour({ x, y }, from, [dx, dy]) {
+/** The nearest dot in a direction, with a penalty for sideways distance, or null at the edge. */
+function atlasNeighbor({ x, y }, from, [dx, dy]) {
   let best = null;
   let least = Infinity;
   for (let i = 0; i < x.length; i++) {
@@ -269,11 +278,11 @@ function atlasLegend(mode) {
   const over = entry(["over"], "game over");
   if (mode === "error") {
     const scale = h("span", { class: "az-atlas-scale" });
-    return [h("span", { class: "az-atlas-entry" }, "mean |value − truth|: 0 ", scale, " 1 or more"), over];
+    return [h("span", { class: "az-atlas-entry" }, "mean |value − exact value|: 0 ", scale, " 1 or more"), over];
   }
   return [
     entry(["ok"], "optimal"),
-    entry(["some", "half", "all"], "blunder; stronger: in more of the symmetric positions"),
+    entry(["some", "half", "all"], "blunder; darker if it occurs in more of the symmetric positions"),
     over,
   ];
 }
@@ -282,28 +291,28 @@ function atlasDetail(data, frame, index) {
   const moves = data.moves.subarray(index * data.actions, (index + 1) * data.actions);
   const over = data.members[index] === 0;
   const policy = Array.from(moves, (_, a) => frame.policy[index * data.actions + a] / 255);
-  const onCells = !over && data.actions === data.cells;
-  const options = onCells
-    ? { heat: policy, labels: policy.map((p, a) => (moves[a] ? percent(p) : "")), marks: Array.from(moves, (m) => m === 2) }
-    : {};
-  const picture = atlasPicture(data, index, options);
   const rows = over ? atlasResult(data, index) : atlasNumbers(data, frame, index, moves, policy);
   const list = rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
-  const hint = onCells ? h("p", { class: "az-atlas-hint" }, "Corner dots mark optimal moves.") : null;
-  return [picture, h("dl", { class: "az-atlas-facts" }, list), hint];
+  const hint = data.game && !over ? h("p", { class: "az-atlas-hint" }, "Corner dots mark optimal moves.") : null;
+  return [atlasPicture(data, index, over, moves, policy), h("dl", { class: "az-atlas-facts" }, list), hint];
 }
 
-/** The board, or in games that this page cannot draw their own text. */
-function atlasPicture(data, index, options) {
-  if (data.texts) return h("pre", { class: "az-atlas-text" }, data.texts[index]);
-  const cells = readBoard(data.boards[index]);
-  return board(cells, { size: 156, shape: data.shape, ...options });
+function atlasPicture(data, index, over, moves, policy) {
+  if (!data.game) return drawnPicture(data.pictures, index, 156);
+  const marks = Array.from(moves.keys()).filter((action) => moves[action] === 2);
+  const labels = policy.map((p, action) => (moves[action] ? percent(p) : ""));
+  const position = data.game.read(data.boards[index]);
+  return picture(data.game, position, { size: 156, ...(!over && { heat: policy, labels, marks }) });
 }
 
 function atlasResult(data, index) {
   const mover = data.player[index] === 0 ? 1 : 0;
   const winner = data.truth[index] === 0 ? null : data.truth[index] < 0 ? mover : 1 - mover;
   return [["after", `${data.ply[index]} moves`], ["game over", winner === null ? "drawn" : `${"XO"[winner]} has won`]];
+}
+
+function atlasMove({ game, boards }, index, action) {
+  return game ? game.moveName(game.read(boards[index]), action) : `move ${action}`;
 }
 
 function atlasNumbers(data, frame, index, moves, policy) {
@@ -313,7 +322,7 @@ function atlasNumbers(data, frame, index, moves, policy) {
   const same = members === 1 ? "1 position" : `${members} positions`;
   return [
     ["after", `${data.ply[index]} ${data.ply[index] === 1 ? "move" : "moves"}, ${"XO"[data.player[index]]} to move`],
-    ["network plays", `move ${action} (${percent(policy[action])}): ${verdict}`],
+    ["network plays", `${atlasMove(data, index, action)} (${percent(policy[action])}): ${verdict}`],
     ["network's value", signed(frame.value[index] / 100)],
     ["perfect play", `${ATLAS_RESULTS[data.truth[index]]} (${signed(data.truth[index], 0)})`],
     ["same up to symmetry", `${same}, blunders in ${wrong}`],

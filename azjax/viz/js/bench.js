@@ -1,80 +1,71 @@
-import { isPosition, openTable } from "./board.js";
 import { EVALUATORS, exactEvaluator } from "./evaluators.js";
-import { gameNamed } from "./games.js";
+import { openGame } from "./games.js";
 import { openNetworks } from "./network.js";
 import { advanceInSlices, Search } from "./search.js";
 
 const NOISE = { puct: "dirichlet_fraction", gumbel: "gumbel_scale" }; // 0 for none.
 
-/** What is searched, and how: a game's networks, the settings, the position and its search. */
+/** A search with its game, networks, settings and position, all of which can change. */
 export class Bench {
   #networks;
-  #stop = null; // Of a search that is being made.
+  #stop = null; // Of a search in progress.
   #then = null;
 
   /** `data` is what `live_data` returns in Python. */
   constructor(data) {
-    this.game = gameNamed(data.game);
-    const table = openTable(data);
-    this.knows = (board) => isPosition(board, this.game, table);
-    this.#networks = openNetworks(data, this.game, table);
+    this.game = openGame(data);
+    this.#networks = openNetworks(data, this.game);
     this.iterations = this.#networks.map(({ iteration }) => iteration);
-    this.exact = table && exactEvaluator(table);
+    this.exact = this.game.table && exactEvaluator(this.game);
     this.settings = { iteration: this.iterations.at(-1) ?? null, ...data.settings };
-    this.positions = [this.game.at(data.board)];
-    this.search = this.#newSearch({ num_simulations: 1 }); // Until the one that was asked for is made.
+    this.positions = [this.game.read(data.start)];
+    this.search = this.#newSearch({ num_simulations: 1 }); // Until the requested one is done.
     this.search.advance();
     this.#search();
   }
 
-  /** The names of the evaluators that there are. */
+  /** The names of the available evaluators. */
   get evaluators() {
     const network = this.#networks.length ? ["network"] : [];
     return [...network, ...Object.keys(EVALUATORS), ...(this.exact ? ["exact"] : [])];
   }
 
-  /** The position shown, which may be over; the search is of the last one that is not. */
+  /** The current position. If it is over, the search is of the one before. */
   get position() {
     return this.positions.at(-1);
   }
 
   /**
-   * Calls `then`, instead of what was given before, when the search is made: at once if it is.
+   * Calls `then` when the search is done; a later call replaces `then`.
    *
-   * Until then `search` is the one before. Where all positions are known, it is always made.
+   * Until then, `search` is the previous one. In games with a table it is always done.
    */
   whenMade(then) {
     if (this.#stop) this.#then = then;
     else then();
   }
 
-  /** Changes settings, and searches anew; the others stay as they are. */
+  /** Changes some settings and searches again. */
   set(change) {
     Object.assign(this.settings, change);
     this.#search();
   }
 
-  /** Plays where a cell is clicked; returns whether that is a move. */
-  click(cell) {
-    const action = this.game.action(cell);
+  /** Plays a move; returns whether it is legal. */
+  play(action) {
     if (!this.game.legal(this.position).includes(action)) return false;
-    this.#go(this.game.step(this.position, action));
+    this.goTo(this.game.step(this.position, action));
     return true;
   }
 
-  /** Goes to any position, given by its cells. */
-  goTo(board) {
-    this.#go(this.game.at(board));
-  }
-
-  /** Takes the last change of the position back. */
-  undo() {
-    this.positions.pop();
+  goTo(position) {
+    this.positions.push(position);
     this.#search();
   }
 
-  #go(position) {
-    this.positions.push(position);
+  /** Reverts the last change of the position. */
+  undo() {
+    this.positions.pop();
     this.#search();
   }
 

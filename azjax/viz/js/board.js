@@ -1,17 +1,13 @@
-import { numbers, svg } from "./dom.js";
+import { svg } from "./dom.js";
+import { cellName } from "./games.js";
 
 const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
-const SMALL = 8; // Pixels of a cell below which stones fill it, so that they are told apart.
+const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
 
 /** The name of a stone: "X", "O" or "empty". */
 export function stoneName(stone) {
   return stone === 1 ? "X" : stone === -1 ? "O" : "empty";
-}
-
-/** Reads 9 (or any number of) characters of ".XO". */
-export function readBoard(text) {
-  return Array.from(text, (character) => (character === "X" ? 1 : character === "O" ? -1 : 0));
 }
 
 /** Writes cells as characters of ".XO". */
@@ -19,18 +15,19 @@ export function boardText(cells) {
   return cells.map((stone) => (stone === 1 ? "X" : stone === -1 ? "O" : ".")).join("");
 }
 
-/** Who is to move on a board: 0 (X) or 1 (O), by the counts. */
+/** The player to move on a board, 0 (X) or 1 (O), from the counts. */
 export function playerToMove(cells) {
   const sum = cells.reduce((total, stone) => total + stone, 0);
   return sum > 0 ? 1 : 0;
 }
 
 /**
- * Draws a board as a picture of its own.
+ * Draws a board.
  *
- * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `heat` (0..1 or null per cell), `labels`
- * (text per empty cell), `last` (a marked cell), `line` (cells to strike through), `marks`
- * (cells with a dot in the corner), `onCell(cell)` (cells become buttons), `label`.
+ * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `heat` (0..1 or null per
+ * cell), `labels` (text per empty cell), `last` (a marked cell), `line` (cells to strike through),
+ * `marks` (per cell, whether to draw a dot in its corner), `onCell(cell)` (makes cells buttons),
+ * `label`.
  */
 export function board(cells, options = {}) {
   const { size = 120, shape = [3, 3] } = options;
@@ -46,13 +43,13 @@ export function board(cells, options = {}) {
     role: options.onCell ? "group" : "img",
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
     "data-board": text,
-    "data-lm-suppress-shortcuts": Boolean(options.onCell) && "true", // Else JupyterLab takes keys.
+    "data-lm-suppress-shortcuts": Boolean(options.onCell) && "true", // JupyterLab would take the keys.
   };
   const parts = boardParts(cells, shape, options);
   return svg("svg", attributes, svg("g", { transform: `translate(${MARGIN} ${MARGIN})` }, parts));
 }
 
-/** Draws a board as a group with its corner at (x, y), `size` wide, for larger pictures. */
+/** Draws a board as a group inside a larger picture, with its corner at (x, y), `size` wide. */
 export function boardGroup(cells, options = {}) {
   const { x = 0, y = 0, size = 44, shape = [3, 3] } = options;
   const scale = size / (shape[1] * CELL);
@@ -61,125 +58,12 @@ export function boardGroup(cells, options = {}) {
   return svg("g", { class: bold ? "az-board az-bold" : "az-board", transform }, boardParts(cells, shape, { ...options, bold }));
 }
 
-/** `numbers` of the actions, each at the cell where its stone would go; `blank` elsewhere. */
-export function atCells(game, cells, numbers, blank = null) {
-  const spread = cells.map(() => blank);
-  numbers.forEach((number, action) => {
-    const cell = game.cell(cells, action);
-    if (cell >= 0) spread[cell] = number;
-  });
-  return spread;
-}
-
-/** Whether cells are a position of a game: one of its table, or else one that obeys its laws. */
-export function isPosition(cells, game, table) {
-  return table ? table.find(cells) >= 0 : game.sound(cells) && !whyImpossible(cells, game.lines);
-}
-
-/** Why no game leads to a position, in a sentence, or null if no reason is known. */
-export function whyImpossible(cells, lines) {
-  const countX = cells.filter((stone) => stone === 1).length;
-  const countO = cells.filter((stone) => stone === -1).length;
-  const ahead = countX - countO;
-  if (ahead !== 0 && ahead !== 1) {
-    return (
-      `${countX} X and ${countO} O cannot occur: X moves first, so there are ` +
-      "as many X as O, or one X more"
-    );
-  }
-  const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => isFull(cells, line, stone)));
-  if (winsX && winsO) return `both X and O have ${inARow(lines)}: a game ends at the first`;
-  if ((winsX && ahead === 0) || (winsO && ahead === 1)) {
-    const [winner, loser] = winsX ? ["X", "O"] : ["O", "X"];
-    return (
-      `${winner} has ${inARow(lines)} but ${loser} moved after that: ` +
-      `remove one ${loser} from the board`
-    );
-  }
-  return null;
-}
-
-/** What wins, in words: "three in a row". */
-export function inARow(lines) {
-  const { length } = lines[0];
-  return `${["one", "two", "three", "four", "five", "six"][length - 1] ?? length} in a row`;
-}
-
-/** The first line full of one player's stones, or null. */
-export function winningLine(cells, lines) {
-  return lines.find((line) => cells[line[0]] && isFull(cells, line, cells[line[0]])) ?? null;
-}
-
-/** Cells after a click in an editor: a stone goes, or the mover's comes where it can lie. */
+/** Cells after a click in an editor, which removes a stone or adds one of the mover. */
 export function editCell(cells, cell, game) {
   const next = cells.slice();
   if (cells[cell]) next[game.loose(cells, cell)] = 0;
   else next[game.cell(cells, game.action(cell))] = playerToMove(cells) ? -1 : 1;
   return next;
-}
-
-const tables = new WeakMap();
-
-/** The table of a page's positions, made once for all of its parts; null where there is none. */
-export function openTable({ positions }) {
-  if (!positions) return null;
-  if (!tables.has(positions)) tables.set(positions, new PositionTable(positions));
-  return tables.get(positions);
-}
-
-/** Every position with the truth about it; rows as in Python's `positions`. */
-export class PositionTable {
-  #rows = new Map();
-  #boards = [];
-  #truth;
-  #optimal;
-
-  constructor(data) {
-    this.lines = data.lines;
-    this.#truth = numbers(data.truth, Int8Array);
-    this.#optimal = numbers(data.optimal, Uint16Array);
-    this.size = this.#truth.length;
-    this.cells = data.boards.length / this.size;
-    for (let row = 0; row < this.size; row++) {
-      const text = data.boards.slice(row * this.cells, (row + 1) * this.cells);
-      this.#boards.push(text);
-      this.#rows.set(text, row);
-    }
-  }
-
-  /** The row of a position, or -1. */
-  find(cells) {
-    return this.#rows.get(boardText(cells)) ?? -1;
-  }
-
-  /** The cells of a row. */
-  board(row) {
-    return readBoard(this.#boards[row]);
-  }
-
-  /** The value under perfect play for the player to move. */
-  truth(row) {
-    return this.#truth[row];
-  }
-
-  /** Which moves keep the value. */
-  optimal(row) {
-    return Array.from({ length: this.cells }, (_, cell) => ((this.#optimal[row] >> cell) & 1) === 1);
-  }
-
-  /** Whether the game is over: no move is left that could keep a value. */
-  over(row) {
-    return this.#optimal[row] === 0;
-  }
-
-  /** The line that has been won, or null. */
-  line(cells) {
-    return winningLine(cells, this.lines);
-  }
-}
-
-function isFull(cells, line, stone) {
-  return line.every((cell) => cells[cell] === stone);
 }
 
 function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bold }) {
@@ -195,7 +79,7 @@ function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bol
   });
   marks?.forEach((marked, cell) => marked && parts.push(cornerDot(place(cell))));
   if (line) parts.push(strike(place(line[0]), place(line[line.length - 1])));
-  if (onCell) cells.forEach((stone, cell) => parts.push(cellButton(place(cell), cell, stone, onCell)));
+  if (onCell) cells.forEach((stone, cell) => parts.push(cellButton(place(cell), cell, cellName(cell, shape[1]), stone, onCell)));
   return parts;
 }
 
@@ -240,14 +124,14 @@ function strike([x1, y1], [x2, y2]) {
   return svg("line", { ...ends, class: "az-line" });
 }
 
-function cellButton([x, y], cell, stone, onCell) {
+function cellButton([x, y], cell, name, stone, onCell) {
   const attributes = { x: x + 1, y: y + 1, width: CELL - 2, height: CELL - 2, rx: 3 };
   return svg("rect", {
     ...attributes,
     class: "az-cell",
     role: "button",
     tabindex: 0,
-    "aria-label": `cell ${cell}, ${stoneName(stone)}`,
+    "aria-label": `${name}, ${stoneName(stone)}`,
     "data-cell": cell,
     "data-focus": `cell ${cell}`,
     on: { click: () => onCell(cell), keydown: (event) => cellKey(event, cell, onCell) },
@@ -258,13 +142,13 @@ function cellKey(event, cell, onCell) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: "up", ArrowDown: "down" }[event.key];
   if (event.key === "Enter" || event.key === " ") onCell(cell);
-  else if (step) neighbourCell(event.currentTarget, step)?.focus();
+  else if (step) neighborCell(event.currentTarget, step)?.focus();
   else return;
   event.preventDefault();
   event.stopPropagation();
 }
 
-function neighbourCell(button, step) {
+function neighborCell(button, step) {
   const buttons = [...button.parentNode.querySelectorAll(".az-cell")];
   const columns = buttons.filter((other) => other.getAttribute("y") === button.getAttribute("y")).length;
   const offset = step === "up" ? -columns : step === "down" ? columns : step;

@@ -1,13 +1,13 @@
-const RANGE = [0.86, 2]; // The smallest letters, 10.5 pixels, stay above 9.
+const RANGE = [0.86, 2]; // The smallest letters, 10.5 pixels, stay above 9 pixels.
 const FITTED = 1.2; // A small tree is enlarged up to this.
 /** Pixels around a drawing. */
 export const PADDING = 10;
-const FALLBACK = { width: 800, height: 480 }; // While the picture is hidden and has no size.
+const FALLBACK = { width: 800, height: 480 }; // For a hidden picture, which has no size.
 
-/** Which part of a drawing a picture shows: all of it, until the reader drags or enlarges. */
+/** The visible part of a drawing: all of it, until the reader drags or enlarges. */
 export class Camera {
   #at = { x: 0, y: 0, scale: 1 };
-  #zoom = 1; // What the reader asked for; below 1 the drawing gets more room.
+  #zoom = 1; // Chosen by the reader; below 1 the drawing gets more room.
   #free = false; // Whether the reader has dragged or enlarged.
   #aim = null;
   #onRoom;
@@ -28,12 +28,12 @@ export class Camera {
     new ResizeObserver(() => onRoom()).observe(picture);
   }
 
-  /** Whether the pointer's last press was a drag, and no click. */
+  /** Whether the pointer's last press was a drag, not a click. */
   get dragged() {
     return this.#moved >= 4;
   }
 
-  /** How much of a drawing the picture shows whole, in drawing units. */
+  /** The size of a drawing that fits the picture, in drawing units. */
   get room() {
     const { width, height } = this.#size();
     const scale = Math.min(1, this.#zoom);
@@ -41,9 +41,9 @@ export class Camera {
   }
 
   /**
-   * Shows a drawing of this extent; its `root`, a rectangle, can never leave the picture.
+   * Shows a drawing of this extent; its `root`, a rectangle, always stays in the picture.
    *
-   * Where the reader has moved it stays so, as long as all of `path`, rectangles, is seen.
+   * A view chosen by the reader stays, as long as all rectangles of `path` are visible.
    */
   aim(extent, root, path = []) {
     this.#aim = { extent, root };
@@ -55,7 +55,7 @@ export class Camera {
     else this.#fitted(true);
   }
 
-  /** Enlarges about the middle of the picture; what is made smaller gets more room. */
+  /** Zooms about the middle of the picture. */
   zoom(factor) {
     const { width, height } = this.#size();
     this.#zoomAt(factor, width / 2, height / 2, true);
@@ -68,7 +68,7 @@ export class Camera {
     this.#onRoom();
   }
 
-  /** Makes sure that a rectangle is seen. */
+  /** Makes a rectangle visible. */
   reveal(place) {
     if (!this.#shows(place)) this.fit();
   }
@@ -99,7 +99,7 @@ export class Camera {
     this.#move({ x, y: PADDING - scale * extent.top, scale }, smooth);
   }
 
-  /** Moves there, or as near as the root allows. */
+  /** Moves there, or as far as the root allows. */
   #move({ x, y, scale }, smooth) {
     const { root } = this.#aim;
     const { width, height } = this.#size();
@@ -142,13 +142,13 @@ export class Camera {
   #drag(event) {
     const before = this.#pointers.get(event.pointerId);
     if (!before) return;
-    if (!event.buttons) return this.#pointers.delete(event.pointerId); // Let go elsewhere.
+    if (!event.buttons) return this.#pointers.delete(event.pointerId); // Released elsewhere.
     const now = { x: event.clientX, y: event.clientY };
     const others = [...this.#pointers].filter(([id]) => id !== event.pointerId);
     this.#moved += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
     this.#pointers.set(event.pointerId, now);
-    if (!this.dragged) return; // A click with an unsteady hand.
-    // Only now, since a captured pointer's click would miss the node under it.
+    if (!this.dragged) return; // A click, not a drag.
+    // Not earlier: a click of a captured pointer would miss the node under it.
     this.picture.setPointerCapture(event.pointerId);
     if (others.length) return this.#pinch(before, now, others[0][1]);
     const { x, y, scale } = this.#at;

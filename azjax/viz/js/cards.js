@@ -1,25 +1,28 @@
-// What the tree is drawn of: cards of nodes, folds in the place of many, ghosts of untried moves.
+// The parts of the tree: cards of nodes, folds of several nodes, ghosts of untried moves.
 
-import { boardGroup } from "./board.js";
 import { fixed, h, signed, svg } from "./dom.js";
 import { LABEL } from "./layout.js";
-import { aboutSearch, boardShape, nodeWords, outcomeWords, playerName, stoneCell } from "./words.js";
+import { aspect, pictureGroup } from "./picture.js";
+import { aboutSearch, moveLabel, moveName, nodeWords, outcomeWords, playerName } from "./words.js";
 
-/** Where the parts of a card stand, by its form: the board, and the lines of numbers. */
+/** The places of a card's board and numbers, by the form of the card. */
 const CARDS = {
   full({ width }, wide) {
-    const size = 44 * wide;
+    const size = 44 * Math.min(wide, 1.4);
     return { board: { x: (width - size) / 2, y: 4, size }, text: { x: width / 2, "text-anchor": "middle" }, lines: [58, 71] };
   },
   compact({ height }, wide) {
     const size = (height - 6) * wide;
     return { board: { x: 5, y: 3, size }, text: { x: 11 + size }, lines: [height / 2 - 2.5, height / 2 + 10] };
   },
+  plain({ width }) {
+    return { text: { x: width / 2, "text-anchor": "middle" }, lines: [14, 27] };
+  },
 };
 
-const HIDDEN = { "aria-hidden": "true" }; // The title says it in words.
+const HIDDEN = { "aria-hidden": "true" }; // The title has it in words.
 
-/** Makes what stands in a place of the layout, without its numbers. */
+/** Makes the part for a place of the layout, without its numbers. */
 export function makeItem(search, place) {
   const make = { node: makeCard, fold: makeFold, ghost: makeGhost }[place.kind];
   const item = make(search, place);
@@ -28,7 +31,7 @@ export function makeItem(search, place) {
   return item;
 }
 
-/** The line from the card above, which bends between the rows alone, where no label is. */
+/** The line from the card above; it bends only between the rows, where there are no labels. */
 export function edgePath(from, { kind, x, y }) {
   const top = from.y + from.height;
   const end = y - LABEL - 1;
@@ -42,30 +45,31 @@ export function rectangleOf({ x, y, width, height }) {
   return { left: x - width / 2, top: y - LABEL, width, height: height + LABEL };
 }
 
-/** Writes the numbers of a node, as they are once `known` simulations have been counted. */
+/** Writes the numbers of a node after `known` simulations. */
 export function writeCard(search, item, id, known) {
   const arrival = search.arrival(id, known);
   const { visits, value } = search.stats(id, known);
   const [N, Q] = arrival ? [arrival.N, arrival.Q] : [visits, value];
   item.visits.textContent = `N ${N}`;
-  item.worth.textContent = N ? worthText(search, id, Q) : "new";
+  item.value.textContent = N ? valueText(search, id, Q) : "new";
   item.group.setAttribute("data-n", N);
   item.group.setAttribute("data-q", Q);
   item.title.textContent = nodeWords(search, id, known);
   return N;
 }
 
-/** The label of the edge to a node: the move and its P, what backup brings, or that it is played. */
+/** The label of the edge to a node: the move and its P, the value backed up, or "played". */
 export function labelText(search, id, gain, isPlayed) {
   const { parent, action, player } = search.nodes[id];
-  if (isPlayed) return `${action} played`;
+  if (isPlayed) return `${moveLabel(search, parent, action)} played`;
   if (gain !== null) return `${signed(gain)} ${playerName(player)}`;
   if (parent === null) return "";
-  if (aboutSearch(search).algorithm === "uct") return String(action);
-  return `${action}  P ${share(search.arrival(id, 0).P)}`;
+  const name = moveLabel(search, parent, action);
+  if (aboutSearch(search).algorithm === "uct") return name;
+  return `${name}  P ${share(search.arrival(id, 0).P)}`;
 }
 
-/** Writes how many nodes a fold stands for. */
+/** Writes the number of nodes in a fold. */
 export function writeFold(item, count) {
   item.count.textContent = `+${count}`;
   item.title.textContent = `${count} more ${count === 1 ? "position" : "positions"}, folded: open`;
@@ -73,11 +77,10 @@ export function writeFold(item, count) {
 
 function makeCard(search, { id, form, width, height }) {
   const node = search.nodes[id];
-  const shape = boardShape(search);
-  const { board, text, lines } = CARDS[form]({ width, height }, shape[1] / shape[0]);
+  const { board, text, lines } = CARDS[form]({ width, height }, aspect(search.game, node.position));
   const line = (i, look) => svg("text", { ...text, ...HIDDEN, y: lines[i], class: look });
-  const item = { visits: line(0, "az-n"), worth: line(1, "az-q"), title: svg("title") };
-  const last = stoneCell(search, node.parent, node.action);
+  const item = { visits: line(0, "az-n"), value: line(1, "az-q"), title: svg("title") };
+  const last = node.parent === null ? null : { position: search.nodes[node.parent].position, action: node.action };
   const look = node.over ? "az-node-over" : node.player === 0 ? "az-node-x" : "az-node-o";
   const inner = { x: 2.5, y: 2.5, width: width - 5, height: height - 5, rx: 3 };
   const rx = node.over ? 5 : node.player === 0 ? 2 : 12;
@@ -95,9 +98,9 @@ function makeCard(search, { id, form, width, height }) {
     item.title,
     svg("rect", { width, height, rx, class: "az-node-box" }),
     node.over ? svg("rect", { ...inner, class: "az-node-inner" }) : null,
-    boardGroup(node.board, { ...board, shape, last, line: node.line }),
+    board ? pictureGroup(search.game, node.position, { ...board, last }) : null,
     item.visits,
-    item.worth,
+    item.value,
     item.label,
   );
   return item;
@@ -126,27 +129,27 @@ function makeGhost(search, { id, action, width, height }) {
   const group = svg(
     "g",
     { class: "az-ghost", "data-ghost": action, "aria-hidden": "true" },
-    svg("title", {}, `${playerName(player)} at ${action}: ${words}`),
-    svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, String(action)),
+    svg("title", {}, `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
+    svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, moveLabel(search, id, action)),
     svg("rect", { width, height, rx: 4 }),
     svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : share(P)),
   );
   return { group };
 }
 
-function worthText(search, id, Q) {
+function valueText(search, id, Q) {
   const node = search.nodes[id];
-  if (node.over && node.parent !== null) return `${outcomeWords(node)} ${signed(Q, 0)}`;
+  if (node.over && node.parent !== null) return `${outcomeWords(search.game, node.position)} ${signed(Q, 0)}`;
   const whose = node.parent === null ? node.player : search.nodes[node.parent].player;
   return `${node.parent === null ? "V" : "Q"} ${signed(Q)} ${playerName(whose)}`;
 }
 
-/** A probability without the zero before its point. */
+/** A probability without its leading zero. */
 function share(P) {
   return fixed(P).replace(/^0/, "");
 }
 
-/** What the tree's colours, shapes and letters mean. */
+/** The meaning of the tree's colors, shapes and letters. */
 export function treeLegend() {
   const phase = (name, text) =>
     h("li", {}, h("span", { class: "az-key-line", "data-phase": name }), text);
@@ -155,18 +158,24 @@ export function treeLegend() {
   return h(
     "ul",
     { class: "az-legend", "aria-label": "legend" },
-    phase("selection", "selection: down by the highest score"),
+    phase("selection", "selection: follow the highest score"),
     phase("expansion", "expansion and evaluation: a new position"),
-    phase("backup", "backup: the value goes up, its sign turning with the turns"),
+    phase("backup", "backup: the value goes up, with its sign for the player to move"),
     shape("az-turn-x", "X to move"),
     shape("az-turn-o", "O to move"),
     shape("az-turn-over", "game over"),
     shape("az-turn-ghost", "untried move"),
-    term("N", "visits of a position, n of a move (lines: thicker with more)"),
-    term("Q", "mean value of a move, for the player named behind it"),
-    term("V", "mean value of the root"),
+    term("N", "visits of a position; n, of a move (thicker lines: more visits)"),
+    term("V", "mean value of a position, for the player to move"),
+    term("Q", "mean value of a move, for the player named after it"),
     term("P", "prior probability of a move"),
-    term("U", "bonus of what is little visited, or likely and little visited"),
-    term("+37", "positions folded: a click opens them"),
+    term("U", "bonus for moves with few visits; larger for likely moves in PUCT"),
+    term("S", "score of a move: Q + U; the highest is chosen"),
+    term("c, C", "weight of U, in PUCT and in UCT"),
+    term("g", "Gumbel noise"),
+    term("\u2113", "logit of a move, log P"),
+    term("\u03c3", "weighted Q in Gumbel search"),
+    term("\u03c0\u2032", "improved policy in Gumbel search"),
+    term("+37", "positions not shown: click to open"),
   );
 }

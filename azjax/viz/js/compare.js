@@ -1,27 +1,25 @@
 import { Bench } from "./bench.js";
-import { board, openTable, readBoard } from "./board.js";
 import { h, percent, replace, signed } from "./dom.js";
+import { picture } from "./picture.js";
 import { settingFields, whyNotSet } from "./settings.js";
-import { listWords, playerName } from "./words.js";
+import { movePlayed } from "./review.js";
+import { listWords, playerName, sentence } from "./words.js";
 
 const ENDS = { 1: "win", 0: "draw", "-1": "loss" };
-const OTHER = { algorithm: "puct", evaluator: "uniform" }; // What the second search does otherwise.
+const OTHER = { algorithm: "puct", evaluator: "uniform" }; // How the second search differs.
 
-/** Two searches of the page's position, each with settings of its own; the truth is the referee. */
+/** Two searches of the page's position with different settings, compared with perfect play. */
 export function compare(root, data, place) {
-  const table = openTable(data);
-  const panels = [{}, OTHER].map((change) => new Panel(data, table, change));
+  const panels = [{}, OTHER].map((change) => new Panel(data, change));
   replace(root, h("div", { class: "az-compare" }, panels.map(({ element }) => element)));
   place.follow((names) => {
-    const cells = readBoard(place.get("board") ?? "");
-    const goes = names.includes("board") && panels[0].bench.knows(cells);
-    for (const panel of panels) panel.show(goes ? cells : null);
+    const position = names.includes("board") ? panels[0].bench.game.read(place.get("board")) : null;
+    for (const panel of panels) panel.show(position);
   });
 }
 
 class Panel {
-  constructor(data, table, change) {
-    this.table = table;
+  constructor(data, change) {
     this.bench = new Bench(data);
     this.bench.set(change);
     this.fields = h("div", { class: "az-settings" });
@@ -31,9 +29,9 @@ class Panel {
   }
 
   /** Searches another position, if one is given, and draws. */
-  show(cells = null) {
+  show(position = null) {
     const { bench } = this;
-    if (cells) bench.goTo(cells);
+    if (position) bench.goTo(position);
     replace(this.fields, settingFields(bench.settings, bench.evaluators, bench.iterations, (change) => this.#change(change)));
     this.element.setAttribute("aria-busy", "true");
     bench.whenMade(() => {
@@ -51,45 +49,44 @@ class Panel {
   }
 
   #outcome() {
-    const { bench, table } = this;
-    const { search, game, position } = bench;
+    const { search, game, position } = this.bench;
     const { N, Q } = search.stats(0, search.length);
     const { actions } = search.nodes[0];
     const total = N.reduce((sum, n) => sum + n, 0);
-    const shares = Array(position.board.length).fill(0);
-    actions.forEach((action, i) => (shares[game.cell(position.board, action)] = N[i] / total));
-    const keeps = table?.optimal(table.find(position.board));
-    const look = {
-      ...{ size: game.columns > 3 ? 264 : 190, shape: [game.rows, game.columns], heat: shares, last: game.cell(position.board, search.action) },
-      ...{ labels: shares.map((share) => (share ? percent(share) : "")), marks: keeps },
-      label: `visits ${actions.map((action, i) => `${action}: ${N[i]}`).join(", ")}`,
-    };
+    const [heat, labels] = [Array(game.numActions).fill(0), Array(game.numActions).fill("")];
+    actions.forEach((action, i) => {
+      heat[action] = N[i] / total;
+      labels[action] = N[i] ? percent(heat[action]) : "";
+    });
+    const marks = game.table?.optimal(game.table.find(position));
+    const label = `visits ${actions.map((action, i) => `${game.moveLabel(position, action)}: ${N[i]}`).join(", ")}`;
+    const size = game.columns > 3 ? 264 : 190;
     return [
-      board(position.board, look),
+      picture(game, position, { size, heat, labels, marks, last: { position, action: search.action }, label }),
       h("p", { class: "az-compare-said", "data-action": search.action, "data-visits": N.join(",") }, this.#words(search, actions, N, Q)),
     ];
   }
 
   #words(search, actions, N, Q) {
     const { game, position } = this.bench;
+    const name = (action) => game.moveName(position, action);
     const most = Math.max(...N);
     const tied = actions.filter((_, i) => N[i] === most);
     const at = actions.indexOf(search.action);
-    const visits = tied.length > 1 ? `${tied.length} moves tie with ${most} visits (${listWords(tied.map(String))})` : `move ${tied[0]} has the most visits (${most})`;
-    const plays = `plays ${search.action}${N[at] < most ? `, with ${N[at]}` : ""}`;
-    const expects = `expects ${signed(Q[at])} of it for ${playerName(position.player)}`;
-    const said = `It ${plays}, and ${expects}; ${visits}.`;
-    return this.table ? [said, " ", this.#verdict(game.step(position, search.action), tied)] : said;
+    const visits = tied.length > 1 ? `${tied.length} moves tie with ${most} visits (${listWords(tied.map(name))})` : `${name(tied[0])} has the most visits (${most})`;
+    const plays = `plays ${name(search.action)}${N[at] < most ? `, with ${N[at]} visits` : ""}`;
+    const expects = `expects the value ${signed(Q[at])} for ${playerName(position.player)}`;
+    const words = `It ${plays}, and ${expects}; ${visits}.`;
+    return game.table ? [words, " ", this.#verdict(search.action, tied)] : words;
   }
 
-  /** What the truth says of the move played, and of those that tie with it. */
-  #verdict(next, tied) {
-    const { table, bench } = this;
-    const row = table.find(bench.position.board);
-    const [before, after] = [table.truth(row), -table.truth(table.find(next.board))];
-    const keeps = table.optimal(row);
-    const wrong = tied.filter((action) => !keeps[action]);
-    const among = tied.length > 1 && wrong.length ? ` Of those that tie ${wrong.length} would not keep it.` : "";
+  /** Compares the move played, and the moves that tie with it, with perfect play. */
+  #verdict(action, tied) {
+    const { game, position } = this.bench;
+    const { before, after, optimal } = movePlayed(game, position, action);
+    const wrong = tied.filter((move) => !optimal.includes(move));
+    const would = before > 0 ? "not keep the win" : "lose the draw";
+    const among = tied.length > 1 && wrong.length ? ` ${sentence(listWords(wrong.map((move) => game.moveName(position, move))))}, ${wrong.length} of the ${tied.length} tied moves, would ${would}.` : "";
     if (after === before) return h("strong", { class: "az-right" }, `This keeps the ${ENDS[before]}.${among}`);
     return h("strong", { class: "az-mistake" }, `A blunder: a ${ENDS[before]} becomes a ${ENDS[after]}.${among}`);
   }

@@ -1,22 +1,22 @@
-import { board } from "./board.js";
 import { fixed, h, replace, signed } from "./dom.js";
 import { columns, formula, scoreText } from "./formula.js";
+import { aspect, picture } from "./picture.js";
 import { playoutBoards } from "./playout.js";
-import { boardShape, highest, outcomeWords, playedMove, playerName, stoneCell } from "./words.js";
+import { highest, moveLabel, moveName, outcomeWords, playedMove, playerName } from "./words.js";
 
 const BOARD = 104; // Pixels of a board's height.
 const PLAYOUT = 38; // Pixels of a board's width in a random game.
 
-/** One node of a search: its board, its facts, the table of its moves, and a move's formula. */
+/** One node of a search: its board, its values, the table of its moves, and a move's formula. */
 export class DetailView {
   #onSelect;
   #facts = h("div", { class: "az-detail-head" });
   #playout = h("div", {});
   #table = h("div", { class: "az-scroll" });
   #formula = h("div", { class: "az-formula", role: "group", "aria-label": "formula" });
-  #picked = null; // The move that the reader points at.
+  #picked = null; // The move under the pointer.
 
-  /** `onSelect(id)` is called when the reader asks for the position after a move. */
+  /** `onSelect(id)` is called when a move is clicked, with the node after it. */
   constructor(onSelect) {
     this.#onSelect = onSelect;
     this.element = h("div", { class: "az-detail-body" }, this.#facts, this.#playout, this.#table, this.#formula);
@@ -30,8 +30,8 @@ export class DetailView {
     const node = search.nodes[id];
     const stats = search.stats(id, moment.known);
     replace(this.#facts, detailBoard(search, id, stats), facts(search, moment, id, stats));
-    const isPlayedOut = moment.phase === "expansion" && id === moment.step.leaf && node.moves;
-    replace(this.#playout, isPlayedOut ? playoutBoards(search, id, PLAYOUT) : null);
+    const hasPlayout = moment.phase === "expansion" && id === moment.step.leaf && node.moves;
+    replace(this.#playout, hasPlayout ? playoutBoards(search, id, PLAYOUT) : null);
     replace(this.#table, node.over ? null : this.#moves(node, stats));
     this.#write();
   }
@@ -47,7 +47,7 @@ export class DetailView {
       "table",
       { class: "az-table az-moves" },
       h("caption", {}, `${mover}\u2019s moves here; Q is the mean value for ${mover}`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", title: "the cell" }, "Move"), heads, h("td"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Move"), heads, h("td"))),
       h("tbody", {}, node.actions.map(row)),
     );
   }
@@ -78,9 +78,9 @@ export class DetailView {
   #moveButton(action, child) {
     const look = child === null ? "az-link az-plain" : "az-link";
     const attributes = { type: "button", class: look, "data-focus": `move ${action}` };
-    const title = child === null ? "untried" : "look at the position after this move";
+    const title = child === null ? "untried" : "show the position after this move";
     const click = () => child !== null && this.#onSelect(child);
-    return h("button", { ...attributes, title, on: { click } }, String(action));
+    return h("button", { ...attributes, title, on: { click } }, moveLabel(this.search, this.id, action));
   }
 
   #pick(i) {
@@ -89,7 +89,7 @@ export class DetailView {
     this.#write();
   }
 
-  /** Explains the move pointed at, or the one that is chosen. */
+  /** Explains the move under the pointer, or the chosen one. */
   #write() {
     const { search, moment, id } = this;
     const node = search.nodes[id];
@@ -107,10 +107,10 @@ function chosenMove(search, moment, id) {
   const at = moment.phase === "selection" ? moment.step.path.indexOf(id) : -1;
   if (at >= 0) return actions.indexOf(moment.step.actions[at]);
   const played = id === 0 ? playedMove(search, moment) : null;
-  return played === null ? search.best(search.stats(id, moment.known)) : actions.indexOf(played);
+  return played === null ? search.stats(id, moment.known).best : actions.indexOf(played);
 }
 
-/** What stands behind each row of the table: which is chosen, next, or played, and ties. */
+/** The mark at the end of each row: chosen, next, played, or a tie. */
 function marksOf(search, moment, id, stats) {
   const { actions } = search.nodes[id];
   const played = id === 0 ? playedMove(search, moment) : null;
@@ -128,40 +128,38 @@ function marksOf(search, moment, id, stats) {
   });
 }
 
-/** How an action of Gumbel's root stands in sequential halving. */
+/** The state of an action of Gumbel's root in sequential halving. */
 function standMark(stand) {
   return { look: stand === "out" ? "az-out" : null, text: stand };
 }
 
 function detailBoard(search, id, stats) {
-  const node = search.nodes[id];
+  const { game, nodes } = search;
+  const { position, parent, action, over, actions, priors } = nodes[id];
   const total = stats.N.reduce((sum, n) => sum + n, 0);
-  const [heat, labels] = [Array(node.board.length).fill(0), Array(node.board.length).fill("")];
-  node.actions.forEach((action, i) => {
-    const cell = stoneCell(search, id, action);
-    heat[cell] = total ? stats.N[i] / total : node.priors[i];
-    labels[cell] = String(action);
+  const [heat, labels] = [Array(game.numActions).fill(0), Array(game.numActions).fill("")];
+  actions.forEach((move, i) => {
+    heat[move] = total ? stats.N[i] / total : priors[i];
+    labels[move] = game.moveLabel(position, move);
   });
-  const shading = node.over ? null : h("figcaption", {}, total ? "shaded by visits" : "shaded by P");
-  const shape = boardShape(search);
-  const size = (BOARD * shape[1]) / shape[0];
-  const last = stoneCell(search, node.parent, node.action);
-  const picture = board(node.board, { size, shape, heat, labels, last, line: node.line });
-  const units = picture.viewBox.baseVal.width / size; // Of the drawing, in a pixel.
-  const style = { "--az-letters": `${10.5 * units}px` };
-  return h("figure", { class: "az-figure", style }, picture, shading);
+  const size = BOARD * (aspect(game, position) ?? 1);
+  const last = parent === null ? null : { position: nodes[parent].position, action };
+  const drawn = picture(game, position, game.table?.pictures?.isText ? {} : { size, heat, labels, last });
+  const shading = over || !game.hasCells ? null : h("figcaption", {}, total ? "shaded by visits" : "shaded by P");
+  const units = (drawn.viewBox?.baseVal.width ?? size) / size; // Of the drawing, per pixel.
+  return h("figure", { class: "az-figure", style: { "--az-letters": `${10.5 * units}px` } }, drawn, shading);
 }
 
 function facts(search, moment, id, stats) {
   const node = search.nodes[id];
   const counted = node.born <= moment.known;
   const mover = playerName(node.player);
-  const place = node.parent === null ? "the root" : `after ${node.action}, depth ${node.depth}`;
-  const turn = node.over ? `Over: ${outcomeWords(node)}` : `${mover} to move`;
+  const place = node.parent === null ? "the root" : `after ${moveName(search, node.parent, node.action)}, depth ${node.depth}`;
+  const turn = node.over ? `Over: ${outcomeWords(search.game, node.position)}` : `${mover} to move`;
   const rows = [
     ["Visits N", counted ? stats.visits : "0 (counted at backup)"],
-    ["Value", counted ? `${signed(stats.value, 4)} for ${mover}` : "\u2013"],
-    ["By the evaluator", node.over ? "not asked" : `${signed(node.value, 4)} for ${mover}`],
+    ["Value V", counted ? `${signed(stats.value, 4)} for ${mover}` : "\u2013"],
+    ["From the evaluator", node.over ? "not needed" : `${signed(node.value, 4)} for ${mover}`],
   ];
   return h(
     "div",
@@ -180,7 +178,7 @@ function turnGlyph(node) {
   return h("span", { class: `az-turn-glyph ${look}`, "aria-hidden": "true" });
 }
 
-/** Four decimals, or as many as tell the highest score from others. */
+/** Four decimals, or more if the highest score needs them to differ from others. */
 function digitsOf(scores) {
   const most = Math.max(...scores);
   const blurs = (digits) => scores.some((x) => x !== most && x.toFixed(digits) === most.toFixed(digits));

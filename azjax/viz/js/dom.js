@@ -5,7 +5,7 @@ export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** Makes a button; `name` is what code and tests know it by. */
+/** Makes a button; `name` identifies it in code and tests. */
 export function pushButton(text, name, onClick, attributes = {}) {
   const names = { "data-button": name, "data-focus": name };
   const base = { type: "button", class: "az-button", ...names, on: { click: onClick } };
@@ -18,10 +18,10 @@ export function svg(tag, attributes, ...children) {
 }
 
 /**
- * Puts `children` in place of what `parent` holds.
+ * Replaces the contents of `parent` by `children`.
  *
- * Where the keyboard was on an element with `data-focus`, it goes on to the new one with the
- * same value, so that drawing anew never throws a reader back to the top of the page.
+ * If the focus was on an element with `data-focus`, it moves to the new element with the same value,
+ * so that redrawing does not lose the focus.
  */
 export function replace(parent, ...children) {
   const active = focusedIn(parent);
@@ -30,7 +30,7 @@ export function replace(parent, ...children) {
   if (key) parent.querySelector(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
-/** The element with the focus in the document, or shadow tree, that `element` is part of. */
+/** The focused element in the document or shadow tree of `element`. */
 export function focusedIn(element) {
   return element.getRootNode().activeElement ?? null;
 }
@@ -41,20 +41,20 @@ export function numbers(base64, Type) {
   return new Type(bytes.buffer);
 }
 
-/** Writes a number with its sign, and a true minus: +0.21, −0.21, 0.00. */
+/** Writes a number with its sign and a minus character: +0.21, −0.21, 0.00. */
 export function signed(x, digits = 2) {
   const text = Math.abs(x).toFixed(digits);
   if (Number(text) === 0) return text;
   return (x < 0 ? "\u2212" : "+") + text;
 }
 
-/** Writes a number to `digits` decimals, with a true minus. */
+/** Writes a number to `digits` decimals, with a minus character. */
 export function fixed(x, digits = 2) {
   const text = Math.abs(x).toFixed(digits);
   return x < 0 && Number(text) !== 0 ? `\u2212${text}` : text;
 }
 
-/** Writes a share of one in percent: 0.314 is 31%. */
+/** Writes a fraction as a percentage: 0.314 is 31%. */
 export function percent(p) {
   if (p > 0 && p < 0.005) return "<1%";
   return `${Math.round(100 * p)}%`;

@@ -1,22 +1,22 @@
-import { atCells, board, boardText, editCell, isPosition, openTable, playerToMove, readBoard, whyImpossible } from "./board.js";
+import { boardText, editCell, playerToMove } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
-import { gameNamed } from "./games.js";
+import { openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
+import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
-/** What the network sees of a position that the reader puts together, and what it says of it. */
+/** The network's input and output for a position that the reader sets up; games of stones only. */
 export function encoding(root, data, place) {
-  const game = gameNamed(data.game);
-  const table = openTable(data);
-  const networks = openNetworks(data, game, table);
+  const game = openGame(data);
+  const networks = openNetworks(data, game);
   let { board: cells } = game.init();
   const set = (next) => {
     cells = next;
     draw();
-    if (isPosition(cells, game, table)) place.set({ board: boardText(cells) });
+    if (game.read(boardText(cells))) place.set({ board: boardText(cells) });
   };
   const draw = () => {
-    const reason = whyImpossible(cells, game.lines);
+    const reason = game.whyImpossible(cells);
     const network = networkOf(networks, place.get("iteration"));
     root.dataset.board = boardText(cells);
     const side = h(
@@ -28,13 +28,12 @@ export function encoding(root, data, place) {
     replace(root, h("div", { class: "az-columns" }, editorSide(game, cells, reason, set), side));
   };
   place.follow(() => {
-    const there = readBoard(place.get("board") ?? "");
-    if (isPosition(there, game, table)) cells = there;
+    cells = game.read(place.get("board"))?.board ?? cells;
     draw();
   });
 }
 
-/** The planes of a position, as the network is given them: `three` absolute or `two` relative ones. */
+/** The planes of a position, the network's input: `three` absolute or `two` relative ones. */
 export function planesOf(cells) {
   const mover = playerToMove(cells);
   const own = mover === 0 ? 1 : -1;
@@ -69,17 +68,16 @@ export function valueBar(value, caption, name = "value") {
 }
 
 function editorSide(game, cells, reason, set) {
-  const { line, over, player } = game.at(cells);
+  const position = game.at(cells);
   const edit = (cell) => set(editCell(cells, cell, game));
   const clear = () => set(cells.map(() => 0));
-  const hint = over ? "The game is over here." : `${playerName(player)} to move. Click a cell to set or to clear it.`;
-  const actions = Array.from({ length: game.numActions }, (_, action) => String(action));
+  const hint = position.over ? "The game is over here." : `${playerName(position.player)} to move. Click a cell to add or remove a stone.`;
+  const labels = Array.from({ length: game.numActions }, (_, action) => game.moveLabel(position, action));
   const size = game.columns > 3 ? 316 : 204;
-  const look = { size, shape: [game.rows, game.columns], onCell: edit, line, label: "position, to edit" };
   return h(
     "div",
     { class: "az-editor" },
-    board(cells, { ...look, labels: atCells(game, cells, actions) }),
+    picture(game, position, { size, labels, onCell: edit, label: "position, to edit" }),
     h(
       "p",
       {
@@ -111,7 +109,7 @@ function stateSide(game, cells, own) {
       "section",
       { class: "az-plane-set" },
       h("h3", {}, "The state"),
-      h("p", { class: "az-hint" }, "One number a cell, row by row: X is 1, O is \u22121, empty is 0."),
+      h("p", { class: "az-hint" }, "One number per cell, row by row: X is 1, O is \u22121, empty is 0."),
       h("code", { class: "az-vector", "data-vector": cells.join(",") }, vector),
     ),
     h(
@@ -119,22 +117,22 @@ function stateSide(game, cells, own) {
       { class: "az-planes" },
       planeSet(
         encodingTitle("absolute", own),
-        "Three planes: who has what, and whose turn it is.",
+        "Three planes: the stones of each player, and whose turn it is.",
         { planes: three, captions: captionsOfThree, name: "absolute", game },
       ),
       planeSet(
         encodingTitle("relative", own),
-        "Two planes, always from the side of the player to move.",
+        "Two planes, from the perspective of the player to move.",
         { planes: two, captions: captionsOfTwo, name: "relative", game },
       ),
     ),
   ];
 }
 
-/** "Relative encoding", and whether the network of this page is given it. */
+/** "Relative encoding", and whether the network of this page uses it. */
 function encodingTitle(name, own) {
   const title = `${name[0].toUpperCase()}${name.slice(1)} encoding`;
-  return name === own ? `${title}, which this network sees` : title;
+  return name === own ? `${title}, used by this network` : title;
 }
 
 function planeSet(title, text, { planes, captions, name, game }) {
@@ -167,21 +165,20 @@ function networkSide(game, network, cells, reason) {
   const heading = h(
     "h3",
     {},
-    `What the network of iteration ${network.iteration} says`,
+    `Output of the network of iteration ${network.iteration}`,
   );
   const without = reason
-    ? "Nothing: no game leads to this position."
-    : "It is not asked: the game is over.";
+    ? "None: no game leads to this position."
+    : "None: the game is over.";
   if (reason || game.over(position)) {
     return h("section", { class: "az-network" }, heading, h("p", { class: "az-hint" }, without));
   }
   const mover = playerName(playerToMove(cells));
   const { policy, value, move } = opinionOf(network, game, position);
   const legal = game.legal(position);
-  const label = `policy: ${legal.map((action) => `${action} ${percent(policy[action])}`).join(", ")}`;
-  const shown = { heat: atCells(game, cells, policy, 0), labels: atCells(game, cells, policy.map(percent)) };
-  const look = { size: game.columns > 3 ? 240 : 168, shape: [game.rows, game.columns], label };
-  const picture = board(cells, { ...look, ...shown });
+  const label = `policy: ${legal.map((action) => `${game.moveLabel(position, action)} ${percent(policy[action])}`).join(", ")}`;
+  const size = game.columns > 3 ? 240 : 168;
+  const drawn = picture(game, position, { size, heat: policy, labels: policy.map(percent), label });
   return h(
     "section",
     { class: "az-network", "data-move": move },
@@ -192,8 +189,8 @@ function networkSide(game, network, cells, reason) {
       h(
         "figure",
         { class: "az-figure" },
-        picture,
-        h("figcaption", {}, "policy: how likely each move is"),
+        drawn,
+        h("figcaption", {}, "policy: the probability of each move"),
       ),
       valueBar(value, `Value for ${mover}, to move`),
     ),

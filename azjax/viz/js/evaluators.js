@@ -1,27 +1,28 @@
 import { f32, uniformAt } from "./random.js";
 
 // An evaluator is `(position, key) -> {logits, value}`: one logit for each action of the game, or
-// null where all are alike, and the expected outcome for the player to move.
+// null for equal ones, and the expected outcome for the player to move.
 
-
-/** How the evaluators are called in settings, apart from the networks. */
+/** The evaluators other than networks, by their names in settings. */
 export const EVALUATORS = { uniform: () => uniformEvaluator, rollout: rolloutEvaluator };
 
-/** Takes all actions for alike and every position for even. */
+/** Returns equal logits and value 0. */
 function uniformEvaluator() {
   return { logits: null, value: 0 };
 }
 
-/** Takes all actions for alike, and the outcome of one random game for the value. */
+/** Returns equal logits, and the outcome of one random game as the value. */
 function rolloutEvaluator(game) {
   return (position, key) => ({ logits: null, ...rollout(game, position, key) });
 }
 
-/** Knows the truth: logits 0 for moves that keep the value, -10 for others. */
-export function exactEvaluator(table) {
-  return ({ board }) => {
-    const row = table.find(board);
-    return { logits: table.optimal(row).map((keeps) => (keeps ? 0 : -10)), value: table.truth(row) };
+/** Returns the value under perfect play; the logits are 0 for moves that keep it, -10 for others. */
+export function exactEvaluator({ table, numActions }) {
+  return (position) => {
+    const row = table.find(position);
+    const optimal = table.optimal(row);
+    const logits = Array.from({ length: numActions }, (_, action) => (optimal.includes(action) ? 0 : -10));
+    return { logits, value: table.truth(row) };
   };
 }
 

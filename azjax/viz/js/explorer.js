@@ -1,5 +1,4 @@
 import { Bench } from "./bench.js";
-import { readBoard } from "./board.js";
 import { treeLegend } from "./cards.js";
 import { DetailView } from "./detail.js";
 import { focusedIn, h, pushButton, replace } from "./dom.js";
@@ -12,14 +11,14 @@ const KEYS = [
   ["\u2192 or N", "next phase"],
   ["\u2190 or P", "previous phase"],
   ["1, 5", "run one or five simulations"],
-  ["Shift + N", "run as many as the box says"],
+  ["Shift + N", "run the number in the box"],
   ["R", "back to the start"],
   ["+, \u2212, 0", "zoom in, zoom out, fit"],
-  ["arrow keys in the tree", "walk from node to node; Enter selects"],
-  ["?", "this list"],
+  ["arrow keys in the tree", "move from node to node; Enter selects"],
+  ["?", "show or hide this list"],
 ];
 
-/** A search, phase by phase, made in the page: of any position, with any settings. */
+/** A search, phase by phase, computed in the page: from any position, with any settings. */
 export function explorer(root, data, place) {
   return new Explorer(root, data, place);
 }
@@ -27,7 +26,7 @@ export function explorer(root, data, place) {
 class Explorer {
   constructor(root, data, place) {
     Object.assign(this, { root, starts: data.starts ?? [], t: 0, selected: 0, follow: true });
-    this.bench = new Bench(data);
+    this.bench = new Bench({ ...data, settings: { ...data.settings, ...data.explorer } });
     this.tree = new TreeView((id) => this.select(id), this.#followBox());
     this.detail = new DetailView((id) => this.select(id));
     this.#build();
@@ -37,7 +36,7 @@ class Explorer {
     place.follow((names) => this.#follow(names));
   }
 
-  /** The search that is shown. */
+  /** The search shown. */
   get search() {
     return this.bench.search;
   }
@@ -45,20 +44,20 @@ class Explorer {
   /** Goes to time `t`, or to the end. */
   go(t) {
     const { last, length } = this.search;
-    const more = length < MOST_SIMULATIONS ? `: set more, up to ${MOST_SIMULATIONS}, for a longer one` : "";
-    this.#say(t > last ? `The search ends after ${length} simulations${more}.` : "");
+    const more = length < MOST_SIMULATIONS ? `: set up to ${MOST_SIMULATIONS} for a longer one` : "";
+    this.#notify(t > last ? `The search ends after ${length} simulations${more}.` : "");
     this.t = Math.min(Math.max(0, t), last);
     if (this.follow) this.selected = this.search.focus(this.search.moment(this.t));
     this.#draw();
-    this.#tell();
+    this.#share();
   }
 
-  /** Runs simulations to their ends, the one under way first. */
+  /** Runs simulations, after finishing the current one. */
   run(count) {
     this.go(3 * (Math.floor(this.t / 3) + count));
   }
 
-  /** Shows a node beside the tree. */
+  /** Shows a node next to the tree. */
   select(id) {
     if (this.search.focus(this.search.moment(this.t)) !== id) this.#setFollow(false);
     this.selected = id;
@@ -74,8 +73,8 @@ class Explorer {
     const tree = h("div", { class: "az-tree-side" }, this.tree.element, treeLegend());
     const side = h("div", { class: "az-detail" }, this.detail.element);
     const grid = h("div", { class: "az-stage-grid" }, tree, side);
-    this.root.tabIndex = -1; // So that keys work after a click anywhere inside.
-    this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // Keys that JupyterLab would take.
+    this.root.tabIndex = -1; // Keys work after a click anywhere inside.
+    this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab would take the keys.
     replace(
       this.root,
       h(
@@ -119,7 +118,7 @@ class Explorer {
       next: button(["next", long(" phase"), " \u2192"], "next", "next phase (right arrow)", () => this.go(this.t + 1)),
       one: button("run 1", "run-1", "run one simulation (1)", () => this.run(1)),
       five: button("run 5", "run-5", "run five simulations (5)", () => this.run(5)),
-      many: button("run", "run-n", "run as many simulations as the box says (Shift + N)", many),
+      many: button("run", "run-n", "run the number of simulations in the box (Shift + N)", many),
     };
     this.buttons.next.classList.add("az-primary");
     const { reset, previous, next, one, five } = this.buttons;
@@ -154,11 +153,11 @@ class Explorer {
     this.followBox.checked = on;
   }
 
-  /** Takes the new search up once it is made, at time `t` or its end. */
+  /** Shows the new search when it is done, at time `t` or its end. */
   #adopt(t) {
     this.#drawSettings();
     this.#drawStart();
-    this.#say("Searching\u2026");
+    this.#notify("Searching\u2026");
     this.root.setAttribute("aria-busy", "true");
     this.bench.whenMade(() => this.#take(t));
   }
@@ -169,29 +168,29 @@ class Explorer {
     this.#setFollow(true);
     this.selected = this.search.focus(this.search.moment(this.t));
     this.slider.max = this.search.last;
-    this.#say("");
+    this.#notify("");
     this.#draw();
-    this.#tell();
+    this.#share();
   }
 
-  /** Tells the page where this is. */
-  #tell() {
+  /** Shares position and time with the page. */
+  #share() {
     const { game, position } = this.bench;
     this.place?.set({ board: game.text(position), t: this.t || undefined });
   }
 
-  /** Goes where the page is, and searches as it says, as far as that makes sense. */
+  /** Follows the page's position, settings and time, and ignores invalid ones. */
   #follow(names) {
     const { bench, place } = this;
     const board = names.includes("board") ? place.get("board") : bench.game.text(bench.position);
-    const moves = board !== bench.game.text(bench.position) && bench.knows(readBoard(board));
+    const position = board === bench.game.text(bench.position) ? null : bench.game.read(board);
     const read = names.map((name) => [name, readSetting(name, place.get(name), bench)]);
     const change = read.filter(([name, value]) => value !== undefined && value !== bench.settings[name]);
     const t = names.includes("t") ? Number(place.get("t") ?? 0) : null;
-    if (moves) bench.goTo(readBoard(board));
+    if (position) bench.goTo(position);
     if (change.length) bench.set(Object.fromEntries(change));
     const waits = this.root.hasAttribute("aria-busy");
-    if (moves || change.length || (waits && t !== null)) this.#adopt(t ?? 0);
+    if (position || change.length || (waits && t !== null)) this.#adopt(t ?? 0);
     else if (t !== null && t !== this.t) this.go(t);
   }
 
@@ -223,12 +222,12 @@ class Explorer {
     for (const button of [next, one, five, many]) enable(button, this.t < this.search.last);
   }
 
-  #say(text) {
+  #notify(text) {
     if (this.notice.textContent !== text) this.notice.textContent = text;
     this.alert.textContent = "";
   }
 
-  // What is searched.
+  // Settings and starting position.
 
   #drawSettings() {
     const { settings, evaluators, iterations } = this.bench;
@@ -238,7 +237,7 @@ class Explorer {
     );
   }
 
-  /** Searches with other settings; with more simulations the reader stays where they are. */
+  /** Searches with other settings; another number of simulations keeps the time. */
   #change(change) {
     const [[name, value]] = Object.entries(change);
     const reason = typeof value === "number" && name !== "iteration" ? whyNotSet(name, value) : null;
@@ -260,15 +259,14 @@ class Explorer {
       change();
       this.#adopt(0);
     };
-    const empty = game.init().board;
     replace(
       this.start,
       startEditor({
         ...{ game, position, starts, canUndo: positions.length > 1 },
-        onCell: (cell) => bench.click(cell) && this.#adopt(0),
+        onMove: (action) => bench.play(action) && this.#adopt(0),
         onUndo: moved(() => bench.undo()),
-        onEmpty: moved(() => bench.goTo(empty)),
-        onStart: (board) => moved(() => bench.goTo(board))(),
+        onReset: moved(() => bench.goTo(game.init())),
+        onStart: (text) => moved(() => bench.goTo(game.read(text)))(),
       }),
     );
   }
@@ -286,11 +284,11 @@ class Explorer {
     action();
   }
 
-  /** Takes a number over; JupyterLab keeps the browser from doing so. */
+  /** Applies a number; in JupyterLab the browser does not. */
   #enter(event) {
     event.preventDefault();
     if (event.target === this.amount) return this.runMany();
-    event.target.blur(); // Which makes the browser notice the change.
+    event.target.blur(); // This fires the change event.
   }
 
   #action(key) {
@@ -313,18 +311,18 @@ class Explorer {
   }
 }
 
-/** Words that a phone has no room for. */
+/** Words that are hidden on a phone. */
 function long(text) {
   return h("span", { class: "az-long" }, text);
 }
 
-/** Whether a key belongs to the control that has the focus. */
+/** Whether the focused control uses a key itself. */
 function isTyping({ target, key }) {
   if (target.matches("[type=range]")) return key.startsWith("Arrow");
   return target.matches("input:not([type=checkbox]), select, textarea");
 }
 
-/** A disabled button keeps the focus that it may have, for those who step by its key. */
+/** Enables or disables a button; a focused button keeps the focus, for use by keys. */
 function enable(button, on) {
   button.setAttribute("aria-disabled", !on);
   button.disabled = !on && button !== focusedIn(button);

@@ -1,28 +1,28 @@
-// How the score of a move comes about, with its numbers: PUCT, Gumbel and UCT.
+// The score of a move with its numbers, for PUCT, Gumbel and UCT.
 
 import { fixed, h, signed } from "./dom.js";
-import { aboutSearch, outcomeWords, playerName } from "./words.js";
+import { aboutSearch, moveName, outcomeWords, playerName } from "./words.js";
 
 const NAMES = { puct: "PUCT", gumbel: "Gumbel", uct: "UCB1" };
 
-/** The columns of a table of moves: `[name of the number, heading, what it is]`. */
+/** The columns of a table of moves: `[name of the number, heading, description]`. */
 export function columns(search, id) {
   const { algorithm, settings } = aboutSearch(search);
   const mover = playerName(search.nodes[id].player);
   const P = ["P", "P", "prior probability"];
   const N = ["N", "n", "visits of the move"];
   const Q = ["Q", "Q", `mean value for ${mover}`];
-  const S = ["S", "Q + U", "the score; the highest is chosen"];
-  if (algorithm === "uct") return [N, Q, ["U", "U", "bonus for what is little visited"], S];
-  if (algorithm === "puct") return [P, N, Q, ["U", "U", "bonus for what is likely and little visited"], S];
+  const S = ["S", "S", "the score, Q + U; the highest is chosen"];
+  if (algorithm === "uct") return [N, Q, ["U", "U", "bonus for moves with few visits"], S];
+  if (algorithm === "puct") return [P, N, Q, ["U", "U", "bonus for likely moves with few visits"], S];
   const U =
     id === 0
       ? ["U", "g + \u2113", `logit of the prior${settings.add_noise ? ", with the noise drawn for this search" : ""}`]
-      : ["U", "share", "minus the share of visits that the move has had"];
-  return [P, N, Q, U, ["S", "score", "the highest of those in turn is chosen"]];
+      : ["U", "share", "minus the move's share of the visits"];
+  return [P, N, Q, U, ["S", "S", "the score; the highest of those in turn is chosen"]];
 }
 
-/** Writes a number of the table; an untried move of UCT has no bound. */
+/** Writes a number of the table; for untried moves UCT has infinity. */
 export function scoreText(x, digits = 4) {
   return Number.isFinite(x) ? fixed(x, digits) : "\u221e";
 }
@@ -37,7 +37,7 @@ export function formula(search, moment, id, i) {
     ...{ P: node.priors[i], n: stats.N[i], Q: stats.Q[i], U: stats.U[i], S: stats.S[i] },
   };
   const { lines, notes } = { puct: puctLines, gumbel: gumbelLines, uct: uctLines }[algorithm](move);
-  const title = `${NAMES[algorithm]}: move ${move.action} for ${playerName(node.player)}`;
+  const title = `${NAMES[algorithm]}: ${moveName(search, id, move.action)} for ${playerName(node.player)}`;
   const row = ([name, symbols, numbers]) => [
     h("dt", {}, name),
     h("dd", {}, h("div", { class: "az-symbols" }, `= ${symbols}`), h("div", { "data-formula": name }, `= ${numbers}`)),
@@ -57,7 +57,7 @@ function puctLines({ node, settings, stats, P, n, Q, U, S }) {
     parent: `Q = ${signed(Q)}, the value of this position for ${playerName(node.player)}`,
     loss: `Q = \u22121, a loss for ${playerName(node.player)}`,
   }[settings.first_play_urgency ?? "zero"];
-  const untried = `Untried, n = 0: until it has a value of its own it counts as ${urgency}.`;
+  const untried = `Untried, n = 0: until it has a value, it counts as ${urgency}.`;
   return {
     lines: [
       ["U", "c P \u221aN / (1 + n)", `${product} = ${fixed(U, 3)}`],
@@ -73,8 +73,8 @@ function uctLines({ id, settings, stats, n, Q, U, S }) {
     return {
       lines: [["S", "\u221e", "\u221e, as n = 0"]],
       notes: [
-        "Every move is tried once before any is tried again: untried, it counts as infinitely good. " +
-          "Of several a random one comes first.",
+        "Every move is tried once before any is tried again, so the score of an untried move is infinite. " +
+          "Several of them are tried in random order.",
       ],
     };
   }
@@ -93,23 +93,23 @@ function gumbelLines({ id, node, settings, stats, n, Q, U, S }) {
   const most = Math.max(...stats.N);
   const sigma = ((maxvisit_init + most) * value_scale * Q) / 2;
   const product = `(${maxvisit_init} + ${most}) \u00d7 ${value_scale} / 2 \u00d7 ${term(Q)}`;
-  const weighed = ["\u03c3", "(c + max n) s / 2 \u00d7 Q", `${product} = ${term(sigma)}`];
+  const weighted = ["\u03c3", "(c + max n) s / 2 \u00d7 Q", `${product} = ${term(sigma)}`];
   const whose = playerName(node.player);
   const notes = n
     ? []
-    : [`Untried, n = 0: its Q is completed by the mixed value of this position, ${term(Q)} for ${whose}.`];
+    : [`Untried, n = 0: its Q is the mixed value of this position, ${term(Q)} for ${whose}.`];
   if (id === 0) {
     notes.unshift(
-      "Sequential halving: the moves in turn compete for the next visit, one that has had it waits, and " +
-        "after each round the better half stays; the others are out.",
+      "Sequential halving: the moves in turn compete for the next visit, and a move that has had it waits. " +
+        "After each round only the better half stays.",
     );
-    return { lines: [weighed, ["S", "g + \u2113 + \u03c3", `${term(U)} ${added(sigma)} = ${term(S)}`]], notes };
+    return { lines: [weighted, ["S", "g + \u2113 + \u03c3", `${term(U)} ${added(sigma)} = ${term(S)}`]], notes };
   }
   const total = stats.N.reduce((sum, visits) => sum + visits, 0);
   const improved = fixed(S - U, 3);
   return {
     lines: [
-      weighed,
+      weighted,
       ["\u03c0\u2032", "softmax(\u2113 + \u03c3)", improved],
       ["S", "\u03c0\u2032 \u2212 n / (1 + \u03a3n)", `${improved} \u2212 ${n} / (1 + ${total}) = ${term(S)}`],
     ],
@@ -117,31 +117,31 @@ function gumbelLines({ id, node, settings, stats, n, Q, U, S }) {
   };
 }
 
-/** Why Q has the sign that it has: the position after the move is the other player's. */
+/** Explains the sign of Q, which is the mover's, by the position after the move. */
 function outcomeNote({ search, moment, id, node, action, n, Q }) {
   const child = search.child(id, action, moment);
   if (!n || child === null) return null;
   const after = search.nodes[child];
   const [mover, other] = [playerName(node.player), playerName(after.player)];
   if (after.over) {
-    const counts = after.line ? `${signed(Q, 0)} for ${mover}` : "0 for both";
-    return `The move ends the game (${outcomeWords(after)}), which counts ${counts}.`;
+    const counts = search.game.winner(after.position) === null ? "0 for both" : `${signed(Q, 0)} for ${mover}`;
+    return `The move ends the game (${outcomeWords(search.game, after.position)}), which counts ${counts}.`;
   }
   const { value } = search.stats(child, moment.known);
   const mean = n === 1 ? "one outcome" : `the mean of ${n} outcomes`;
-  if (mover === other) return `Q is ${mover}\u2019s, ${mean}.`;
+  if (mover === other) return `Q is ${mover}\u2019s, ${mean}. ${mover} moves again, so the sign stays.`;
   return (
     `Q is ${mover}\u2019s, ${mean}. After the move ${other} is to move, and the value is ` +
-    `${signed(value, 3)} for ${other}: what one wins the other loses, so the sign turns.`
+    `${signed(value, 3)} for ${other}: one player wins what the other loses, so the sign changes.`
   );
 }
 
-/** What the N of the root counts. */
+/** Explains the N of the root. */
 function rootNote({ search, id, stats }) {
   if (id !== 0 || aboutSearch(search).algorithm !== "puct") return null;
   const simulations = stats.visits - 1;
   if (!simulations) {
-    return "The root starts with N = 1, its own evaluation: with N = 0 every U would be 0, whatever the P.";
+    return "The root starts with N = 1, its own evaluation: with N = 0 every U would be 0.";
   }
   return `N = ${stats.visits}: ${simulations} ${simulations === 1 ? "simulation" : "simulations"} and the root\u2019s own evaluation.`;
 }

@@ -1,19 +1,78 @@
-// Games as small records of pure functions. A position is `{board, player, over, line}`: the cells
-// row by row (1 = player 0, X; -1 = player 1, O; 0 = empty), who is to move, whether the game is
-// over, and the cells of the line that won it, or null.
+import { openTable } from "./table.js";
+
+// Games as records of pure functions. In games of stones a position is `{board, player, over, line,
+// text}`: the cells row by row (1 = player 0, X; -1 = player 1, O; 0 = empty), the player to move,
+// whether the game is over, the cells of the line that won it or null, and the cells in ".XO". In
+// games from a table a position is `{row, player, over, reward, text}`.
 
 const LETTERS = { 1: "X", "-1": "O", 0: "." };
+const WORDS = ["one", "two", "three", "four", "five", "six"];
+
+const opened = new WeakMap();
 
 /**
- * Returns the rules of a game by its name in Python, of any size, or null if a page has them not.
+ * Returns the game of a component's data, with `table`, a `PositionTable` or null.
  *
- * `numActions`, `maxPlies`, `rows` and `columns` are numbers; `lines` are those that win;
- * `init()` is the first position, `at(board)` that of some cells, `sound(board)` whether there can
- * be such; `legal(position)` lists actions;
- * `cell(board, action)` is where an action's stone goes, `action(cell)` the action that a click
- * on a cell means; `loose(board, cell)` is the stone that an editor takes away where one at a cell
- * is clicked; `step(position, action)` plays a legal one, and `reward(position)` is what
- * who moved there has won by it; `player` and `over` tell of a position, and `text` writes it.
+ * Every game has `name`, `title`, `numActions`, `init()`, `legal(position)`, `step(position,
+ * action)`, `reward(position)` of the player who moved there, `player(position)`,
+ * `over(position)`, `winner(position)` (0, 1 or null), `ending(position)` in words,
+ * `text(position)`, `read(text)` (a position or null), and the names of a move,
+ * `moveName(position, action)` and the short `moveLabel(position, action)`.
+ *
+ * Games of stones also have the fields of `gameNamed`; `hasCells` is true for them.
+ */
+export function openGame(data) {
+  const table = openTable(data);
+  if (!table) return withTable(gameNamed(data.game), null);
+  if (!opened.has(table)) {
+    opened.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
+  }
+  return opened.get(table);
+}
+
+/** Adds a table to the rules of a game, and reads only positions that are in it. */
+function withTable(game, table) {
+  const read = (text) => {
+    const position = game.read(text);
+    return position && (!table || table.find(position) >= 0) ? position : null;
+  };
+  return { ...game, table, read };
+}
+
+/** A game whose moves are looked up. */
+function tableGame({ game: name, title, num_actions: numActions }, table) {
+  const at = (row, reward = 0) => ({
+    ...{ row, reward, player: table.player(row), over: table.over(row), text: table.text(row) },
+  });
+  const winner = (position) => {
+    const value = position.over ? table.truth(position.row) : 0;
+    return value === 0 ? null : value > 0 ? position.player : 1 - position.player;
+  };
+  const moveLabel = ({ row }, action) => table.moveName(row, action);
+  const moveName = (position, action) => moveLabel(position, action).replace(/^(?=\d+$)/, "move ");
+  return {
+    ...{ name, title, numActions, table, winner, moveName, moveLabel, hasCells: false },
+    init: () => at(0),
+    read: (text) => (/^\d+$/.test(text) && Number(text) < table.size ? at(Number(text)) : null),
+    legal: ({ row }) => table.legal(row),
+    step: ({ row }, action) => {
+      const next = table.step(row, action);
+      return at(next.row, next.reward);
+    },
+    reward: (position) => position.reward,
+    player: (position) => position.player,
+    over: (position) => position.over,
+    ending: (position) => (winner(position) === null ? "the game is drawn" : `${"XO"[winner(position)]} has won`),
+    text: (position) => position.text,
+  };
+}
+
+/**
+ * Returns the rules of a game of stones by its name in Python, of any size, or null.
+ *
+ * `rows` and `columns` are numbers; `lines` are those that win; `at(board)` is the position with
+ * some cells; `cell(board, action)` is where an action's stone goes, `action(cell)` the action of a
+ * click on a cell; `loose(board, cell)` is the stone that an editor removes when a cell is clicked.
  */
 export function gameNamed(name) {
   if (!made.has(name)) made.set(name, make(name));
@@ -32,7 +91,7 @@ function make(name) {
   return dropGame(title("Connect Four", sizes), rows, columns, inRow, name);
 }
 
-/** What a game is called, and where it has one its size. */
+/** The title of a game with its size, if it has one. */
 function title(words, sizes) {
   return sizes.length ? `${words} ${sizes.join(" \u00d7 ")}` : words;
 }
@@ -41,6 +100,8 @@ function title(words, sizes) {
 function marksGame(title, rows, columns, inRow, name) {
   return stonesGame({
     ...{ name, title, inRow, shape: [rows, columns], numActions: rows * columns },
+    moveName: (_, cell) => cellName(cell, columns),
+    moveLabel: (_, cell) => cellName(cell, columns),
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
     loose: (_, cell) => cell,
@@ -57,6 +118,8 @@ function dropGame(title, rows, columns, inRow, name) {
   };
   return stonesGame({
     ...{ name, title, inRow, shape: [rows, columns], numActions: columns },
+    moveName: (_, column) => `column ${column + 1}`,
+    moveLabel: (_, column) => String(column + 1),
     cell: lowestEmpty, // -1 in a full column.
     action: (cell) => cell % columns,
     loose: (board, cell) => lowestEmpty(board, cell % columns) + columns,
@@ -64,23 +127,26 @@ function dropGame(title, rows, columns, inRow, name) {
   });
 }
 
-/** A game of stones that stay where they are put, won by so many in a row. */
-function stonesGame({ name, title, shape, inRow, numActions, cell, action, loose, rests }) {
+/** The name of a cell; a1 is the upper left one, as in Python. */
+export function cellName(cell, columns) {
+  return `${"abcdefghijklmnopqrstuvwxyz"[cell % columns]}${Math.floor(cell / columns) + 1}`;
+}
+
+/** A game of stones that do not move, won by a number of them in a row. */
+function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const [rows, columns] = shape;
   const lines = linesOf(rows, columns, inRow);
   const at = (board) => {
     const line = lines.find((cells) => isFilled(board, cells)) ?? null;
     const over = line !== null || board.every(Boolean);
-    return { board, player: board.reduce((sum, stone) => sum + stone, 0) > 0 ? 1 : 0, over, line };
+    const player = board.reduce((sum, stone) => sum + stone, 0) > 0 ? 1 : 0;
+    return { board, player, over, line, text: board.map((stone) => LETTERS[stone]).join("") };
   };
-  const actions = Array.from({ length: numActions }, (_, i) => i);
-  const sound = (board) => {
-    const ahead = board.reduce((sum, stone) => sum + stone, 0);
-    const stands = board.every((stone, i) => stone === 0 || rests(board, i));
-    return board.length === rows * columns && (ahead === 0 || ahead === 1) && stands;
-  };
-  return {
-    ...{ name, title, rows, columns, numActions, maxPlies: rows * columns, lines, cell, action, loose, at, sound },
+  const actions = Array.from({ length: fields.numActions }, (_, i) => i);
+  const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
+  const inWords = `${WORDS[inRow - 1] ?? inRow} in a row`;
+  const game = {
+    ...{ ...fields, hasCells: true, rows, columns, maxPlies: rows * columns, lines, cell, at, winner, inWords },
     init: () => at(Array(rows * columns).fill(0)),
     legal: ({ board, over }) => (over ? [] : actions.filter((i) => cell(board, i) >= 0)),
     step: ({ board, player }, i) => {
@@ -91,8 +157,38 @@ function stonesGame({ name, title, shape, inRow, numActions, cell, action, loose
     reward: ({ line }) => (line ? 1 : 0),
     player: (position) => position.player,
     over: (position) => position.over,
-    text: ({ board }) => board.map((stone) => LETTERS[stone]).join(""),
+    ending: (position) => (winner(position) === null ? "the board is full" : `${"XO"[winner(position)]} has ${inWords}`),
+    text: (position) => position.text,
+    read: (text) => {
+      if (text?.length !== rows * columns || !/^[.XO]+$/.test(text)) return null;
+      const board = Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
+      return game.whyImpossible(board) ? null : at(board);
+    },
+    whyImpossible: (board) => whyImpossible(board, lines, inWords) ?? whyFloating(board, rests),
   };
+  return game;
+}
+
+function whyFloating(board, rests) {
+  const stands = board.every((stone, i) => stone === 0 || rests(board, i));
+  return stands ? null : "a stone has nothing below it";
+}
+
+/** Why no game leads to some cells, in a sentence, or null if no reason is known. */
+export function whyImpossible(cells, lines, inWords = "three in a row") {
+  const [countX, countO] = [1, -1].map((stone) => cells.filter((cell) => cell === stone).length);
+  const ahead = countX - countO;
+  if (ahead !== 0 && ahead !== 1) {
+    return (
+      `${countX} X and ${countO} O cannot occur: X moves first, so there are ` +
+      "as many X as O, or one X more"
+    );
+  }
+  const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => cells[i] === stone)));
+  if (winsX && winsO) return `both X and O have ${inWords}: a game ends at the first`;
+  if (!(winsX && ahead === 0) && !(winsO && ahead === 1)) return null;
+  const [winner, loser] = winsX ? ["X", "O"] : ["O", "X"];
+  return `${winner} has ${inWords} but ${loser} moved after that: remove one ${loser} from the board`;
 }
 
 function isFilled(board, [first, ...rest]) {

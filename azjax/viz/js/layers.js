@@ -3,8 +3,8 @@ import { f32 } from "./random.js";
 import { Sums } from "./sums.js";
 
 // Networks in their folded form, layer by layer, in float32. Layouts are those of Python: boards
-// `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`. Each layer takes what the one
-// before made, without its ReLU: `Sums` leaves out what is below 0.
+// `[cells, channels]`, kernels `[3, 3, in, out]` or `[in, out]`. Outputs of layers have no ReLU;
+// instead, `Sums` skips negative inputs.
 
 /** The residual network of `azjax/networks/resnet.py`, of dense layers or of convolutions. */
 export class ResNet {
@@ -34,7 +34,7 @@ export class ResNet {
     return { logits, value: f32(Math.tanh(value[0])) };
   }
 
-  /** After the ReLU, mean 0 and variance 1 in every cell, or over all units: if the network has that. */
+  /** ReLU and layer normalization per cell, or over all units, if the network has it. */
   #normalize(x) {
     if (!this.#norm) return x;
     const count = x.length / (this.#taps?.length ?? 1);
@@ -59,7 +59,7 @@ export class ResNet {
     });
   }
 
-  /** The hidden layer of a head: a dense one, or a 1x1 convolution, the same product in every cell. */
+  /** The hidden layer of a head: a dense layer, or a 1x1 convolution. */
   #head(x, name) {
     if (!this.#taps) return this.#layers.dense(x, `${name}_hidden`, this.#norm);
     const [layer, inputs] = [`${name}_conv`, x.length / this.#taps.length];
@@ -68,7 +68,7 @@ export class ResNet {
     return name === "value" ? this.#layers.dense(cells, "value_hidden") : cells;
   }
 
-  /** What a layer makes of every cell, once `list` has told it the cell's inputs. */
+  /** The outputs of a layer in every cell; `list(cell)` lists the inputs. */
   #cells(name, list) {
     const outputs = this.#layers.outputs(name);
     const y = new Float32Array(this.#taps.length * outputs);
@@ -113,29 +113,29 @@ class Layers {
     }
   }
 
-  /** How many numbers a layer makes. */
+  /** The number of outputs of a layer. */
   outputs(name) {
     return this.#biases[name].length;
   }
 
-  /** Lists `count` inputs, of which those from the place `from` on meet a layer's rows from `row` on. */
+  /** Lists `count` inputs, starting at `x[from]`, for the layer's rows from `row` on. */
   list(name, row, x, from, count, signed = false) {
     this.#sums.list(this.#matrices[name], row, x, from, count, signed);
   }
 
-  /** What a layer makes of the inputs listed; the numbers stay until the next call. */
+  /** The outputs for the listed inputs; they are valid until the next call. */
   total(name) {
     return this.#sums.total(this.#biases[name]);
   }
 
-  /** What a dense layer makes of all of `x`. */
+  /** The outputs of a dense layer for all of `x`. */
   dense(x, name, signed = false) {
     this.list(name, 0, x, 0, x.length, signed);
     return this.total(name).slice();
   }
 }
 
-/** Weights of which there are the `width` upper bytes. */
+/** Decodes weights from their `width` upper bytes. */
 function unpack(text, width) {
   const upper = numbers(text, Uint8Array);
   if (width === 4) return new Float32Array(upper.buffer);
@@ -146,7 +146,7 @@ function unpack(text, width) {
   return new Float32Array(bytes.buffer);
 }
 
-/** For each cell, its neighbours and the places of the kernel that they meet, in pairs. */
+/** For each cell, pairs of a neighbor and its index in the kernel. */
 function tapsOf(rows, columns) {
   return Array.from({ length: rows * columns }, (_, cell) => {
     const taps = [];

@@ -1,37 +1,39 @@
-// Where the nodes of a search's tree stand, and which of them there is room for.
+// The layout of a search's tree: which nodes are shown, and where.
 
-import { aboutSearch, boardShape } from "./words.js";
+import { aspect } from "./picture.js";
+import { aboutSearch } from "./words.js";
 
 /** Pixels above a card for the label of its edge. */
 export const LABEL = 14;
-/** How cards are drawn: with the numbers under the board, or beside it where rows are many. */
+/** The forms of cards: numbers below the board, or next to it if there are many rows. */
 const FULL = { form: "full", width: 66, height: 76 };
 const COMPACT = { form: "compact", width: 94, height: 28 };
-const COMPACT_WIDE = { form: "compact", width: 108, height: 36 }; // Of boards with many cells.
+const COMPACT_WIDE = { form: "compact", width: 108, height: 36 }; // For boards with many cells.
+const PLAIN = { form: "plain", width: 66, height: 34 }; // For games without pictures.
 
 const FOLD = { width: 40, height: 24 };
 const GHOST = { width: 27, height: 18 };
-const APART = 6; // Pixels between neighbours.
-const GAP = 7; // At least so many between rows, for the edges.
-const AIR = 40; // Pixels for wider gaps that full cards leave over.
-const WIDEST_GAPS = [60, 40, 28]; // Of the first rows, whose edges go far; the rest like the last.
-const PATIENCE = 40; // Nodes in a row that find no room, before the rest is given up.
+const APART = 6; // Pixels between neighbors.
+const GAP = 7; // Pixels between rows, at least, for the edges.
+const AIR = 40; // Pixels that full cards leave for wider gaps.
+const WIDEST_GAPS = [60, 40, 28]; // Of the first rows, whose edges are long; then like the last.
+const PATIENCE = 40; // Failures in a row after which no more nodes are tried.
 
 /**
- * Arranges what there is to see during one simulation, the same in all of its phases.
+ * Arranges the tree for one simulation; the layout is the same in all of its phases.
  *
- * `room` is `{width, height}` in drawing units; only the path under way may need more. `wanted`
- * are nodes to prefer, the most wanted first, and `selected` one to show in any case.
+ * `room` is `{width, height}` in drawing units; only the current path may need more. `wanted` are
+ * nodes to prefer, the most wanted first, and `selected` is a node that is always shown.
  *
  * Returns `places`, each `{key, kind, id, x, y, width, height, ...}` with `x` of its middle and
- * `y` of its top: a `node`, with its `form`; a `fold`, in the place of the `count` nodes below
- * `id` that are not shown; or a `ghost`, a move at `id` that nobody has tried. Then `extent`, the
- * rectangle around them, and `least`, the height below which not even compact cards fit.
+ * `y` of its top. Its kind is `node`, with its `form`; `fold`, for the `count` nodes below `id` that
+ * are not shown; or `ghost`, an untried move at `id`. Also returns `extent`, the rectangle around
+ * them, and `least`, the smallest height in which compact cards fit.
  */
 export function layout(search, moment, room, wanted = [], selected = 0) {
   const tree = treeAt(search, moment);
-  const compact = boardShape(search)[1] > 3 ? COMPACT_WIDE : COMPACT;
-  const rows = makeRows(tree, room.height, compact);
+  const [full, compact] = formsOf(search.game);
+  const rows = makeRows(tree, room.height, full, compact);
   const forced = new Set(forcedNodes(search, moment, tree));
   const fill = () => chooseNodes(search, moment, tree, rows, room.width, forced, wanted);
   let shown = fill();
@@ -43,7 +45,13 @@ export function layout(search, moment, room, wanted = [], selected = 0) {
   return { ...place(grow(search, tree, rows, shown), rows), least };
 }
 
-/** What exists once the simulation is over: the children and the size of each node's subtree. */
+/** The largest and the smallest form of a game's cards. */
+function formsOf(game) {
+  if (!aspect(game, game.init())) return [PLAIN, PLAIN];
+  return [FULL, game.columns <= 3 ? COMPACT : COMPACT_WIDE];
+}
+
+/** The tree after the simulation: each node's children and the size of its subtree. */
 function treeAt(search, moment) {
   const { nodes } = search;
   const end = { ...moment, phase: moment.step ? "backup" : "start" };
@@ -64,12 +72,12 @@ function treeAt(search, moment) {
   return { children, size, depth, expanding: expands ? leaf : null };
 }
 
-/** The rows of the tree: full cards from the top, as far as all rows find room. */
-function makeRows(tree, height, compact) {
+/** The rows of the tree: full cards from the top, as long as all rows fit. */
+function makeRows(tree, height, full, compact) {
   const cards = Array.from({ length: tree.depth + 1 }, () => compact);
   const total = () => cards.reduce((sum, card) => sum + LABEL + card.height + GAP, -GAP);
   for (let i = 0; i < cards.length; i++) {
-    cards[i] = FULL;
+    cards[i] = full;
     if (total() + AIR <= height) continue;
     cards[i] = compact;
     break;
@@ -90,7 +98,7 @@ function lineTo(search, id) {
   return line;
 }
 
-/** The path of the simulation, and at the search's end the move played. */
+/** The path of the simulation and, at the search's end, the move played. */
 function forcedNodes(search, moment, tree) {
   const path = moment.step ? lineTo(search, moment.step.leaf) : [0];
   if (moment.simulation !== search.length) return path;
@@ -98,7 +106,7 @@ function forcedNodes(search, moment, tree) {
   return path.concat(tree.children[0].filter(isPlayed));
 }
 
-/** The most visited nodes, as many as there is room for, the root's moves first. */
+/** The most visited nodes that fit, the root's moves first. */
 function chooseNodes(search, moment, tree, rows, width, forced, wanted) {
   const shown = new Set(forced);
   let failed = 0;
@@ -125,7 +133,7 @@ function byVisits(search, moment, tree) {
   return ids.sort((a, b) => rank[b] - rank[a] || a - b);
 }
 
-/** The tree of what is drawn: the nodes shown, a fold for the others, ghosts of untried moves. */
+/** The tree to draw: the nodes shown, folds for the others, and ghosts of untried moves. */
 function grow(search, tree, rows, shown, id = 0) {
   const depth = search.nodes[id].depth;
   const visible = tree.children[id].filter((child) => shown.has(child));
@@ -149,9 +157,9 @@ function widthOf(root) {
 }
 
 /**
- * Sets the offset of everything below a part against what it hangs from.
+ * Sets the horizontal offsets of everything below a part, each relative to its parent.
  *
- * Subtrees are drawn the same wherever they stand, and pushed together until their outlines,
+ * A subtree has the same drawing everywhere; subtrees move together until their outlines,
  * `[left, right]` of every row, touch (Reingold and Tilford 1981, "Tidier Drawings of Trees").
  */
 function outlineOf(part) {
@@ -164,7 +172,7 @@ function outlineOf(part) {
       merged[i] = [merged[i]?.[0] ?? left + child.offset, right + child.offset];
     });
   }
-  // A fold hangs beside the others, so that a line of single moves goes straight down.
+  // Folds are not centered, so that a line of single moves is straight.
   const moves = part.below.filter(({ kind }) => kind !== "fold");
   const middle = middleOf(moves.length ? moves : part.below);
   for (const child of part.below) child.offset -= middle;

@@ -12,12 +12,12 @@ const LESSON_WORDS = {
 };
 const LESSON_SEARCHES = { gumbel: "Gumbel\u2019s search", puct: "PUCT", uct: "UCT" };
 
-/** What goes on at a step of the loop, in a sentence or two with the numbers. */
+/** A step of the loop in a sentence or two, with the numbers. */
 export function loopSentence(view) {
   return LESSON_WORDS[view.step](view, view.move, view.data.settings);
 }
 
-/** The loss with the numbers of one position put in, or what a step of the optimiser is made of. */
+/** The loss of one position with its numbers, or the parts of an optimizer step. */
 export function loopTerms(view) {
   if (view.step === "loss") return lessonLossTable(view, view.move.frames[0]);
   return view.step === "step" ? lessonStepTable(view) : null;
@@ -26,11 +26,11 @@ export function loopTerms(view) {
 function lessonPosition(view, move, { learner }) {
   const who = view.mover(move.player);
   const { iteration } = view.lesson;
-  const network = iteration ? `The network after iteration ${iteration}` : "The network, before it learns anything,";
-  const average = iteration && learner.ema_decay ? ", the running average of all \u03b8 so far," : "";
+  const network = iteration ? `The network after iteration ${iteration}` : "The untrained network";
+  const average = iteration && learner.ema_decay ? ", a running average of the parameters \u03b8," : "";
   return (
-    `${who} is to move. ${network}${average} gives every move a probability p, ` +
-    `and the position the value ${signed(move.value)} for ${who}.`
+    `${who} is to move. ${network}${average} outputs a probability p for every move ` +
+    `and the value ${signed(move.value)} for ${who}.`
   );
 }
 
@@ -40,21 +40,21 @@ function lessonSearch(view, move, { search }) {
     search.dirichlet_fraction > 0
       ? ` ${percent(search.dirichlet_fraction)} of the root\u2019s p is noise.`
       : search.gumbel_scale > 0
-        ? " Noise helps to choose what it looks at."
+        ? " Noise helps to choose the moves to visit."
         : "";
   return (
-    `${name} makes ${search.num_simulations} simulations from here; N tells how many began with ` +
-    `each move.${noise} It finds the position worth ${signed(move.found)} for ` +
-    `${view.mover(move.player)}; the network alone said ${signed(move.value)}.`
+    `${name} runs ${search.num_simulations} simulations from here; N of them began with ` +
+    `each move.${noise} The value of the position after the search is ${signed(move.found)} for ` +
+    `${view.mover(move.player)}; before it, the network\u2019s value was ${signed(move.value)}.`
   );
 }
 
 function lessonPi(view, move, { search }) {
   const how =
     search.algorithm === "gumbel"
-      ? "\u03c0 is p, raised where the search found more value than elsewhere: softmax(log p + \u03c3(Q))."
-      : `\u03c0 is the share of each move in the visits: N / ${move.visits.reduce((sum, n) => sum + n, 0)}.`;
-  return `${how} This is what the network is to say of this position next time.`;
+      ? "\u03c0 is p, shifted towards moves of higher value in the search: softmax(log p + \u03c3(Q))."
+      : `\u03c0 is each move\u2019s share of the visits: N / ${move.visits.reduce((sum, n) => sum + n, 0)}.`;
+  return `${how} The network learns to output \u03c0 in this position.`;
 }
 
 function lessonMove(view, move, { search, selfplay }) {
@@ -63,12 +63,12 @@ function lessonMove(view, move, { search, selfplay }) {
   const share = `\u03c0 ${percent(pi[actions.indexOf(action)])}`;
   if (search.algorithm === "gumbel") {
     const noise = search.gumbel_scale > 0 ? "noise + " : "";
-    return `${who} plays ${action} (${share}), of the moves with most visits the one where ${noise}log p + \u03c3(Q) is highest.`;
+    return `${who} plays ${view.moveName(action)} (${share}). Of the moves with the most visits, it has the highest ${noise}log p + \u03c3(Q).`;
   }
   if (view.at < selfplay.temperature_plies && selfplay.temperature > 0) {
-    return `${who} plays ${action} (${share}), drawn at random in proportion to N^(1/${selfplay.temperature}).`;
+    return `${who} plays ${view.moveName(action)} (${share}), drawn at random in proportion to N^(1/${selfplay.temperature}).`;
   }
-  return `${who} plays ${action} (${share}), the move with most visits: chance chooses in the first ${selfplay.temperature_plies} moves only.`;
+  return `${who} plays ${view.moveName(action)} (${share}), the move with the most visits. Only the first ${selfplay.temperature_plies} moves are random.`;
 }
 
 function lessonOutcome(view, move, { targets }) {
@@ -77,7 +77,7 @@ function lessonOutcome(view, move, { targets }) {
   const winner = view.mover(move.z > 0 ? move.player : 1 - move.player);
   const end = move.z ? `${winner} wins` : "a draw";
   const mixed = move.target !== move.z;
-  const words = `Value and outcome are mixed (outcome_weight ${targets.outcome_weight}, td_lambda ${targets.td_lambda})`;
+  const words = `The search value is mixed in (outcome_weight ${targets.outcome_weight}, td_lambda ${targets.td_lambda})`;
   return (
     `The game ends after ${moves.length} moves: ${end}. For ${who}, who moved here, z = ${signed(move.z, 0)}.` +
     (mixed ? ` ${words}: the target is ${signed(move.target)}.` : "")
@@ -87,9 +87,9 @@ function lessonOutcome(view, move, { targets }) {
 function lessonLoss(view, move, { learner }) {
   const theta =
     view.lesson.iteration && learner.ema_decay
-      ? "The parameters \u03b8 themselves, not their average, are asked for p and v: they learn."
-      : "The parameters \u03b8 are asked for p and v.";
-  return `${theta} The loss is large where \u03c0 and z surprise them.`;
+      ? "Here p and v are computed from the parameters \u03b8 themselves, not from their average."
+      : "Here p and v are computed from the parameters \u03b8.";
+  return `${theta} The loss is large if p differs from \u03c0, and v from z.`;
 }
 
 function lessonStep(view, move, { learner }) {
@@ -97,12 +97,12 @@ function lessonStep(view, move, { learner }) {
   if (rate === 0) {
     return (
       `Step 1 of the run has a learning rate of 0, which rises over ${learner.warmup_steps} ` +
-      "steps: nothing moves yet. Later steps show more."
+      "steps, so nothing changes yet."
     );
   }
   return (
-    `One step of the run\u2019s own optimiser (${learner.optimizer}), on the ${moves.length} positions of this ` +
-    `game at once, takes their mean loss from ${fixed(loss[0], 3)} to ${fixed(loss[1], 3)}.`
+    `One step of the run\u2019s optimizer (${learner.optimizer}), on all ${moves.length} positions of this ` +
+    `game, changes their mean loss from ${fixed(loss[0], 3)} to ${fixed(loss[1], 3)}.`
   );
 }
 
@@ -111,12 +111,12 @@ function lessonAfter(view, move, { learner }) {
   const decided = learner.ema_decay ? "The average of \u03b8" : "\u03b8";
   return (
     `After ${counts[view.count]} steps on this game alone its mean loss is ${fixed(loss[view.count], 3)}. ` +
-    `In the run each of the ${learner.steps} steps of an iteration drew ${learner.batch_size} positions from the ` +
-    `buffer, so that no game was learned by heart. ${decided} plays the next iteration, and the loop begins anew.`
+    `In the run, each of the ${learner.steps} steps of an iteration drew ${learner.batch_size} positions from the ` +
+    `buffer, which holds many games. ${decided} plays the games of the next iteration.`
   );
 }
 
-/** A formula, the same with numbers, and what comes of it. */
+/** A formula, the same with numbers, and the result. */
 function lessonTerm(name, formula, numbers, result) {
   return h(
     "tr",
@@ -147,13 +147,13 @@ function lessonLossTable(view, frame) {
       lessonTerm("policy", "\u2212\u03a3 \u03c0 log p", `\u2212(${products.join(" + ")})`, fixed(frame.policy_loss, 3)),
       lessonTerm("value", "(z \u2212 v)\u00b2", `(${fixed(target)} \u2212 ${value})\u00b2`, fixed(frame.value_loss, 3)),
       lessonTerm("l2", "c \u2016\u03b8\u2016\u00b2", norm, fixed(frame.l2, 3)),
-      lessonTerm("total", "all of it", sum, fixed(frame.loss, 3)),
+      lessonTerm("total", "sum", sum, fixed(frame.loss, 3)),
     ]),
     h(
       "p",
       { class: "az-hint" },
-      `Of the first term ${fixed(least, 3)} is the entropy of \u03c0, which no p gets below; the rest, ` +
-        `${fixed(frame.policy_kl, 3)}, is how far p is from \u03c0.`,
+      `The policy loss is at least the entropy of \u03c0, ${fixed(least, 3)}; the rest, ` +
+        `${fixed(frame.policy_kl, 3)}, is the KL divergence of p from \u03c0.`,
     ),
   ];
 }
@@ -164,7 +164,7 @@ function lessonStepTable(view) {
   const [before, after] = view.move.frames;
   const clip = learner.clip_norm;
   const clipped = clip && norms[0] > clip;
-  const cut = !clip ? "it is not clipped" : clipped ? `cut to ${clip}: times ${fixed(clip / norms[0], 3)}` : `below ${clip}, so not clipped`;
+  const cut = !clip ? "not clipped" : clipped ? `cut to ${clip}: times ${fixed(clip / norms[0], 3)}` : `below ${clip}, so not clipped`;
   const change = (from, to) => `${fixed(from, 3)} \u2192 ${fixed(to, 3)}`;
   return lessonTable(`Step ${(made + 1).toLocaleString("en")} of this learner`, [
     lessonTerm("gradient", "\u2016gradient\u2016", cut, fixed(norms[0], 3)),

@@ -1,7 +1,7 @@
-import { board, readBoard } from "./board.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { gameNamed } from "./games.js";
 import { loopSentence, loopTerms } from "./lesson.js";
+import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
 const LOOP_STEPS = {
@@ -15,21 +15,21 @@ const LOOP_STEPS = {
   after: "After",
 };
 const LOOP_NAMES = Object.keys(LOOP_STEPS);
-const LOOP_MOST_BOARDS = 9; // Longer games are lists of numbers.
+const LOOP_MOST_BOARDS = 9; // Longer games are shown as lists of moves.
 
-/** One game of self-play, and what the network learns of each of its positions, step by step. */
+/** One game of self-play, and what the network learns from each of its positions. */
 export function loop(root, data, place) {
   const view = new LoopView(root, data, place);
   place.follow(() => view.follow(place.get("board")));
 }
 
 class LoopView {
-  #was = {}; // What the bars showed before, so that they move from there.
+  #was = {}; // The previous widths of the bars, from which they move.
 
   constructor(root, data, place) {
     const newest = data.lessons.length - 1;
     Object.assign(this, { root, data, place, lesson: data.lessons[newest], at: 0, step: "position" });
-    this.rules = data.game ? gameNamed(data.game) : null; // Games unknown to the page are told in texts.
+    this.rules = data.game ? gameNamed(data.game) : null; // Other games are shown as text.
     this.count = this.lesson.counts.length - 1;
     this.choice = h("div", { class: "az-group", role: "group", "aria-label": "which network" });
     this.game = h("div", { class: "az-loop-game", role: "group", "aria-label": "the game, move by move" });
@@ -45,17 +45,17 @@ class LoopView {
     return this.lesson.moves[this.at];
   }
 
-  /** Whether the reader has come as far as a step. */
+  /** Whether a step has been reached. */
   reached(name) {
     return LOOP_NAMES.indexOf(this.step) >= LOOP_NAMES.indexOf(name);
   }
 
-  /** How often the learner has stepped, as an index of `counts`, at what is shown as `after`. */
+  /** The number of learner steps of the column `p after`, as an index of `counts`. */
   get frame() {
     return this.step === "after" ? this.count : 1;
   }
 
-  /** Goes to the move of the game that is made on a board, if there is one. */
+  /** Goes to the move of the game from a position, if there is one. */
   follow(text) {
     const found = this.rules ? this.lesson.moves.findIndex((move) => move.board === text) : -1;
     if (found >= 0) this.at = found;
@@ -74,7 +74,7 @@ class LoopView {
     this.draw();
   }
 
-  /** Left and right arrows, with the focus following what they choose. */
+  /** Handles the left and right arrows; the focus follows the choice. */
   #key(event, move) {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -108,27 +108,28 @@ class LoopView {
   #moveButton(i) {
     const { board: text, action, player } = this.lesson.moves[i];
     const who = this.mover(player);
-    const words = this.rules ? `${i + 1}. ${who}: ${action}` : `${i + 1}: ${action}`;
+    const words = `${i + 1}. ${who}: ${this.rules ? this.rules.moveLabel(null, action) : action}`;
     const attributes = {
       class: "az-button az-loop-move",
       "aria-current": i === this.at ? "true" : null,
-      "aria-label": `move ${words}, ${who}`,
+      "aria-label": `move ${words}`,
     };
     const small = this.rules?.maxPlies <= LOOP_MOST_BOARDS;
-    const picture = small && this.#board(readBoard(text), { size: 44, last: action });
+    const position = small && this.rules.read(text);
+    const drawn = small && picture(this.rules, position, { size: 44, last: { position, action } });
     const button = pushButton("", `move-${i}`, () => this.#look(i), attributes);
-    button.append(...[picture, h("span", {}, words)].filter(Boolean));
+    button.append(...[drawn, h("span", {}, words)].filter(Boolean));
     return button;
   }
 
-  /** What a player is called: stones where there are any. */
+  /** The name of a player. */
   mover(player) {
-    return this.rules ? playerName(player) : `player ${player + 1}`;
+    return playerName(player);
   }
 
-  #board(cells, look) {
-    const { rows, columns, at } = this.rules;
-    return board(cells, { shape: [rows, columns], line: at(cells).line, ...look });
+  /** The name of a move. */
+  moveName(action) {
+    return this.rules ? this.rules.moveName(null, action) : `move ${action}`;
   }
 
   #stepButtons() {
@@ -145,44 +146,43 @@ class LoopView {
     ];
   }
 
-  /** The position with the policy that the step is about; at the step `z`, how the game ended. */
+  /** The position with the policy of the step; at the step `z`, the end of the game. */
   #picture() {
     const { board: text, actions, action } = this.move;
     if (!this.rules) return h("pre", { class: "az-loop-text" }, text);
     if (this.step === "z") return this.#figure(this.#end(), {}, "the end of the game");
-    const cells = readBoard(text);
+    const position = this.rules.read(text);
     const { head, shares } = this.#columns().at(this.step === "loss" ? 0 : -1);
-    const [heat, labels] = [cells.map(() => 0), cells.map(() => "")];
+    const [heat, labels] = [Array(this.rules.numActions).fill(0), Array(this.rules.numActions).fill("")];
     actions.forEach((move, i) => {
-      const cell = this.rules.cell(cells, move);
-      heat[cell] = shares[i];
-      labels[cell] = percent(shares[i]);
+      heat[move] = shares[i];
+      labels[move] = percent(shares[i]);
     });
-    const last = this.reached("move") ? this.rules.cell(cells, action) : null;
-    return this.#figure(cells, { heat, labels, last }, `shaded by ${head === "N" ? "N, the visits" : head}`);
+    const last = this.reached("move") ? { position, action } : null;
+    return this.#figure(position, { heat, labels, last }, `shaded by ${head === "N" ? "N, the visits" : head}`);
   }
 
-  #figure(cells, look, caption) {
-    const picture = this.#board(cells, { size: this.rules.columns > 3 ? 320 : 180, ...look });
-    return h("figure", { class: "az-figure" }, picture, h("figcaption", {}, caption));
+  #figure(position, look, caption) {
+    const drawn = picture(this.rules, position, { size: this.rules.columns > 3 ? 320 : 180, ...look });
+    return h("figure", { class: "az-figure" }, drawn, h("figcaption", {}, caption));
   }
 
-  /** The board after the last move. */
+  /** The position after the last move. */
   #end() {
     const { board: text, action } = this.lesson.moves[this.lesson.moves.length - 1];
-    return this.rules.step(this.rules.at(readBoard(text)), action).board;
+    return this.rules.step(this.rules.read(text), action);
   }
 
-  /** What the step compares, column by column: numbers of the moves, and a value. */
+  /** The columns that the step compares: numbers of the moves, and a value. */
   #columns() {
     const { prior, value, visits, found, pi, target, frames } = this.move;
     const sum = visits.reduce((total, n) => total + n, 0);
     const shares = visits.map((n) => n / sum);
-    const said = (head, { p, v }) => ({ head, shares: p, value: `v = ${signed(v)}` });
-    const network = said("p", { p: prior, v: value });
+    const output = (head, { p, v }) => ({ head, shares: p, value: `v = ${signed(v)}` });
+    const network = output("p", { p: prior, v: value });
     const search = { head: "N", shares, texts: visits, value: signed(found) };
     const goal = { head: "\u03c0", shares: pi, value: this.reached("z") ? `z = ${signed(target)}` : "" };
-    const [now, later] = [said("p now", frames[0]), said("p after", frames[this.frame])];
+    const [now, later] = [output("p now", frames[0]), output("p after", frames[this.frame])];
     if (this.reached("step")) return [now, goal, later];
     if (this.reached("loss")) return [now, goal];
     if (this.reached("z")) return [network, goal];
@@ -195,9 +195,9 @@ class LoopView {
     const row = (move, i) => {
       const best = this.reached("move") && move === action;
       const cells = columns.map(({ head, shares, texts }) => this.#share(head, move, shares[i], texts?.[i]));
-      return h("tr", { class: best ? "az-best" : "" }, h("th", { scope: "row" }, String(move)), cells);
+      return h("tr", { class: best ? "az-best" : "" }, h("th", { scope: "row" }, this.rules ? this.rules.moveLabel(null, move) : String(move)), cells);
     };
-    const rows = actions.map(row); // From what the bars showed before, which they are to show next.
+    const rows = actions.map(row); // Uses the previous widths, before they are replaced.
     const heads = ["move", ...columns.map(({ head }) => head)];
     const values = columns.map(({ value }) => h("td", {}, value));
     this.#was = Object.fromEntries(

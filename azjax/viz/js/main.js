@@ -1,4 +1,4 @@
-// Where components meet their hosts: a page opened from disk, or a notebook through anywidget.
+// Entry points: a page opened from disk, and a notebook widget of anywidget.
 
 import { h, replace } from "./dom.js";
 import { atlas } from "./atlas.js";
@@ -19,7 +19,7 @@ const THEME_CLASSES = {
   light: ["light", "light-theme", "vscode-light", "vscode-high-contrast-light"],
 };
 
-/** Fills the components of a page from the JSON that it carries. */
+/** Fills the components of a page from the JSON in it. */
 export function mountPage(document) {
   const data = JSON.parse(document.getElementById("azjax-data").textContent);
   const place = new Place();
@@ -28,9 +28,20 @@ export function mountPage(document) {
   }
   keepInAddress(place, document.defaultView);
   document.querySelector("h1").after(themeSwitch(document.documentElement));
+  document.addEventListener("click", scrollToSection);
 }
 
-/** A choice of theme: the system's, light or dark. */
+/** Scrolls to the section of a link; the address stays, as it contains the page's position. */
+function scrollToSection(event) {
+  const link = event.target.closest("a[href^='#']");
+  if (!link) return;
+  event.preventDefault();
+  const section = document.getElementById(link.getAttribute("href").slice(1));
+  section.scrollIntoView();
+  section.querySelector("h2").focus({ preventScroll: true });
+}
+
+/** A choice of theme: that of the system, light or dark. */
 function themeSwitch(target) {
   const choose = (event) => {
     if (event.target.value === "system") delete target.dataset.theme;
@@ -41,10 +52,10 @@ function themeSwitch(target) {
   return h("label", { class: "az-theme-label" }, "theme ", select);
 }
 
-/** Wears the theme of JupyterLab, VS Code or marimo, of which a shadow root would learn nothing. */
+/** Applies the theme of JupyterLab, VS Code or marimo, which a shadow root does not inherit. */
 function followTheme(element) {
   const { body, documentElement } = element.ownerDocument;
-  const wear = () => {
+  const apply = () => {
     const names = [...body.classList, ...documentElement.classList];
     const jupyter = { true: "light", false: "dark" }[body.dataset.jpThemeLight];
     const named = ["dark", "light"].find((theme) => names.some((name) => THEME_CLASSES[theme].includes(name)));
@@ -52,19 +63,19 @@ function followTheme(element) {
     if (theme) element.dataset.theme = theme;
     else delete element.dataset.theme;
   };
-  wear();
-  const observer = new MutationObserver(wear);
+  apply();
+  const observer = new MutationObserver(apply);
   for (const host of [body, documentElement]) observer.observe(host, { attributes: true });
   return () => observer.disconnect();
 }
 
-/** Draws a widget; anywidget calls it once for every place where the widget is shown. */
+/** Draws a widget; anywidget calls it once for every view. */
 function render({ model, el }) {
   const root = h("div", { class: "az-component" });
   replace(el, root);
   el.classList.add("azjax");
   COMPONENTS[model.get("kind")](root, model.get("data"), new Place());
-  return followTheme(el); // What it returns is called when the widget goes.
+  return followTheme(el); // anywidget calls the result when the view is removed.
 }
 
 export default { render };

@@ -5,38 +5,33 @@ import { Mlp, ResNet } from "./layers.js";
 const opened = new WeakMap();
 
 /**
- * The networks that a page carries, as evaluators: `[{iteration, evaluate(position)}]`.
+ * The networks of a page as evaluators: `[{iteration, evaluate(position)}]`.
  *
- * They are made once for all parts of the page, which share what has been computed, too.
- *
- * Of a game whose positions are all known, `table` (a `PositionTable`) says which they are, and a
- * network is what it answered to each; of other games it is its weights, and computed here.
+ * All components share them and what they have computed. In a game with a table, a network is
+ * stored as its outputs in every position; in other games it is computed from its weights.
  */
-export function openNetworks({ networks }, game, table) {
+export function openNetworks({ networks }, game) {
   if (!networks) return [];
-  if (!opened.has(networks)) opened.set(networks, open(networks, game, table));
+  if (!opened.has(networks)) opened.set(networks, networks.map((packed) => open(packed, game)));
   return opened.get(networks);
 }
 
-function open(networks, game, table) {
-  const starts = table && startsOf(table, game);
-  return networks.map((packed) => {
-    const { iteration, kind } = packed;
-    const make = () => {
-      if (kind === "answers") return lookUp(packed, table, game, starts);
-      return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
-    };
-    let made = null;
-    return { iteration, evaluate: (position) => (made ??= make())(position) };
-  });
+function open(packed, game) {
+  const { iteration, kind } = packed;
+  const make = () => {
+    if (kind === "answers") return lookUp(packed, game);
+    return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
+  };
+  let made = null;
+  return { iteration, evaluate: (position) => (made ??= make())(position) };
 }
 
-/** The network of an iteration, given as text, or else the newest; undefined if there is none. */
+/** The network of an iteration, given as text; by default the newest. */
 export function networkOf(networks, iteration) {
   return networks.find((network) => String(network.iteration) === iteration) ?? networks.at(-1);
 }
 
-/** What a network says about a position: `{policy, value, move}`, one share for each action. */
+/** A network's output without search: `{policy, value, move}`, the policy by action. */
 export function opinionOf(network, game, position) {
   const { logits, value } = network.evaluate(position);
   const legal = game.legal(position);
@@ -46,34 +41,23 @@ export function opinionOf(network, game, position) {
   return { policy, value, move: argmax(policy) };
 }
 
-/** Where the answers to each position begin: `logits` and `values`, by row. */
-function startsOf(table, game) {
-  const logits = new Uint32Array(table.size);
-  const values = new Uint32Array(table.size);
-  for (let row = 1; row < table.size; row++) {
-    const goesOn = !table.over(row - 1);
-    const legal = goesOn ? game.legal(game.at(table.board(row - 1))).length : 0;
-    logits[row] = logits[row - 1] + legal;
-    values[row] = values[row - 1] + Number(goesOn);
-  }
-  return { logits, values };
-}
-
-function lookUp(packed, table, game, starts) {
+function lookUp(packed, game) {
+  const { table } = game;
   const logits = numbers(packed.logits, Float32Array);
   const values = numbers(packed.values, Float32Array);
+  const decisions = new Uint32Array(table.size); // Before each row.
+  for (let row = 1; row < table.size; row++) decisions[row] = decisions[row - 1] + Number(!table.over(row - 1));
   return (position) => {
-    const row = table.find(position.board);
     const answer = { logits: Array(game.numActions).fill(0), value: 0 };
     if (position.over) return answer;
-    const start = starts.logits[row];
-    game.legal(position).forEach((action, i) => (answer.logits[action] = logits[start + i]));
-    answer.value = values[starts.values[row]];
+    const row = table.find(position);
+    for (const action of table.legal(row)) answer.logits[action] = logits[table.edge(row, action)];
+    answer.value = values[decisions[row]];
     return answer;
   };
 }
 
-/** Remembers what a network computed, for the next search. */
+/** Caches the outputs of a network. */
 function compute(network, game) {
   const known = new Map();
   return (position) => {

@@ -1,20 +1,20 @@
-// Where a page looks: one position, one iteration, one moment, the same in all of its parts.
+// What a page shows: one position, one iteration and one moment, shared by its components.
 
-const PATTERNS = { board: /^[.XO]+$/, t: /^\d+$/ };
-const SETTING = /^[a-z][\w.]*$|^\d[\d.]*$/; // Of a search; the explorer knows which there are.
-const DELAY = 150; // Milliseconds; browsers refuse addresses that change more often.
+const PATTERNS = { board: /^([.XO]+|\d+)$/, t: /^\d+$/ };
+const SETTING = /^[a-z][\w.]*$|^\d[\d.]*$/; // Of a search; the explorer checks the names.
+const DELAY = 150; // Milliseconds; browsers reject addresses that change more often.
 
-/** What the components of a page share; each follows it, and changes it for all. */
+/** Shared values that every component can change and follow. */
 export class Place {
   #values = {};
   #followers = [];
 
-  /** As text: the `board` in ".XO", the `iteration`, the time `t` of a search, a setting of it. */
+  /** A value as text: the `board`, the `iteration`, the time `t` of a search, one of its settings. */
   get(name) {
     return this.#values[name];
   }
 
-  /** Changes some values; whoever follows hears of it if one of them is new. */
+  /** Changes some values, and notifies the followers if one of them is new. */
   set(changes) {
     const given = Object.entries(changes).map(([name, value]) => [name, value === undefined ? value : String(value)]);
     const names = given.filter(([name, value]) => this.#values[name] !== value).map(([name]) => name);
@@ -23,7 +23,7 @@ export class Place {
     for (const follower of this.#followers) follower(names);
   }
 
-  /** Calls `follower(names)` now, and after every change with the names of what changed. */
+  /** Calls `follower(names)` now, and after every change with the names that changed. */
   follow(follower) {
     this.#followers.push(follower);
     follower(Object.keys(this.#values));
@@ -37,14 +37,14 @@ export class Place {
       .join("&");
   }
 
-  /** Takes over what an address says, as far as it can be understood. */
+  /** Reads the values of an address, and ignores malformed ones. */
   read(text) {
     const known = [...new URLSearchParams(text)].filter(([name, value]) => (PATTERNS[name] ?? SETTING).test(value));
     this.set(Object.fromEntries(known));
   }
 }
 
-/** Keeps a place in the address of a window, so that a link shows what one saw. */
+/** Keeps a place in the address of a window, so that a link restores the view. */
 export function keepInAddress(place, window) {
   const read = () => place.read(window.location.hash.slice(1));
   read();

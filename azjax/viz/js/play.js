@@ -1,22 +1,21 @@
-import { atCells, board, boardText, inARow, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace } from "./dom.js";
 import { valueBar } from "./encoding.js";
-import { gameNamed } from "./games.js";
+import { openGame } from "./games.js";
 import { openNetworks, opinionOf } from "./network.js";
-import { judgeByTable, judgeBySearch, review } from "./review.js";
+import { picture } from "./picture.js";
+import { review, reviewBySearch, reviewByTable } from "./review.js";
 import { advanceInSlices, Search } from "./search.js";
-import { playerName } from "./words.js";
+import { playerName, sentence } from "./words.js";
 
-const PAUSE = 150; // Milliseconds before the network's stone appears, so that it can be seen to.
+const PAUSE = 150; // Milliseconds before the network's move appears, so that it is noticed.
 const SIMULATIONS = [0, 32, 200]; // Before each of its moves; 0 is the network alone.
-const REVIEWED = 100; // Simulations that judge a move where the truth is not known.
+const REVIEWED = 100; // Simulations per move of a review without a table.
 
-/** A game against the network, which can show what it thinks, and what is true. */
+/** A game against the network, which can show its policy and the value under perfect play. */
 export function play(root, data, place) {
-  const game = gameNamed(data.game);
-  const table = openTable(data);
-  const network = openNetworks(data, game, table).at(-1);
-  if (network) return new Match(root, { game, table, network, place, settings: data.settings });
+  const game = openGame(data);
+  const network = openNetworks(data, game).at(-1);
+  if (network) return new Match(root, { game, network, place, settings: data.settings });
   return replace(
     root,
     h("p", { class: "az-hint" }, "There is no trained network here to play against."),
@@ -46,21 +45,20 @@ class Match {
     this.#turn();
   }
 
-  /** Gives up what was under way, for what `stop` stops. */
+  /** Stops what is in progress; `stop` stops the next one. */
   #wait(stop = null) {
     this.stop?.();
     this.stop = stop;
   }
 
-  /** The position that the page looks at, if a game can go on from there. */
+  /** The position of the page, if a game can continue from there. */
   #elsewhere() {
-    const cells = readBoard(this.place.get("board") ?? "");
-    if (!cells.some(Boolean) || !isPosition(cells, this.game, this.table)) return null;
-    const position = this.game.at(cells);
-    return position.over ? null : position;
+    const position = this.game.read(this.place.get("board"));
+    const isStart = position?.text === this.game.init().text;
+    return !position || isStart || position.over ? null : position;
   }
 
-  /** Draws, and lets the network answer when it is its turn. */
+  /** Draws, and lets the network move when it is its turn. */
   #turn() {
     const { over, player } = this.position;
     if (over && !this.counted) this.counts[this.#result()] += 1;
@@ -73,7 +71,7 @@ class Match {
     this.#wait(() => clearTimeout(timer));
   }
 
-  /** Lets the network move, after a search if the reader wants one. */
+  /** Plays the network's move, after a search if the reader chose one. */
   #answer() {
     if (!this.simulations) return this.#put(this.#opinion().move);
     const search = this.#search(this.position, this.simulations);
@@ -93,12 +91,11 @@ class Match {
     this.#turn();
   }
 
-  #click(cell) {
-    const action = this.game.action(cell);
+  #click(action) {
     if (this.position.player === this.you && this.game.legal(this.position).includes(action)) this.#put(action);
   }
 
-  /** Takes back the reader's last move, and what the network answered; the tally stays. */
+  /** Takes back the reader's last move and the network's reply; the tally stays. */
   #undo() {
     this.#wait();
     let before = this.history.pop();
@@ -123,29 +120,29 @@ class Match {
   }
 
   #result() {
-    const { line, board: cells } = this.position;
-    if (!line) return "drawn";
-    return (cells[line[0]] === 1) === (this.you === 0) ? "won" : "lost";
+    const winner = this.game.winner(this.position);
+    if (winner === null) return "drawn";
+    return winner === this.you ? "won" : "lost";
   }
 
-  /** Judges the moves of the game that is over, by the truth or else by searches. */
+  /** Reviews the finished game by the table or, without one, by searches. */
   #review() {
-    const { game, table, network } = this;
+    const { game, network } = this;
     const positions = [...this.history.map(({ position }) => position), this.position];
     const actions = [...this.history.slice(1).map(({ last }) => last), this.last];
-    const look = (text) => this.place.set({ board: text });
-    const show = (moves, judge) => replace(this.review, review(moves, this.you, judge, look));
-    if (table) return show(judgeByTable(game, positions, actions, table));
-    const judge = { simulations: REVIEWED, iteration: network.iteration };
-    replace(this.review, h("p", { class: "az-hint", role: "status" }, "Looking at each move\u2026"));
+    const goTo = (text) => this.place.set({ board: text });
+    const show = (moves, searches) => replace(this.review, review(game, moves, this.you, searches, goTo));
+    if (game.table) return show(reviewByTable(game, positions, actions));
+    const searches = { simulations: REVIEWED, iteration: network.iteration };
+    replace(this.review, h("p", { class: "az-hint", role: "status" }, "Reviewing the moves\u2026"));
     const search = (position) => this.#search(position, REVIEWED);
-    judgeBySearch(game, positions, actions, { search, wait: (stop) => this.#wait(stop), done: (moves) => show(moves, judge) });
+    reviewBySearch(game, positions, actions, { search, wait: (stop) => this.#wait(stop), done: (moves) => show(moves, searches) });
   }
 
   #draw() {
     const { over } = this.position;
     const names = { won: "win", drawn: "draw", lost: "loss" };
-    this.root.dataset.board = boardText(this.position.board);
+    this.root.dataset.board = this.position.text;
     this.root.dataset.you = playerName(this.you);
     if (over) this.root.dataset.result = names[this.#result()];
     else delete this.root.dataset.result;
@@ -164,29 +161,29 @@ class Match {
   }
 
   #drawBoard(over) {
-    const { game, table, you, last, position, shown, history } = this;
-    const { board: cells, line, player } = position;
+    const { game, you, last, position, shown, history } = this;
     const policy = shown.thoughts && !over ? this.#opinion().policy : null;
-    const marks = shown.truth && !over ? table.optimal(table.find(cells)) : null;
-    const look = {
+    const marks = shown.truth && !over ? game.table.optimal(game.table.find(position)) : null;
+    const drawn = picture(game, position, {
       size: game.columns > 3 ? 336 : 264,
-      shape: [game.rows, game.columns],
-      heat: policy && atCells(game, cells, policy, 0),
-      labels: policy && atCells(game, cells, policy.map(percent)),
+      heat: policy,
+      labels: policy?.map(percent),
       marks,
-      last: last === null ? null : game.cell(history.at(-1).position.board, last),
-      line,
-    };
-    const picture = board(cells, { ...look, onCell: (cell) => this.#click(cell), label: "the game" });
-    picture.classList.toggle("az-shut", over);
-    const legal = !over && player === you ? game.legal(position) : [];
-    for (const button of picture.querySelectorAll(".az-cell")) {
-      const cell = Number(button.getAttribute("data-cell"));
-      if (!legal.includes(game.action(cell))) button.setAttribute("aria-disabled", "true");
-      if (marks?.[cell])
-        button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, keeps the value`);
+      last: last === null ? null : { position: history.at(-1).position, action: last },
+      onMove: (action) => this.#click(action),
+      label: "the game",
+    });
+    drawn.classList.toggle("az-shut", over);
+    const legal = !over && position.player === you ? game.legal(position) : [];
+    for (const button of drawn.querySelectorAll(".az-cell, [data-move]")) {
+      const { cell, move } = button.dataset;
+      const action = cell === undefined ? Number(move) : game.action(Number(cell));
+      if (!legal.includes(action)) button.setAttribute("aria-disabled", "true");
+      if (marks?.includes(action)) {
+        button.setAttribute("aria-label", `${button.getAttribute("aria-label") ?? button.textContent}, keeps the value`);
+      }
     }
-    replace(this.board, picture);
+    replace(this.board, drawn);
   }
 
   #drawControls() {
@@ -215,29 +212,30 @@ class Match {
         { class: "az-group" },
         pushButton("New game", "new", () => this.#begin(this.you)),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
-        there && pushButton("Play from the position shown", "there", goThere),
+        there && pushButton("Play from the page\u2019s position", "there", goThere),
       ),
       h(
         "div",
         { class: "az-group" },
-        toggle("thoughts", "Show what the network thinks"),
-        this.table && toggle("truth", "Show the truth"),
+        toggle("thoughts", "Show the network\u2019s policy"),
+        this.game.table && toggle("truth", "Show perfect play"),
       ),
-      h("label", { class: "az-field" }, h("span", {}, "it moves by"), h("select", keys, SIMULATIONS.map(strength))),
+      h("label", { class: "az-field" }, h("span", {}, "the network moves by"), h("select", keys, SIMULATIONS.map(strength))),
     );
   }
 
   #words(over) {
     const network = playerName(1 - this.you);
     const mine = this.position.player === this.you;
-    const moved = this.last !== null && mine;
-    const last = moved ? `The network, ${network}, took ${this.last}. ` : "";
+    const before = this.history.at(-1)?.position;
+    const moved = before && before.player !== this.you;
+    const last = moved ? `The network (${network}) played ${this.game.moveName(before, this.last)}. ` : "";
     const start = this.history.length < 2 ? `You are ${playerName(this.you)}. ` : "";
     if (over) {
       const ends = {
         won: "You win.",
         drawn: "Draw.",
-        lost: `${network} has ${inARow(this.game.lines)}: the network wins.`,
+        lost: `${sentence(this.game.ending(this.position))}: the network wins.`,
       };
       return (moved ? last : "") + ends[this.#result()];
     }
@@ -254,24 +252,24 @@ class Match {
         h(
           "p",
           { class: "az-hint" },
-          `Shading and percentages: how likely the network finds each move of ${mover}.`,
+          `The percentages are the network\u2019s probabilities for the moves of ${mover}.`,
         ),
       );
     }
     if (truth) {
-      const value = this.table.truth(this.table.find(this.position.board));
-      parts.push(h("p", { class: "az-hint", "data-truth": value }, truthWords(value, mover, over)));
+      const value = this.game.table.truth(this.game.table.find(this.position));
+      parts.push(h("p", { class: "az-hint", "data-truth": value }, perfectWords(value, mover, over)));
     }
     replace(this.insight, parts);
   }
 }
 
-function truthWords(value, mover, over) {
-  if (over) return "The game is over; nothing is left to choose.";
+function perfectWords(value, mover, over) {
+  if (over) return "The game is over.";
   const ends = value > 0 ? `${mover} wins` : value < 0 ? `${mover} loses` : "the game is a draw";
-  return `With perfect play from here ${ends}. A dot marks each move that keeps it so.`;
+  return `With perfect play from here ${ends}. A dot marks each move that keeps this result.`;
 }
 
 function strengthWords(simulations) {
-  return simulations ? `a search of ${simulations} simulations` : "its policy alone";
+  return simulations ? `a search of ${simulations} simulations` : "its policy, without search";
 }

@@ -1,7 +1,7 @@
-// The random game that a rollout played from a position, move by move.
+// The random game of a rollout, move by move.
 
-import { board } from "./board.js";
 import { h } from "./dom.js";
+import { picture } from "./picture.js";
 
 /** The positions of the random game of a node, the node's own first. */
 export function playout({ game, nodes }, id) {
@@ -11,14 +11,13 @@ export function playout({ game, nodes }, id) {
   return positions;
 }
 
-/** These positions as boards, each `size` pixels wide, that appear one after the other. */
+/** Draws these positions, each `size` pixels wide, so that they appear one after the other. */
 export function playoutBoards(search, id, size) {
   const { game, nodes } = search;
-  const shape = [game.rows, game.columns];
   const positions = playout(search, id);
-  const boards = positions.map(({ board: cells, line }, i) => {
-    const last = i ? game.cell(positions[i - 1].board, nodes[id].moves[i - 1]) : null;
-    return h("li", { style: { "--az-turn": i } }, board(cells, { size, shape, last, line }));
+  const boards = positions.map((position, i) => {
+    const last = i ? { position: positions[i - 1], action: nodes[id].moves[i - 1] } : null;
+    return h("li", { style: { "--az-turn": i } }, picture(game, position, { size, last }));
   });
   return h("ol", { class: "az-playout", "aria-label": "the random game" }, boards);
 }

@@ -1,60 +1,56 @@
-import { board, boardText, openTable, playerToMove } from "./board.js";
 import { h, pushButton, replace } from "./dom.js";
-import { gameNamed } from "./games.js";
+import { openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
+import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
-/** Every game against the network: the reader chooses each reply, and sees what lies below it. */
+/** All games against the network: the reader chooses each reply, and sees the games that follow. */
 export function proof(root, data, place) {
-  const table = openTable(data);
-  const game = gameNamed("tic_tac_toe");
-  const choices = openNetworks(data, game, table).map((network) => ({
+  const game = openGame(data);
+  const choices = openNetworks(data, game).map((network) => ({
     iteration: network.iteration,
-    choose: (cells) => opinionOf(network, game, game.at(cells)).move,
+    choose: (position) => opinionOf(network, game, position).move,
   }));
-  new Walk(root, table, choices, place);
+  new Walk(root, game, choices, place);
 }
 
-/** Counts `{won, drawn, lost}`, for the network, over every line of play below a position. */
+/** Counts `{won, drawn, lost}`, for the network, over all games that continue from a position. */
 export class Lines {
   #known = new Map();
 
-  /** `choose(cells)` is the network's move. */
-  constructor(table, choose, seat) {
-    Object.assign(this, { table, choose, seat });
+  /** `choose(position)` is the network's move; `seat` is its player. */
+  constructor(game, choose, seat) {
+    Object.assign(this, { game, choose, seat });
   }
 
-  below(cells) {
-    const row = this.table.find(cells);
-    if (!this.#known.has(row)) this.#known.set(row, this.#count(cells, row));
+  below(position) {
+    const row = this.game.table.find(position);
+    if (!this.#known.has(row)) this.#known.set(row, this.#count(position));
     return this.#known.get(row);
   }
 
-  /** The moves that these lines take: all of the reader's, and one of the network's. */
-  moves(cells) {
-    const row = this.table.find(cells);
-    if (this.table.over(row)) return [];
-    if (playerToMove(cells) === this.seat) return [this.choose(cells)];
-    return cells.flatMap((stone, cell) => (stone ? [] : [cell]));
+  /** The moves of these games: all of the reader's, and one of the network's. */
+  moves(position) {
+    if (position.over) return [];
+    return position.player === this.seat ? [this.choose(position)] : this.game.legal(position);
   }
 
-  #count(cells, row) {
-    if (this.table.over(row)) return this.#end(cells);
-    const counts = this.moves(cells).map((cell) => this.below(put(cells, cell)));
+  #count(position) {
+    if (position.over) return this.#end(position);
+    const counts = this.moves(position).map((action) => this.below(this.game.step(position, action)));
     const sum = (name) => counts.reduce((total, count) => total + count[name], 0);
     return { won: sum("won"), drawn: sum("drawn"), lost: sum("lost") };
   }
 
-  #end(cells) {
-    const line = this.table.line(cells);
-    const mine = line && (cells[line[0]] === 1) === (this.seat === 0);
-    return { won: Number(Boolean(mine)), drawn: Number(!line), lost: Number(Boolean(line) && !mine) };
+  #end(position) {
+    const winner = this.game.winner(position);
+    return { won: Number(winner === this.seat), drawn: Number(winner === null), lost: Number(winner === 1 - this.seat) };
   }
 }
 
 class Walk {
-  constructor(root, table, choices, place) {
-    Object.assign(this, { root, table, choices, place });
+  constructor(root, game, choices, place) {
+    Object.assign(this, { root, game, choices, place });
     this.#begin(0);
     place.follow((names) => names.includes("iteration") && this.#begin(this.lines.seat));
   }
@@ -65,30 +61,30 @@ class Walk {
   }
 
   #begin(seat) {
-    this.lines = new Lines(this.table, this.#network.choose, seat);
-    this.path = [{ cells: Array(9).fill(0), last: null }];
+    this.lines = new Lines(this.game, this.#network.choose, seat);
+    this.path = [{ position: this.game.init(), action: null }];
     this.#answer();
     this.#draw();
   }
 
   get #here() {
-    return this.path[this.path.length - 1].cells;
+    return this.path.at(-1).position;
   }
 
-  /** The reader's reply, and the network's move after it. */
-  #reply(cell) {
-    if (this.#here[cell] || this.table.over(this.table.find(this.#here))) return;
-    this.#put(cell);
+  /** Plays the reader's reply, and the network's moves after it. */
+  #reply(action) {
+    if (!this.game.legal(this.#here).includes(action)) return;
+    this.#put(action);
     this.#answer();
     this.#show();
   }
 
   #answer() {
-    if (playerToMove(this.#here) === this.lines.seat) this.lines.moves(this.#here).forEach((c) => this.#put(c));
+    while (!this.#here.over && this.#here.player === this.lines.seat) this.#put(this.lines.moves(this.#here)[0]);
   }
 
-  #put(cell) {
-    this.path.push({ cells: put(this.#here, cell), last: cell });
+  #put(action) {
+    this.path.push({ position: this.game.step(this.#here, action), action });
   }
 
   #back(count) {
@@ -97,14 +93,13 @@ class Walk {
   }
 
   #show() {
-    this.place.set({ board: boardText(this.#here) });
+    this.place.set({ board: this.#here.text });
     this.#draw();
   }
 
   #draw() {
     const { seat } = this.lines;
-    const over = this.table.over(this.table.find(this.#here));
-    Object.assign(this.root.dataset, { board: boardText(this.#here), seat: playerName(seat) });
+    Object.assign(this.root.dataset, { board: this.#here.text, seat: playerName(seat) });
     const side = (other) => {
       const attributes = { "aria-pressed": String(seat === other) };
       return pushButton(`The network plays ${playerName(other)}`, `seat-${other}`, () => this.#begin(other), attributes);
@@ -113,68 +108,73 @@ class Walk {
       this.root,
       h("div", { class: "az-play-bar az-group", role: "group", "aria-label": "the network's side" }, side(0), side(1)),
       h("p", { class: "az-proof-claim", "data-claim": "" }, this.#claim()),
-      h("ol", { class: "az-proof-path", "aria-label": "the game so far" }, this.path.map((step, i) => this.#crumb(step, i))),
-      h("div", { class: "az-columns" }, this.#board(over), this.#replies(over)),
+      h("ol", { class: "az-proof-path", "aria-label": "the game so far" }, this.path.map((_, i) => this.#crumb(i))),
+      h("div", { class: "az-columns" }, this.#board(), this.#replies()),
     );
   }
 
   #claim() {
-    const { won, drawn, lost } = this.lines.below(Array(9).fill(0));
-    const total = (won + drawn + lost).toLocaleString("en");
-    const who = `the network of iteration ${this.#network.iteration}`;
-    const start = `Whatever ${playerName(1 - this.lines.seat)} plays, there are ${total} games: ${who} wins ${won}, draws ${drawn} and loses ${lost}.`;
-    return lost ? start : `${start} No line loses.`;
+    const { won, drawn, lost } = this.lines.below(this.game.init());
+    const games = (count) => count.toLocaleString("en");
+    const start =
+      `Over all replies of ${playerName(1 - this.lines.seat)} there are ${games(won + drawn + lost)} games. ` +
+      `The network of iteration ${this.#network.iteration} wins ${games(won)}, draws ${games(drawn)} and loses ${games(lost)} of them.`;
+    return lost ? start : `${start} It never loses.`;
   }
 
-  #crumb({ cells, last }, i) {
-    const name = i ? `back to move ${i}, cell ${last}` : "back to the start";
-    const picture = board(cells, { size: 46, last });
+  #crumb(i) {
+    const { position } = this.path[i];
+    const last = this.#lastAt(i);
+    const name = last ? `back to move ${i}, ${this.game.moveName(last.position, last.action)}` : "back to the start";
+    const isText = this.game.table.pictures?.isText;
+    const drawn = isText ? (last ? this.game.moveLabel(last.position, last.action) : "start") : picture(this.game, position, { size: 46, last });
     const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
-    return h("li", {}, pushButton(picture, `step-${i}`, () => this.#back(this.#turnAt(i)), attributes));
+    return h("li", {}, pushButton(drawn, `step-${i}`, () => this.#back(this.#turnAt(i)), attributes));
   }
 
-  /** How many positions stay when a reader goes back to one: those up to the reader's turn. */
+  #lastAt(i) {
+    return i ? { position: this.path[i - 1].position, action: this.path[i].action } : null;
+  }
+
+  /** The length of the path up to the reader's next turn after position `i`. */
   #turnAt(i) {
-    const { cells } = this.path[i];
-    const answers = playerToMove(cells) === this.lines.seat && i + 1 < this.path.length;
-    return answers ? i + 2 : i + 1;
+    let count = i + 1;
+    while (count < this.path.length && this.path[count - 1].position.player === this.lines.seat) count++;
+    return count;
   }
 
-  #board(over) {
-    const cells = this.#here;
-    const counts = cells.map((stone, cell) => (stone || over ? null : this.lines.below(put(cells, cell))));
-    const labels = counts.map((count) => (count ? String(total(count)) : ""));
-    const { last } = this.path[this.path.length - 1];
-    const look = { size: 220, labels, last, line: this.table.line(cells), label: "choose a reply" };
-    return board(cells, over ? { ...look, labels: [] } : { ...look, onCell: (cell) => this.#reply(cell) });
+  #board() {
+    const { game, lines } = this;
+    const position = this.#here;
+    const labels = Array(game.numActions).fill("");
+    for (const action of game.legal(position)) labels[action] = String(total(lines.below(game.step(position, action))));
+    const onMove = position.over ? null : (action) => this.#reply(action);
+    const last = this.#lastAt(this.path.length - 1);
+    return picture(game, position, { size: 220, labels, last, label: "choose a reply", ...(game.hasCells && { onMove }) });
   }
 
-  #replies(over) {
-    const cells = this.#here;
-    if (over) return h("p", { class: "az-proof-end", role: "status" }, endWords(this.lines.below(cells)));
-    const rows = this.lines.moves(cells).map((cell) => {
-      const count = this.lines.below(put(cells, cell));
+  #replies() {
+    const { game } = this;
+    const position = this.#here;
+    if (position.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(this.lines.below(position)));
+    const rows = this.lines.moves(position).map((action) => {
+      const count = this.lines.below(game.step(position, action));
       const kinds = ["won", "drawn", "lost"].map((kind) => h("td", { "data-kind": kind }, String(count[kind])));
-      const go = pushButton(`cell ${cell}`, `reply-${cell}`, () => this.#reply(cell), { class: "az-button az-small" });
+      const name = game.moveName(position, action);
+      const go = pushButton(name, `reply-${action}`, () => this.#reply(action), { class: "az-button az-small" });
       return h("tr", { class: count.lost ? "az-mistake" : "" }, h("th", { scope: "row" }, go), h("td", {}, String(total(count))), kinds);
     });
-    const heads = [`${playerName(playerToMove(cells))}, you`, "games", "won", "drawn", "lost"];
+    const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
     const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", {}, "Your replies, and how all games after each of them end for the network");
+    const caption = h("caption", {}, "Your replies, and the results for the network of all games after each of them");
     return h("table", { class: "az-proof-replies" }, caption, h("thead", {}, head), h("tbody", {}, rows));
   }
 }
 
 function endWords({ won, drawn }) {
   if (won) return "The network has won. Go back to any position above and choose another reply.";
-  if (drawn) return "A draw: the network held. Go back to any position above and choose another reply.";
-  return "The network has lost: this line is one that the proof counts against it.";
-}
-
-function put(cells, cell) {
-  const next = cells.slice();
-  next[cell] = playerToMove(cells) ? -1 : 1;
-  return next;
+  if (drawn) return "A draw. Go back to any position above and choose another reply.";
+  return "The network has lost. The proof counts this game as a loss.";
 }
 
 function total({ won, drawn, lost }) {

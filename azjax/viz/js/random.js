@@ -1,5 +1,5 @@
 // JAX's random numbers, bit for bit: Threefry-2x32 keys as `jax.random.key` makes them, with
-// `jax_threefry_partitionable` on, as it is by default. A key is a pair of unsigned numbers, and
+// the default `jax_threefry_partitionable`. A key is a pair of unsigned numbers, and
 // every result is rounded to float32.
 
 /** Rounds to float32. */
@@ -10,7 +10,7 @@ const ROTATIONS = [
   [17, 29, 16, 24],
 ];
 const TINY = 2 ** -126;
-const BELOW_ONE = f32(-1 + 2 ** -24); // The float32 next to -1 on the way to 0.
+const BELOW_ONE = f32(-1 + 2 ** -24); // The smallest float32 above -1.
 const THIRD = f32(1 / 3);
 const SQUEEZE = f32(0.0331);
 
@@ -29,23 +29,23 @@ export function randomKey(seed) {
   return [0, seed >>> 0];
 }
 
-/** `count` keys made of one; `jax.random.split`. */
+/** Splits a key into `count` keys; `jax.random.split`. */
 export function splitKey(key, count = 2) {
   return Array.from({ length: count }, (_, i) => threefry(key, i));
 }
 
-/** The key for a number; `jax.random.fold_in`. */
+/** Folds a number into a key; `jax.random.fold_in`. */
 export function foldIn(key, number) {
   return threefry(key, number >>> 0);
 }
 
-/** The `i`-th of many uniform numbers in [0, 1) drawn with one key; `jax.random.uniform`. */
+/** The `i`-th uniform number in [0, 1) of a key; `jax.random.uniform`. */
 export function uniformAt(key, i = 0) {
   const [a, b] = threefry(key, i);
   return ((a ^ b) >>> 9) * 2 ** -23;
 }
 
-/** `count` numbers of the Gumbel distribution; `jax.random.gumbel`. */
+/** `count` Gumbel-distributed numbers; `jax.random.gumbel`. */
 export function gumbels(key, count) {
   return Float32Array.from({ length: count }, (_, i) => {
     const u = Math.max(TINY, uniformAt(key, i));
@@ -90,7 +90,7 @@ function positive(start, c) {
   }
 }
 
-/** The normal number that belongs to a uniform one. */
+/** Maps a uniform number to a normal one. */
 function normalOf(uniform) {
   const u = Math.max(BELOW_ONE, f32(f32(2 * uniform) + BELOW_ONE));
   return f32(f32(Math.SQRT2) * inverseErf(u));

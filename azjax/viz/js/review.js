@@ -1,55 +1,60 @@
-import { boardText } from "./board.js";
 import { h, pushButton, signed } from "./dom.js";
 import { advanceInSlices } from "./search.js";
-import { playerName } from "./words.js";
+import { listWords, playerName } from "./words.js";
 
 const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
-const LOST = 0.25; // Of a value that a search finds: less may be chance.
+const MISTAKE = 0.25; // Loss of value in a search; smaller losses may be chance.
+
+/** A move under perfect play: its value `before` and `after`, for the mover, and the `optimal` moves. */
+export function movePlayed(game, position, action) {
+  const { table } = game;
+  const next = game.step(position, action);
+  const row = table.find(position);
+  const sign = next.player === position.player ? 1 : -1;
+  return { before: table.truth(row), after: sign * table.truth(table.find(next)), optimal: table.optimal(row) };
+}
 
 /**
- * What each move of a game was worth under perfect play: `{position, action, before, after, better}`.
+ * The moves of a game under perfect play: `{position, action, before, after, better}`.
  *
- * `positions` are those from the first to the last, `actions` what was played in all but the last;
- * `before` and `after` are for the player who moved, and `better` lists what would have kept
- * `before`, if the move did not.
+ * `positions` are those before each move, and the last one. `before` and `after` are for the mover;
+ * `better` lists the moves that would have kept `before`, if the move did not.
  */
-export function judgeByTable(game, positions, actions, table) {
+export function reviewByTable(game, positions, actions) {
   return actions.map((action, i) => {
-    const row = table.find(positions[i].board);
-    const before = table.truth(row);
-    const after = -table.truth(table.find(positions[i + 1].board));
-    const kept = table.optimal(row).flatMap((keeps, other) => (keeps ? [other] : []));
-    return { position: positions[i], action, before, after, better: after < before ? kept : [] };
+    const { before, after, optimal } = movePlayed(game, positions[i], action);
+    return { position: positions[i], action, before, after, better: after < before ? optimal : [] };
   });
 }
 
 /**
- * The same by the values of searches, one after the other; `done(moves)` is called at the end.
+ * The same with the values of searches, one after the other; calls `done(moves)` at the end.
  *
- * `search(position)` begins one, and `wait(stop)` is told what stops it.
+ * `search(position)` starts a search; `wait(stop)` receives the function that stops it.
  */
-export function judgeBySearch(game, positions, actions, { search, wait, done }) {
-  const found = [];
+export function reviewBySearch(game, positions, actions, { search, wait, done }) {
+  const results = [];
   const valueAt = (i) => {
-    const { position, search: made } = found[i];
+    const { position, search: made } = results[i];
     return position.over ? null : made.stats(0, made.length).value;
   };
-  const judge = (action, i) => {
+  const rate = (action, i) => {
     const [position, next] = [positions[i], positions[i + 1]];
     const before = valueAt(i);
-    const after = next.over ? game.reward(next) : -valueAt(i + 1);
-    const best = found[i].search.action;
-    return { position, action, before, after, better: best !== action && before - after > LOST ? [best] : [] };
+    const sign = next.player === position.player ? 1 : -1;
+    const after = next.over ? game.reward(next) : sign * valueAt(i + 1);
+    const best = results[i].search.action;
+    return { position, action, before, after, better: best !== action && before - after > MISTAKE ? [best] : [] };
   };
   const go = () => {
-    const position = positions[found.length];
+    const position = positions[results.length];
     if (position.over) {
-      found.push({ position });
-      return done(actions.map(judge));
+      results.push({ position });
+      return done(actions.map(rate));
     }
     const one = search(position);
     const next = () => {
-      found.push({ position, search: one });
+      results.push({ position, search: one });
       const timer = setTimeout(go);
       wait(() => clearTimeout(timer));
     };
@@ -60,60 +65,58 @@ export function judgeBySearch(game, positions, actions, { search, wait, done }) 
 }
 
 /**
- * The moves of a finished game with their worth, and a sentence on where it was decided.
+ * The moves of a finished game with their values, and a sentence on the first mistake.
  *
- * `judge` is `{simulations, iteration}` of the searches that judged, or undefined for the truth.
+ * `searches` is `{simulations, iteration}` of the searches used, or undefined for perfect play.
  */
-export function review(moves, you, judge, look) {
-  const rows = moves.map((move, i) => reviewRow(move, i, you, judge, look));
-  const how = judge && `Judged by searches of ${judge.simulations} simulations over the network of iteration ${judge.iteration}, not by the truth, which nobody computed: a mistake is a move that costs more than ${LOST}.`;
+export function review(game, moves, you, searches, show) {
+  const how = searches && `The values come from searches of ${searches.simulations} simulations with the network of iteration ${searches.iteration}, not from perfect play. A mistake is a move that costs more than ${MISTAKE}.`;
   return h(
     "section",
     { class: "az-review" },
     h("h3", {}, "Move by move"),
-    h("p", { class: "az-review-sum" }, turningPoint(moves, you, judge)),
+    h("p", { class: "az-review-sum" }, turningPoint(game, moves, you, searches)),
     how && h("p", { class: "az-hint" }, how),
-    h("ol", {}, rows),
+    h("ol", {}, moves.map((move, i) => reviewRow(game, move, i, you, searches, show))),
   );
 }
 
-function reviewRow(move, i, you, judge, look) {
-  const { player, board } = move.position;
-  const words = `${playerName(player)}, ${player === you ? "you" : "the network"}: ${move.action}. ${verdict(move, judge)}`;
-  const name = `look at the position before move ${i + 1}`;
-  const show = () => look(boardText(board));
+function reviewRow(game, move, i, you, searches, show) {
+  const { position, action } = move;
+  const who = `${playerName(position.player)} (${position.player === you ? "you" : "the network"})`;
+  const words = `${who}: ${game.moveName(position, action)}. ${verdict(game, move, searches)}`;
+  const name = `show the position before move ${i + 1}`;
   return h(
     "li",
     { class: move.better.length ? "az-mistake" : "", "data-before": move.before, "data-after": move.after },
     words,
     " ",
-    pushButton("look", `look-${i}`, show, { class: "az-button az-small", "aria-label": name }),
+    pushButton("show", `look-${i}`, () => show(game.text(position)), { class: "az-button az-small", "aria-label": name }),
   );
 }
 
-function verdict({ before, after, better }, judge) {
-  if (judge) {
+function verdict(game, { position, before, after, better }, searches) {
+  if (searches) {
     const change = `Value ${signed(before)}, then ${signed(after)}`;
-    return better.length ? `${change}; the search plays ${better[0]}.` : `${change}.`;
+    return better.length ? `${change}; the search plays ${game.moveName(position, better[0])}.` : `${change}.`;
   }
   if (!better.length) return `Keeps the ${NAMES[before]}.`;
-  return `Turns a ${NAMES[before]} into a ${NAMES[after]}; ${either(better)} would have kept it.`;
+  return `Turns a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept it.`;
 }
 
-/** The reader's first mistake; where searches judge, the one that cost most. */
-function turningPoint(moves, you, judge) {
+/** The reader's first mistake; with searches, the most expensive one. */
+function turningPoint(game, moves, you, searches) {
   const mistakes = moves.filter(({ better }) => better.length);
   const mine = mistakes.filter(({ position }) => position.player === you);
-  if (!mine.length && judge) return `No move of yours cost more than ${LOST}.`;
-  if (!mine.length) return mistakes.length ? "You made no mistake, and the network did." : "Neither of you made a mistake.";
-  const worst = judge ? mine.reduce((a, b) => (b.before - b.after > a.before - a.after ? b : a)) : mine[0];
-  const { before, after, action, better } = worst;
-  const at = moves.indexOf(worst) + 1;
-  if (judge) return `Your costliest move was move ${at}: ${action} took the value from ${signed(before)} to ${signed(after)}; the search plays ${better[0]}.`;
-  return `Your first mistake was move ${at}: ${action} turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(better)} would have kept it.`;
+  if (!mine.length && searches) return `None of your moves cost more than ${MISTAKE}.`;
+  if (!mine.length) return mistakes.length ? "You made no mistake, but the network did." : "Neither of you made a mistake.";
+  const worst = searches ? mine.reduce((a, b) => (b.before - b.after > a.before - a.after ? b : a)) : mine[0];
+  const { position, before, after, action, better } = worst;
+  const which = `${game.moveName(position, action)}, move ${moves.indexOf(worst) + 1} of the game`;
+  if (searches) return `Your most expensive move was ${which}: the value fell from ${signed(before)} to ${signed(after)}; the search plays ${game.moveName(position, better[0])}.`;
+  return `Your first mistake was ${which}. It turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept the ${NAMES[before]}.`;
 }
 
-function either(cells) {
-  const last = cells.length - 1;
-  return last ? `${cells.slice(0, last).join(", ")} or ${cells[last]}` : String(cells[0]);
+function either(game, position, actions) {
+  return listWords(actions.map((action) => game.moveName(position, action)), "or");
 }

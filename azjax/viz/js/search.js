@@ -5,9 +5,9 @@ import { f32, foldIn, randomKey, splitKey } from "./random.js";
 /** The three phases of a simulation, in order. */
 export const PHASES = ["selection", "expansion", "backup"];
 
-const SLICE = 80; // Milliseconds of searching at a stretch: a reader who clicks then hardly waits.
+const SLICE = 80; // Milliseconds of searching between events, so that clicks are handled soon.
 
-/** How the phases are called in front of readers. */
+/** The names of the phases on the page. */
 export const PHASE_NAMES = {
   start: "start",
   selection: "selection",
@@ -16,13 +16,13 @@ export const PHASE_NAMES = {
 };
 
 /**
- * A search that remembers how it went, equal to the one that Python's `make_search` makes.
+ * A search with its history, equal to the search of Python's `make_search`.
  *
- * `nodes` are in the order of their making, the root first: `{id, parent, action, depth, board,
- * player, over, line, position, value, reward, actions, logits, priors, children, born}`, with
- * `actions` the legal ones, `priors` and `children` one for each of these, `value` the
- * evaluator's, and `born` the simulation that made it. `simulations` are `{path, actions, leaf,
- * new, value, backup}`. Time t = 0 is the start; then come three phases a simulation.
+ * `nodes` are in order of creation, the root first: `{id, parent, action, depth, position, player,
+ * over, value, reward, actions, logits, priors, children, born}`. `actions` are the legal ones;
+ * `priors` and `children` have one entry for each of them. `value` is the evaluator's, and `born`
+ * the simulation that created the node. `simulations` are `{path, actions, leaf, new, value,
+ * backup}`. Time t = 0 is the start; then each simulation has three phases.
  */
 export class Search {
   #rule;
@@ -35,7 +35,7 @@ export class Search {
    *
    * `settings` are those of the algorithm by their names in Python, with `algorithm`,
    * `num_simulations`, `add_noise`, `seed`, and `evaluator`, its name. With `waits` only the root
-   * is evaluated, and the simulations are made by `advance`.
+   * is evaluated, and `advance` runs the simulations.
    */
   constructor(game, position, evaluate, settings, { waits = false } = {}) {
     Object.assign(this, { game, settings, nodes: [], simulations: [] });
@@ -52,7 +52,7 @@ export class Search {
     if (!waits) this.advance();
   }
 
-  /** Simulates until all is done or the time is `until`; returns whether all is done. */
+  /** Simulates until the search is done or the time is `until`; returns whether it is done. */
   advance(until = Infinity) {
     const { num_simulations } = this.settings;
     while (this.length < num_simulations) {
@@ -64,7 +64,7 @@ export class Search {
     return true;
   }
 
-  /** How many simulations there are. */
+  /** The number of simulations so far. */
   get length() {
     return this.simulations.length;
   }
@@ -75,9 +75,9 @@ export class Search {
   }
 
   /**
-   * What happens at time `t`.
+   * The moment at time `t`.
    *
-   * `known` is how many simulations the numbers shown include: the one under way counts from
+   * `known` is the number of simulations that the statistics include; the current one counts from
    * its backup on. `step` is the simulation's record, null at the start.
    */
   moment(t) {
@@ -89,12 +89,12 @@ export class Search {
   }
 
   /**
-   * A node's statistics after `known` simulations; its first ones if it is younger than that.
+   * A node's statistics after `known` simulations, or its first ones if it was created later.
    *
    * `{visits, value, N, P, Q, U, S, best}`: lists with one number for each of its actions, and
-   * the index of the one that is selected next, -1 in a finished game. Gumbel's root has the
-   * list `stand`, too: how each action stands in sequential halving, "in turn", "waits" for
-   * the others to have theirs, or "out".
+   * the index of the action that is selected next, -1 in a finished game. Gumbel's root also has
+   * the list `stand`, the state of each action in sequential halving: "in turn", "waits" for the
+   * others in this round, or "out".
    */
   stats(id, known) {
     const node = this.nodes[id];
@@ -105,12 +105,7 @@ export class Search {
     return { visits, value, N, P: node.priors, ...scores, S: roundScores(scores.S) };
   }
 
-  /** The index, among a node's actions, of the one that is selected next. */
-  best(stats) {
-    return stats.best;
-  }
-
-  /** N, Q and P of the move that leads to a node, from the side of the player who made it. */
+  /** N, Q and P of the move that leads to a node, for the player who made it. */
   arrival(id, known) {
     const { parent, action } = this.nodes[id];
     if (parent === null) return null;
@@ -120,20 +115,20 @@ export class Search {
     return { N: N[index], Q: Q[index], P: priors[index] };
   }
 
-  /** The node that an action leads to, or null while nobody has been there. */
+  /** The node that an action leads to, or null if it is not visited yet. */
   child(id, action, moment) {
     const { actions, children } = this.nodes[id];
     const child = children[actions.indexOf(action)];
     return child >= 0 && this.exists(child, moment) ? child : null;
   }
 
-  /** Whether a node is in the tree: a new one is from its expansion on. */
+  /** Whether a node is in the tree; a new node is from its expansion on. */
   exists(id, { simulation, phase }) {
     const { born } = this.nodes[id];
     return born < simulation || (born === simulation && phase !== "selection");
   }
 
-  /** The node that a reader who follows the search looks at. */
+  /** The node that the explorer shows while it follows the search. */
   focus({ phase, step }) {
     if (phase === "selection") return step.path[step.path.length - 1];
     return phase === "expansion" ? step.leaf : 0;
@@ -156,7 +151,7 @@ export class Search {
     this.simulations.push({ path: ids, actions, leaf: leaf.id, new: isNew, value: leaf.value, backup });
   }
 
-  /** Follows the selection to a new node, which it makes, or to a finished game. */
+  /** Selects actions down to a new node, which it creates, or to a finished game. */
   #descend(key) {
     const path = [];
     const indices = [];
@@ -192,7 +187,7 @@ export class Search {
     const { logits, value, moves } = this.#evaluate(position, key);
     const parent = nodes[about.parent];
     const node = {
-      ...{ id: nodes.length, ...about, ...position, position, actions, numActions: game.numActions },
+      ...{ id: nodes.length, ...about, position, player, over, actions, numActions: game.numActions },
       discount: over ? 0 : parent?.player === player ? 1 : -1,
       value: over ? 0 : value,
       moves: over ? null : moves, // Of a rollout.
@@ -214,7 +209,7 @@ export class Search {
     node.history.push({ ...old, k: this.length + 1, visits: old.visits + 1, value });
   }
 
-  /** Adds a value to a node's mean, which it returns. */
+  /** Adds a value to a node's mean; returns the mean. */
   #backUp(node, index, child, below, value) {
     const old = node.history.at(-1);
     const mean = f32(f32(old.value * old.visits + value) / (old.visits + 1));
@@ -231,9 +226,9 @@ export class Search {
 }
 
 /**
- * Makes the simulations of a search that waits, a slice of time at once, and then calls `done`.
+ * Runs a search in slices of time, and then calls `done`.
  *
- * Returns what stops it, or null if the first slice was enough.
+ * Returns a function that stops it, or null if the first slice was enough.
  */
 export function advanceInSlices(search, done, slice = SLICE) {
   let timer = null;
@@ -245,7 +240,7 @@ export function advanceInSlices(search, done, slice = SLICE) {
   return timer === null ? null : () => clearTimeout(timer);
 }
 
-/** The last entry of a node's history that `known` simulations include, or else the first. */
+/** The last entry of a node's history within `known` simulations, or the first one. */
 function entryAt(history, known) {
   let low = 0;
   let high = history.length - 1;
@@ -257,7 +252,7 @@ function entryAt(history, known) {
   return history[low];
 }
 
-/** Four decimals, or as many as it takes for the first of the highest to stay that. */
+/** Rounds to four decimals, or to more if the first of the highest would change. */
 function roundScores(scores) {
   for (let digits = 4; digits < 9; digits++) {
     const rounded = scores.map((score) => Number(score.toFixed(digits)));

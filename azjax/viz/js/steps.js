@@ -1,146 +1,189 @@
 import { fixed, signed } from "./dom.js";
 import { playout } from "./playout.js";
-import { listWords, outcomeWords, playerName } from "./words.js";
+import { listWords, moveName, outcomeWords, playerName, sentence } from "./words.js";
 
-// The steps of the tour. Each says what is searched and at which moment (`change`, for the page),
-// what there is to see, and asks something; its answer comes with a later moment (`reveal`), and
-// all its numbers from the search itself.
+// The steps of the tour. Each has a search and a moment (`change`, also for the page), a text and a
+// question. Its answer is computed from the search, and shown at a later moment (`reveal`).
 
-const CORNER = "X........"; // One reply alone keeps the draw, and nobody tells the search which.
-const CLASSIC = { board: CORNER, algorithm: "uct", evaluator: "rollout", seed: 1 };
-const FEW = 20;
+const CLASSIC = { algorithm: "uct", evaluator: "rollout", seed: 1 };
+const MANY = 1000;
+const ENDS = { 1: "win", 0: "draw", "-1": "loss" };
 
-const cellsOf = (search) => search.nodes[0].actions.map(String);
-const first = (search, k) => String(search.simulations[k].actions[0]);
+const legal = (search) => search.nodes[0].actions;
+const mover = (search) => playerName(search.nodes[0].player);
+const first = (search, k) => search.simulations[k].actions[0];
+const name = (search, action) => moveName(search, 0, action);
+const YES = ["yes", "no"];
 
-/** The steps: `{title, change, text, ask, options, answer, said, playout, reveal}`; the answer shows the random game of node number `playout`. */
-export const STEPS = [
-  {
-    title: "A position",
-    change: { ...CLASSIC, num_simulations: FEW, t: 0 },
-    text: () => "X has taken a corner, and O is to move. One reply alone keeps the draw; all others lose. A search has to find it without being told.",
-    ask: "Which reply is it?",
-    options: cellsOf,
-    answer: (search, table) => table.optimal(table.find(search.nodes[0].board)).flatMap((keeps, cell) => (keeps ? [String(cell)] : [])),
-    said: () => "The centre. This game is small enough to know the truth; the search does not.",
-  },
-  {
-    title: "Selection",
-    change: { ...CLASSIC, num_simulations: FEW, t: 0 },
-    text: (search) => `Classic search (UCT) walks from the root to a new position, many times. What was never tried counts as infinity, so each of the ${search.nodes[0].actions.length} replies comes once before any comes twice; their order is drawn at random.`,
-    ask: "With nothing known, which reply comes first?",
-    options: cellsOf,
-    answer: (search) => [first(search, 0)],
-    said: (search) => `Here ${first(search, 0)}: all were infinity, and the seed decides.`,
-    reveal: () => ({ t: 1 }),
-  },
-  {
-    title: "Expansion, and a random game",
-    change: { ...CLASSIC, num_simulations: FEW, t: 2 },
-    text: () => "The position after it becomes a node. How good is it? Both sides play at random until the game ends: a rollout.",
-    ask: "Who wins this one?",
-    options: () => ["X wins", "O wins", "draw"],
-    answer: (search) => [outcomeWords(playout(search, 1).at(-1))],
-    said: (search) => `${ended(search)}. One random game says little; a thousand say more.`,
-    playout: 1,
-  },
-  {
-    title: "Backup",
-    change: { ...CLASSIC, num_simulations: FEW, t: 2 },
-    text: () => "The outcome goes back up the path, and is added to what each node has seen. What is good for one player is bad for the other, so its sign turns from level to level.",
-    ask: "What is added at the root, for O?",
-    options: () => ["+1", "0", "\u22121"],
-    answer: (search) => [signed(search.simulations[0].backup[0], 0)],
-    said: (search) => `${signed(search.simulations[0].backup[0], 0)}, since ${ended(search)}.`,
-    reveal: () => ({ t: 3 }),
-  },
-  {
-    title: "Which reply next?",
-    change: { ...CLASSIC, num_simulations: FEW, t: 24 },
-    text: () => "Now every reply was tried once. From here UCB1 decides: V + C\u221a(ln N / n), the mean so far and a bonus for what was tried rarely. The table below has the numbers.",
-    ask: "Which reply comes next?",
-    options: cellsOf,
-    answer: (search) => [first(search, 8)],
-    said: (search) => {
-      const { Q, U, S, best } = search.stats(0, 8);
-      return `${first(search, 8)}: ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}, the highest; of equal ones the one tried first.`;
+/**
+ * The steps for a position with `count` moves: `{title, change, text, ask, options, answer, explain,
+ * why, terms, playout, reveal}`. Options are actions or texts. `explain(search)` explains the answer
+ * and `why(search, option)` a wrong choice; `terms` shows the numbers of the moves; `playout` is a
+ * node whose random game is shown with the answer.
+ */
+export function tourSteps(count) {
+  const few = Math.max(20, 2 * count + 4);
+  const classic = { ...CLASSIC, num_simulations: few };
+  const network = { ...classic, evaluator: "network" };
+  return [
+    {
+      title: "A position",
+      change: { ...classic, t: 0 },
+      text: (search) => `${mover(search)} is to move. ${keepWords(search)} A search has to find out which, and does not know the answer.`,
+      ask: "Which move would you play?",
+      options: legal,
+      answer: optimal,
+      explain: (search) => `${sentence(listWords(optimal(search).map((action) => name(search, action)), "or"))} keeps the ${ENDS[truth(search)]}. This game is small enough to be solved exactly, but the search does not use the solution.`,
+      why: (search, action) => `After ${name(search, action)}, perfect play ends in a ${ENDS[after(search, action)]} for ${mover(search)}.`,
     },
-    reveal: () => ({ t: 25 }),
-  },
-  {
-    title: `After ${FEW} simulations`,
-    change: { ...CLASSIC, num_simulations: FEW, t: 3 * FEW - 1 },
-    text: () => "The search plays the reply with the most visits: a mean over few games can be luck, visits are what the search kept coming back to.",
-    ask: "Does it play the right one?",
-    options: () => ["yes", "no"],
-    answer: right,
-    said: played,
-    reveal: () => ({ t: 3 * FEW }),
-  },
-  {
-    title: "1,000 simulations",
-    change: { ...CLASSIC, num_simulations: 1000, t: 0 },
-    text: () => "More simulations, the same rule. The tree grows where it pays.",
-    ask: "Does it play the right one now?",
-    options: () => ["yes", "no"],
-    answer: right,
-    said: played,
-    reveal: () => ({ t: 3000 }),
-  },
-  {
-    title: "A value in the place of the random game",
-    change: { ...CLASSIC, evaluator: "network", num_simulations: FEW, t: 2 },
-    text: () => `AlphaZero plays no random games: a network that learned from its own games says what a position is worth. The search is the same, with ${FEW} simulations.`,
-    ask: "Does it play the right one?",
-    options: () => ["yes", "no"],
-    answer: right,
-    said: played,
-    reveal: () => ({ t: 3 * FEW }),
-  },
-  {
-    title: "A policy in the place of the order",
-    change: { ...CLASSIC, evaluator: "network", algorithm: "puct", num_simulations: FEW, t: 0 },
-    text: () => "The network also says how likely each move is, P. PUCT adds a bonus in proportion to it, so that not every move has to be tried: Q + c P \u221aN / (1 + n).",
-    ask: "How many of the replies does it try at all?",
-    options: (search) => search.nodes[0].actions.map((_, i) => String(i + 1)),
-    answer: (search) => [String(search.stats(0, FEW).N.filter(Boolean).length)],
-    said: (search, table) => `${search.stats(0, FEW).N.filter(Boolean).length} of ${search.nodes[0].actions.length}. ${played(search, table)}`,
-    reveal: () => ({ t: 3 * FEW }),
-  },
-  {
-    title: "Gumbel AlphaZero",
-    change: { ...CLASSIC, evaluator: "network", algorithm: "gumbel", num_simulations: FEW, t: 0 },
-    text: () => "With few simulations visits are too coarse to learn from. Gumbel search shares them out by sequential halving: all candidates a little, the better half more, and so on; what it learns from is the policy improved by the values found.",
-    ask: "Which replies get the last simulations?",
-    options: cellsOf,
-    answer: (search) => lastTwo(search),
-    said: (search, table) => `${listWords(lastTwo(search))} came last. ${played(search, table)} Now set anything below: any position, any search.`,
-    reveal: () => ({ t: 3 * FEW }),
-  },
-];
-
-function ended(search) {
-  const words = outcomeWords(playout(search, 1).at(-1));
-  return words === "draw" ? "it is a draw" : words;
+    {
+      title: "Selection",
+      change: { ...classic, t: 0 },
+      text: (search) => `Classic search (UCT) goes from the root to a new position, many times. An untried move has an infinite score, so each of the ${legal(search).length} moves is tried once before any is tried twice. Their order is random.`,
+      ask: "Guess: which move is tried first?",
+      options: legal,
+      answer: (search) => [first(search, 0)],
+      explain: (search) => `Here ${name(search, first(search, 0))}. All scores are infinite, so the random order decides.`,
+      reveal: () => ({ t: 1 }),
+    },
+    {
+      title: "Expansion, and a random game",
+      change: { ...classic, t: 2 },
+      text: () => "The new position becomes a node of the tree. To estimate its value, both players play random moves until the game ends. This is called a rollout.",
+      ask: "Guess: who wins this rollout?",
+      options: () => ["X wins", "O wins", "draw"],
+      answer: (search) => [ended(search)],
+      explain: (search) => `The random game ends: ${ended(search)}. One random game says little about a position, but the mean of many does.`,
+      playout: 1,
+    },
+    {
+      title: "Backup",
+      change: { ...classic, t: 2 },
+      text: (search) => `The rollout ended: ${ended(search)}. The outcome is added to the statistics of every node on the path. Each node counts it for its own player: +1 for a win, \u22121 for a loss, 0 for a draw.`,
+      ask: (search) => `What does the root add, for ${mover(search)}?`,
+      options: () => ["+1", "0", "\u22121"],
+      answer: (search) => [signed(search.simulations[0].backup[0], 0)],
+      explain: (search) => `${signed(search.simulations[0].backup[0], 0)} for ${mover(search)}: ${ended(search)}.`,
+      why: (search) => `The root counts the outcome for ${mover(search)}.`,
+      reveal: () => ({ t: 3 }),
+    },
+    {
+      title: "Which move next?",
+      change: { ...classic, t: 3 * count },
+      text: () => "Every move has now been tried once. From here on, UCT chooses the move with the highest score: Q + C\u221a(ln N / n), the mean value Q so far, plus a bonus U for moves with few visits.",
+      ask: "Which move is chosen next?",
+      options: legal,
+      answer: (search) => [first(search, count)],
+      explain: (search) => {
+        const { Q, U, S, best } = search.stats(0, count);
+        return `${sentence(name(search, first(search, count)))}: ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}. No score is higher; in a tie, the move that was tried first is chosen.`;
+      },
+      why: (search, action) => {
+        const { S, best } = search.stats(0, count);
+        const mine = S[legal(search).indexOf(action)];
+        return mine < S[best] ? `The score of ${name(search, action)} is only ${fixed(mine)}.` : `${sentence(name(search, action))} has the same score, but was tried later.`;
+      },
+      terms: count,
+      reveal: () => ({ t: 3 * count + 1 }),
+    },
+    {
+      title: `After ${few} simulations`,
+      change: { ...classic, t: 3 * few - 1 },
+      text: () => "At the end, the search plays the move with the most visits. A mean over few games can be luck; many visits mean that the move stayed good.",
+      ask: "Does it find the right move?",
+      options: () => YES,
+      answer: right,
+      explain: played,
+      reveal: () => ({ t: 3 * few }),
+    },
+    {
+      title: `${MANY.toLocaleString("en")} simulations`,
+      change: { ...classic, num_simulations: MANY, t: 0 },
+      text: () => "The same rule with more simulations. The tree grows most below the moves that look best.",
+      ask: "Does it find the right move now?",
+      options: () => YES,
+      answer: right,
+      explain: played,
+      reveal: () => ({ t: 3 * MANY }),
+    },
+    {
+      title: "A value in place of the random game",
+      change: { ...network, t: 2 },
+      text: () => `AlphaZero replaces the random game by a neural network, which estimates the value of a position. It was trained on games against itself. The search still has only ${few} simulations.`,
+      ask: "Does it find the right move?",
+      options: () => YES,
+      answer: right,
+      explain: played,
+      reveal: () => ({ t: 3 * few }),
+    },
+    {
+      title: "A policy in place of the random order",
+      change: { ...network, algorithm: "puct", t: 0 },
+      text: () => "The network also outputs a probability P for each move. The PUCT score is Q + c P \u221aN / (1 + n): unlikely moves get a small bonus, so not every move has to be tried.",
+      ask: "How many of the moves does the search try?",
+      options: (search) => legal(search).map((_, i) => String(i + 1)),
+      answer: (search) => [tried(search)],
+      explain: (search) => `It tries ${tried(search)} of ${legal(search).length} moves. ${played(search)}`,
+      reveal: () => ({ t: 3 * few }),
+    },
+    {
+      title: "Gumbel AlphaZero",
+      change: { ...network, algorithm: "gumbel", t: 0 },
+      text: () => "With few simulations, the visits are too coarse to learn from. Gumbel search uses sequential halving: all candidates get a few visits, the better half gets more, and so on. The network then learns an improved policy, computed from the values found.",
+      ask: "Guess: which move gets the last simulation?",
+      options: legal,
+      answer: lastTwo,
+      explain: (search) => `${sentence(listWords(lastTwo(search).map((action) => name(search, action))))} got the last simulations. ${played(search)}`,
+      reveal: () => ({ t: 3 * few }),
+    },
+  ];
 }
 
-/** The replies of the last two simulations. */
+function row({ game, nodes }) {
+  return game.table.find(nodes[0].position);
+}
+
+function optimal(search) {
+  return search.game.table.optimal(row(search));
+}
+
+/** The value of the root under perfect play, and that after a move, for the player to move. */
+function truth(search) {
+  return search.game.table.truth(row(search));
+}
+
+function after({ game, nodes }, action) {
+  const [{ position }] = nodes;
+  const next = game.step(position, action);
+  return game.table.truth(game.table.find(next)) * (next.player === position.player ? 1 : -1);
+}
+
+function keepWords(search) {
+  const count = optimal(search).length;
+  const which = count === 1 ? "one" : count;
+  return `Only ${which} of ${legal(search).length} moves ${count === 1 ? "keeps" : "keep"} the ${ENDS[truth(search)]}.`;
+}
+
+function ended(search) {
+  return outcomeWords(search.game, playout(search, 1).at(-1));
+}
+
+/** The moves of the last two simulations. */
 function lastTwo(search) {
   return [...new Set([first(search, search.length - 2), first(search, search.length - 1)])];
 }
 
-function keeps(search, table) {
-  return table.optimal(table.find(search.nodes[0].board))[search.action];
+function tried(search) {
+  return String(search.stats(0, search.length).N.filter(Boolean).length);
 }
 
-function right(search, table) {
-  return [keeps(search, table) ? "yes" : "no"];
+function right(search) {
+  return [optimal(search).includes(search.action) ? "yes" : "no"];
 }
 
-function played(search, table) {
+function played(search) {
   const { N, Q } = search.stats(0, search.length);
-  const { actions, player } = search.nodes[0];
-  const chosen = actions.indexOf(search.action);
-  const verdict = keeps(search, table) ? "which keeps the draw" : "a blunder that loses";
-  return `It plays ${search.action}, with ${N[chosen]} of ${search.length} visits, ${verdict}, and expects ${signed(Q[chosen])} of it for ${playerName(player)}.`;
+  const chosen = legal(search).indexOf(search.action);
+  const verdict = optimal(search).includes(search.action) ? `which keeps the ${ENDS[truth(search)]}` : `a blunder: the result becomes a ${ENDS[after(search, search.action)]}`;
+  return `It plays ${name(search, search.action)}, with ${N[chosen]} of ${search.length} visits, ${verdict}. It expects the value ${signed(Q[chosen])} for ${mover(search)}.`;
 }

@@ -1,14 +1,14 @@
-// What networks spend their time on: y += x W, of which the rows of W are added up, times the
-// numbers of x, four numbers at a time. JavaScript has no such instructions, WebAssembly does; so
-// here stands one loop in its code, put together by hand (webassembly.github.io/spec/core/binary).
+// The inner loop of networks, y += x W, which adds the rows of W times the numbers of x, four
+// columns at a time. JavaScript has no such instructions, but WebAssembly does. This file assembles
+// the loop by hand (webassembly.github.io/spec/core/binary).
 
-const PAGE = 65_536; // Bytes; memory comes in these.
-const [VALUES, ROWS, SUMS] = [0, PAGE, 2 * PAGE]; // Where the lists are; the matrices come after them.
+const PAGE = 65_536; // Bytes, the unit of memory.
+const [VALUES, ROWS, SUMS] = [0, PAGE, 2 * PAGE]; // Addresses of the lists; the matrices follow.
 const I32 = 0x7f;
 const V128 = 0x7b;
 
-// Operands, and local variables: how many bytes there are in the list and in a row, which of them
-// are reached, four rows, and the number that each of them is taken times, in all four lanes.
+// Operands and local variables: the bytes in the list and in a row, the current offsets in both,
+// the addresses of four rows, and their factors, each in all four lanes.
 const [LIST, WIDTH, AT, ALONG, ROW, TIMES] = [0, 1, 2, 3, 4, 8];
 
 const get = (local) => [0x20, local];
@@ -24,7 +24,7 @@ const loadInLanes = (offset) => [0xfd, 0x09, 2, ...leb128(offset)];
 const loadFour = (offset) => [0xfd, 0x00, 2, ...leb128(offset)];
 const storeFour = (offset) => [0xfd, 0x0b, 2, ...leb128(offset)];
 
-/** Repeats the code while a local variable, 16 bytes further on each time, is below another. */
+/** Repeats the code while a local variable is below another; it grows by 16 bytes each time. */
 const loop = (local, end, ...code) =>
   [0x03, 0x40, code, get(local), constant(16), add, tee(local), get(end), lessThan, 0x0d, 0, 0x0b];
 
@@ -64,12 +64,12 @@ export class Sums {
     this.#add = new WebAssembly.Instance(compiled, { azjax: { memory: this.#memory } }).exports.add;
   }
 
-  /** Keeps a matrix with so many columns, given row by row, and returns it for `list`. */
+  /** Stores a matrix, given row by row, and returns a handle for `list`. */
   keep(matrix, columns) {
-    const width = 4 * Math.ceil(columns / 4); // Filled up with zeros.
+    const width = 4 * Math.ceil(columns / 4); // Padded with zeros.
     const rows = matrix.length / columns;
     const address = PAGE * this.#memory.grow(Math.ceil((4 * rows * width) / PAGE));
-    const { buffer } = this.#memory; // Another one since it grew.
+    const { buffer } = this.#memory; // Growing replaces the buffer.
     const kept = new Float32Array(buffer, address, rows * width);
     for (let i = 0; i < rows; i++) kept.set(matrix.subarray(i * columns, (i + 1) * columns), i * width);
     this.#values = new Float32Array(buffer, VALUES, PAGE / 4);
@@ -79,8 +79,8 @@ export class Sums {
   }
 
   /**
-   * Lists the rows of a matrix, from the row `row` on, that `count` numbers of `x`, from the place
-   * `from` on, are multiplied by. Numbers below 0 count as 0, as after a ReLU, unless `signed`.
+   * Lists `count` numbers of `x`, starting at `x[from]`, with the rows of a matrix from `row` on that
+   * they multiply. Negative numbers count as 0, as after a ReLU, unless `signed`.
    */
   list({ address, stride }, row, x, from, count, signed = false) {
     const [values, rows] = [this.#values, this.#rows];
@@ -93,12 +93,12 @@ export class Sums {
     this.#count = length;
   }
 
-  /** Adds what is listed to `bias`, and returns the sums, which stay until the next ones. */
+  /** Adds the listed products to `bias`; returns the sums, which are valid until the next call. */
   total(bias) {
     const sums = this.#sums.subarray(0, bias.length);
     sums.set(bias);
     if (this.#count) {
-      const length = 4 * Math.ceil(this.#count / 4); // Filled up with zeros, times any row.
+      const length = 4 * Math.ceil(this.#count / 4); // Padded with zeros, for any row.
       this.#values.fill(0, this.#count, length);
       this.#rows.fill(this.#rows[0], this.#count, length);
       this.#add(4 * length, 4 * bias.length);
@@ -108,7 +108,7 @@ export class Sums {
   }
 }
 
-/** The module: one function of two operands, which is given its memory. */
+/** The binary module: one function of two operands, with imported memory. */
 function assemble() {
   const text = (word) => counted([...word].map((letter) => letter.charCodeAt(0)));
   const section = (id, content) => [id, counted([1, ...content.flat(Infinity)])];
@@ -124,7 +124,7 @@ function assemble() {
   return Uint8Array.from(bytes.flat(Infinity));
 }
 
-/** Bytes with their count before them. */
+/** Bytes, preceded by their count. */
 function counted(bytes) {
   return [...leb128(bytes.length), ...bytes];
 }

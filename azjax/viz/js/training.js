@@ -1,61 +1,57 @@
 import { Blunders } from "./blunders.js";
-import { board, isPosition, openTable, readBoard } from "./board.js";
 import { h, percent, pushButton, replace, signed } from "./dom.js";
-import { gameNamed } from "./games.js";
+import { openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";
+import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
 const ENDS = { 1: "wins", 0: "draws", "-1": "loses" };
 
-/** What the networks of a run say about the page's position, one column an iteration. */
+/** The outputs of a run's networks for the page's position, one column per iteration. */
 export function training(root, data, place) {
-  const game = gameNamed(data.game);
-  const table = openTable(data);
-  const networks = openNetworks(data, game, table);
-  const blunders = table && networks.length ? new Blunders(game, table, data.settings, place) : null;
+  const game = openGame(data);
+  const networks = openNetworks(data, game);
+  const blunders = game.table && networks.length ? new Blunders(game, data.settings, place) : null;
   const body = h("div", {});
   const draw = () => {
-    const there = readBoard(place.get("board") ?? "");
-    const position = isPosition(there, game, table) ? game.at(there) : game.init();
+    const position = game.read(place.get("board")) ?? game.init();
     root.dataset.board = game.text(position);
     blunders?.show(networkOf(networks, place.get("iteration")));
-    replace(body, position.over ? ended(game, position) : opinions(game, table, networks, position, place));
+    replace(body, position.over ? ended(game, position) : opinions(game, networks, position, place));
   };
   replace(root, body, blunders?.element);
   place.follow((names) => (!names.length || names.some((name) => name === "board" || name === "iteration")) && draw());
 }
 
 function ended(game, position) {
-  return h("div", { class: "az-columns" }, picture(game, position), h("p", { class: "az-hint" }, "The game is over here; no network is asked."));
+  const hint = h("p", { class: "az-hint" }, "The game is over here, so there is nothing to evaluate.");
+  return h("div", { class: "az-columns" }, picture(game, position, { size: 150 }), hint);
 }
 
-function picture(game, position, options = {}) {
-  return board(position.board, { size: 150, shape: [game.rows, game.columns], line: position.line, ...options });
-}
-
-function opinions(game, table, networks, position, place) {
-  const said = networks.map((network) => opinionOf(network, game, position));
+function opinions(game, networks, position, place) {
+  const outputs = networks.map((network) => opinionOf(network, game, position));
   const legal = game.legal(position);
-  const row = table?.find(position.board);
-  const keeps = table ? table.optimal(row) : [];
+  const { table } = game;
+  const row = table?.find(position);
+  const optimal = table ? table.optimal(row) : [];
   const mover = playerName(position.player);
   const shown = place.get("iteration") ?? String(networks.at(-1)?.iteration);
   const head = networks.map(({ iteration }) => {
     const look = { class: "az-button az-small", "aria-pressed": String(String(iteration) === shown) };
     return h("th", { scope: "col" }, pushButton(String(iteration), `iteration-${iteration}`, () => place.set({ iteration }), look));
   });
-  const values = said.map(({ value }) => h("td", { "data-value": value }, signed(value)));
+  const values = outputs.map(({ value }) => h("td", { "data-value": value }, signed(value)));
   const rows = legal.map((action) => {
-    const name = [`move ${action}`, keeps[action] ? h("span", { class: "az-keeps", title: "keeps the value" }, " \u25cf") : null];
-    return h("tr", {}, h("th", { scope: "row" }, name), said.map(({ policy, move }) => share(policy[action], move === action)));
+    const name = [game.moveName(position, action), optimal.includes(action) ? h("span", { class: "az-keeps", title: "keeps the value" }, " \u25cf") : null];
+    return h("tr", {}, h("th", { scope: "row" }, name), outputs.map(({ policy, move }) => share(policy[action], move === action)));
   });
-  const caption = h("caption", {}, `How likely each network finds each move of ${mover}, and what it expects for ${mover}`);
-  const truth = table ? `Perfect play: ${mover} ${ENDS[table.truth(row)]}. A dot marks each move that keeps this; a frame the move a network finds best.` : "A frame marks the move that a network finds best.";
+  const caption = h("caption", {}, `Each network\u2019s probability for each move of ${mover}, and its value for ${mover}`);
+  const truth = table ? `With perfect play ${mover} ${ENDS[table.truth(row)]}. A dot marks each move that keeps this; a frame marks a network\u2019s most likely move.` : "A frame marks a network\u2019s most likely move.";
   return [
     h(
       "div",
       { class: "az-columns" },
-      picture(game, position, game.numActions === position.board.length ? { marks: keeps } : {}),
+      picture(game, position, { size: 150, marks: table ? optimal : null }),
       h(
         "div",
         { class: "az-scroll", tabindex: 0, "data-focus": "networks" },

@@ -5,25 +5,25 @@ import { layout } from "./layout.js";
 import { playedMove } from "./words.js";
 
 /**
- * The picture of a search's tree, which can be zoomed, dragged and walked through by keys.
+ * The picture of a search's tree, which can be zoomed, dragged and explored by keys.
  *
- * Elements are kept by node from one moment to the next, so that a step costs little and CSS can
- * move them smoothly. What there is no room for is folded, and opened by a click.
+ * Elements are kept from one moment to the next, so that a step is fast and CSS can animate it.
+ * Nodes that do not fit are folded; a click opens them.
  */
 export class TreeView {
   #items = new Map();
-  #wanted = []; // Nodes that the reader has opened, the latest first.
+  #wanted = []; // Nodes that the reader opened, the latest first.
   #onSelect;
   #edges = svg("g", { class: "az-edges", "aria-hidden": "true" });
   #nodes = svg("g", { class: "az-nodes" });
   #stage = svg("g", { class: "az-stage" }, this.#edges, this.#nodes);
 
-  /** `beside` stands in the bar above the picture. */
-  constructor(onSelect, beside) {
+  /** `onSelect(id)` is called when a node is selected; `control` is shown in the bar above. */
+  constructor(onSelect, control = null) {
     this.#onSelect = onSelect;
-    const label = "search tree: arrow keys walk through it, Enter selects or opens";
+    const label = "search tree: arrow keys move through it, Enter selects or opens";
     this.picture = svg("svg", { class: "az-tree", role: "tree", "aria-label": label }, this.#stage);
-    const bar = h("div", { class: "az-tree-bar" }, beside, this.#buttons());
+    const bar = h("div", { class: "az-tree-bar" }, control, this.#buttons());
     this.element = h("div", { class: "az-tree-box" }, bar, this.picture);
     this.camera = new Camera(this.picture, this.#stage, () => this.#arrange());
     this.picture.addEventListener("click", (event) => this.#click(event));
@@ -38,7 +38,7 @@ export class TreeView {
     this.#arrange(isStep);
   }
 
-  /** Shows all again as it was before the reader opened, moved or enlarged anything. */
+  /** Reverts everything that the reader opened, moved or enlarged. */
   fit() {
     this.#wanted = [];
     this.camera.fit();
@@ -82,7 +82,7 @@ export class TreeView {
     this.camera.aim(extent, rectangleOf(places[0]), path.map(rectangleOf));
   }
 
-  /** Whether something is to be seen already: the layout is that of the whole simulation. */
+  /** Whether a part is visible at this moment; the layout is that of the whole simulation. */
   #exists({ kind, id }) {
     if (kind === "ghost") return this.moment.phase !== "selection";
     return kind === "fold" || this.search.exists(id, this.moment);
@@ -109,7 +109,7 @@ export class TreeView {
     else if (kind === "fold") writeFold(item, place.count);
   }
 
-  /** In the order of the nodes' making, whichever way the reader came. */
+  /** Inserts an element in the order of node numbers, for screen readers. */
   #insert(item) {
     const later = [...this.#items.values()].filter((other) => other !== item && other.id > item.id);
     const next = later.reduce((a, b) => (a && a.id <= b.id ? a : b), null);
@@ -123,7 +123,7 @@ export class TreeView {
     const d = edgePath(this.places.get(String(parent)), place);
     if (item.d === d) return;
     item.edge.setAttribute("d", d);
-    item.edge.style.setProperty("d", `path("${d}")`); // Where the browser can, it moves smoothly.
+    item.edge.style.setProperty("d", `path("${d}")`); // Browsers that support it animate it.
     item.d = d;
   }
 
@@ -156,7 +156,7 @@ export class TreeView {
       group.classList.toggle("az-played", isPlayed);
       group.setAttribute("aria-selected", id === this.selected);
       group.setAttribute("data-phase", lit ? phase : "");
-      // Edges between the lit nodes; the way to a new node lights up with it, in its expansion.
+      // Edges between lit nodes; in an expansion, the edge to the new node.
       edge?.setAttribute("data-phase", lit && id !== 0 ? phase : "");
       if (lit && edge) this.#edges.append(edge);
     }
@@ -185,7 +185,7 @@ export class TreeView {
     this.#focus(String(id));
   }
 
-  /** Prefers the children of a node that are not shown; others may have to make room. */
+  /** Shows hidden children of a node, if necessary in place of other nodes. */
   #open(parent) {
     const { nodes } = this.search;
     const visits = nodes.map((_, id) => this.search.stats(id, this.moment.known).visits);
@@ -205,24 +205,24 @@ export class TreeView {
     const from = event.target.closest("[data-key]");
     if (!from || event.ctrlKey || event.metaKey || event.altKey) return;
     const key = from.getAttribute("data-key");
-    const next = event.key === "Enter" || event.key === " " ? key : this.#neighbour(key, event.key);
+    const next = event.key === "Enter" || event.key === " " ? key : this.#neighbor(key, event.key);
     if (next === undefined) return;
     event.preventDefault();
     event.stopPropagation();
     if (next === null) return;
     if (next === key) this.#choose(key);
-    else this.#walk(from, next);
+    else this.#move(from, next);
   }
 
-  #walk(from, next) {
+  #move(from, next) {
     from.setAttribute("tabindex", -1);
     this.#items.get(next).group.setAttribute("tabindex", 0);
     this.#focus(next);
     this.camera.reveal(rectangleOf(this.places.get(next)));
   }
 
-  /** The key of what an arrow leads to: null at an edge of the tree, undefined for other keys. */
-  #neighbour(key, arrow) {
+  /** The neighbor in an arrow's direction: null at an edge of the tree, undefined for other keys. */
+  #neighbor(key, arrow) {
     const at = this.places.get(key);
     const parentOf = ({ kind, id }) => (kind === "node" ? this.search.nodes[id].parent : id);
     const places = [...this.places.values()].filter(({ kind }) => kind !== "ghost");

@@ -1,6 +1,6 @@
 import { fixed, signed } from "./dom.js";
 
-/** How the evaluators are called in lists. */
+/** The names of the evaluators in lists. */
 export const EVALUATOR_NAMES = {
   network: "network",
   uniform: "uniform",
@@ -11,10 +11,10 @@ export const EVALUATOR_NAMES = {
 const SUBJECTS = {
   network: "The network",
   uniform: "The uniform evaluator",
-  rollout: "A random game played to its end",
+  rollout: "A random game, played to its end,",
   exact: "The exact solution",
 };
-const SPELLED = 3; // Moves of a path told with their numbers; the rest are only named.
+const SPELLED = 3; // Moves of a path that are described with their numbers; the rest are named.
 
 /** "X" for player 0, "O" for player 1. */
 export function playerName(player) {
@@ -27,14 +27,14 @@ export function aboutSearch(search) {
   return { algorithm, settings, evaluator: settings.evaluator, action };
 }
 
-/** The rows and columns of a search's boards. */
-export function boardShape({ game }) {
-  return game ? [game.rows, game.columns] : [3, 3];
+/** The name of a move at a node: "b2", "column 4", "move 7". */
+export function moveName({ game, nodes }, id, action) {
+  return game ? game.moveName(nodes[id].position, action) : `move ${action}`;
 }
 
-/** The cell where the stone of an action at a node goes. */
-export function stoneCell({ game, nodes }, id, action) {
-  return game && id !== null ? game.cell(nodes[id].board, action) : action;
+/** The name of a move at a node, where there is little room. */
+export function moveLabel({ game, nodes }, id, action) {
+  return game ? game.moveLabel(nodes[id].position, action) : String(action);
 }
 
 /** The move that a search played, once it is over; null before. */
@@ -48,7 +48,7 @@ export function highest(numbers) {
   return numbers.map((_, i) => i).filter((i) => numbers[i] === most);
 }
 
-/** What is going on at a moment of a search, in a sentence or two with the numbers. */
+/** A moment of a search in a sentence or two, with the numbers. */
 export function describe(search, moment) {
   if (moment.phase === "start") return startWords(search);
   if (moment.phase === "selection") return selectionWords(search, moment);
@@ -58,56 +58,62 @@ export function describe(search, moment) {
 }
 
 /** How a finished game ended: "X wins", "O wins" or "draw". */
-export function outcomeWords(node) {
-  if (!node.line) return "draw";
-  return `${node.board[node.line[0]] === 1 ? "X" : "O"} wins`;
+export function outcomeWords(game, position) {
+  const winner = game.winner(position);
+  return winner === null ? "draw" : `${playerName(winner)} wins`;
 }
 
-/** What a node is, for those who hear the tree. */
+/** A node in words, for screen readers. */
 export function nodeWords(search, id, known) {
   const node = search.nodes[id];
-  const turn = node.over ? outcomeWords(node) : `${playerName(node.player)} to move`;
+  const turn = node.over ? outcomeWords(search.game, node.position) : `${playerName(node.player)} to move`;
   if (node.parent === null) {
     const { visits, value } = search.stats(id, known);
     return `root, ${turn}, N ${visits}, value ${signed(value)} for ${playerName(node.player)}`;
   }
   const { N, Q, P } = search.arrival(id, known);
   const mover = playerName(search.nodes[node.parent].player);
-  const worth = N ? `Q ${signed(Q)} for ${mover}` : "not counted yet";
+  const value = N ? `Q ${signed(Q)} for ${mover}` : "not counted yet";
   const prior = aboutSearch(search).algorithm === "uct" ? "" : `, P ${fixed(P)}`;
-  return `${mover} at ${node.action}, ${turn}, N ${N}, ${worth}${prior}`;
+  return `${mover}: ${moveName(search, node.parent, node.action)}, ${turn}, N ${N}, ${value}${prior}`;
 }
 
 /** "a, b and c". */
-export function listWords(items) {
+export function listWords(items, last = "and") {
   if (items.length < 2) return items.join("");
-  return `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`;
+  return `${items.slice(0, -1).join(", ")} ${last} ${items.at(-1)}`;
+}
+
+/** A sentence with a capital letter. */
+export function sentence(text) {
+  return text[0].toUpperCase() + text.slice(1);
 }
 
 function startWords(search) {
   const root = search.nodes[0];
   return (
-    `Before the first simulation only the root is known, and its moves are untried. ` +
-    `${opinion(search, root)} Each simulation now walks down from here.`
+    "The tree contains only the root, and none of its moves has been tried. " +
+    `${opinion(search, root)} Each simulation adds one position to the tree.`
   );
 }
 
 function selectionWords(search, { step, known }) {
-  const told = step.path.slice(0, SPELLED).map((id, i) => {
+  const parts = step.path.slice(0, SPELLED).map((id, i) => {
     const node = search.nodes[id];
     const mover = playerName(node.player);
     const stats = search.stats(id, known);
     const index = node.actions.indexOf(step.actions[i]);
     const rank = i ? "" : `, ${rankWords(highest(stats.S), index)}`;
-    return `${mover} took ${step.actions[i]} (${scoreWords(search, stats, index, mover)}${rank})`;
+    const name = moveName(search, id, step.actions[i]);
+    return `${mover} chose ${name} (${scoreWords(search, stats, index, mover)}${rank})`;
   });
-  const rest = step.actions.slice(SPELLED);
-  if (rest.length) told.push(`then ${listWords(rest)} followed`);
-  const end = step.new ? "a move not tried before" : "a finished game met before";
-  return `${told.join(", ")}, and so reached ${end}.`;
+  const rest = step.actions.slice(SPELLED).map((action, i) => moveLabel(search, step.path[SPELLED + i], action));
+  if (rest.length) parts.push(`then ${listWords(rest)} followed`);
+  const end = step.new ? "a move that was not tried before" : "a finished game that was met before";
+  return `${parts.join(", ")}. This leads to ${end}.`;
 }
 
-/** Whether a score is the highest; Gumbel's root has a turn for some moves only. */
+/** Whether a score is the highest; at Gumbel's root only some moves are in turn. */
 function rankWords(top, index) {
   if (!top.includes(index)) return "the highest of those in turn";
   if (top.length === 1) return "the highest";
@@ -122,52 +128,47 @@ function scoreWords(search, { N, Q, U, S }, i, mover) {
 }
 
 function expansionWords(search, step) {
-  const leaf = search.nodes[step.leaf];
-  const maker = playerName(search.nodes[leaf.parent].player);
+  const { game, nodes } = search;
+  const leaf = nodes[step.leaf];
   if (!leaf.over) {
-    const mover = playerName(leaf.player);
-    return `${mover} is to move in the new position, where all is untried. ${opinion(search, leaf)}`;
+    return `This position is new, and ${playerName(leaf.player)} is to move. ${opinion(search, leaf)}`;
   }
-  const again = step.new ? "" : " once more";
-  if (!leaf.line) {
-    return `The board is full${again}: the game is over, nothing to evaluate; a draw counts 0 for both.`;
-  }
-  return (
-    `${maker} has three in a row${again}: the game is over, nothing to evaluate; ` +
-    `the move earns ${maker} ${signed(leaf.reward, 0)}.`
-  );
+  const maker = playerName(nodes[leaf.parent].player);
+  const ending = `${sentence(game.ending(leaf.position))}${step.new ? "" : " again"}`;
+  const counts = game.winner(leaf.position) === null ? "a draw counts 0 for both" : `the last move earns ${maker} ${signed(leaf.reward, 0)}`;
+  return `${ending}: the game is over, so there is nothing to evaluate; ${counts}.`;
 }
 
 function opinion(search, node) {
   const { algorithm, settings, evaluator } = aboutSearch(search);
   const mover = playerName(node.player);
-  const value = `${SUBJECTS[evaluator] ?? evaluator} values it at ${signed(node.value)} for ${mover}`;
+  const value = `${SUBJECTS[evaluator] ?? evaluator} gives it the value ${signed(node.value)} for ${mover}`;
   if (algorithm === "uct") return `${value}.`;
   const best = highest(node.priors);
   const P = `P ${fixed(node.priors[best[0]])}`;
-  const liked = listWords(best.map((i) => node.actions[i]));
+  const names = best.map((i) => moveName(search, node.id, node.actions[i]));
   const isNoisy = algorithm === "puct" && node.parent === null && settings.add_noise;
-  const mixed = isNoisy ? `, with noise mixed in (${fixed(settings.dirichlet_fraction)})` : "";
-  if (node.actions.length === 1) return `${value}; ${liked} is the only move.`;
+  const mixed = isNoisy ? `, after mixing in noise (${fixed(settings.dirichlet_fraction)})` : "";
+  if (node.actions.length === 1) return `${value}; ${names[0]} is the only move.`;
   if (best.length === node.actions.length) return `${value} and gives every move the same ${P}${mixed}.`;
-  return `${value} and likes ${liked} best (${P}${best.length > 1 ? " each" : ""})${mixed}.`;
+  const most = best.length > 1 ? `${listWords(names)} the highest priors (${P} each)` : `${names[0]} the highest prior (${P})`;
+  return `${value} and gives ${most}${mixed}.`;
 }
 
 function backupWords(search, step) {
-  const leaf = search.nodes[step.leaf];
-  const count = `${step.path.length + 1} nodes updated.`;
-  const upwards = step.path.map((id, i) => ({ player: search.nodes[id].player, gain: step.backup[i] }));
-  upwards.reverse();
-  if (leaf.over && !leaf.line) return `A draw counts 0 for both, all the way up to the root; ${count}`;
-  const told = upwards.slice(0, SPELLED).map(({ player, gain }, i) => {
+  const { game, nodes } = search;
+  const leaf = nodes[step.leaf];
+  const count = `${step.path.length + 1} nodes are updated.`;
+  const upwards = step.path.map((id, i) => ({ player: nodes[id].player, gain: step.backup[i] })).reverse();
+  const winner = leaf.over ? game.winner(leaf.position) : null;
+  if (leaf.over && winner === null) return `A draw counts 0 for both players, up to the root; ${count}`;
+  const parts = upwards.slice(0, SPELLED).map(({ player, gain }, i) => {
     const where = i === 0 ? "one move up" : i === 1 ? "above that" : "above that again";
     return `${signed(gain)} for ${playerName(player)} ${where}`;
   });
-  const rest = upwards.length > SPELLED ? ", and so on in turn up to the root" : "";
-  const from = leaf.over
-    ? `The win for ${playerName(upwards[0].player)}`
-    : `The value ${signed(step.value)} for ${playerName(leaf.player)}`;
-  return `${from} counts as ${told.join(", ")}${rest}; ${count}`;
+  const rest = upwards.length > SPELLED ? ", and so on up to the root" : "";
+  const from = leaf.over ? `The win for ${playerName(winner)}` : `The value ${signed(step.value)} for ${playerName(leaf.player)}`;
+  return `${from} counts as ${parts.join(", ")}${rest}; ${count}`;
 }
 
 function endWords(search) {
@@ -177,17 +178,17 @@ function endWords(search) {
   const most = highest(N);
   const visits = `${N[most[0]]} of ${search.length}`;
   const chosen = actions.indexOf(action);
-  const done = `All ${search.length} simulations are done`;
   const next = highest(S);
+  const name = (i) => moveName(search, 0, actions[i]);
   const other =
     next.includes(chosen) || next.length > 1 || algorithm === "gumbel"
       ? ""
-      : ` The highest score is not its own: a further simulation would go to ${actions[next[0]]}.`;
-  if (!most.includes(chosen)) {
-    const rest = `${listWords(most.map((i) => actions[i]))} has ${visits}`;
-    return `${done}: move ${action} is played, with ${N[chosen]} visits; ${rest}.${other}`;
-  }
-  if (most.length === 1) return `${done}: move ${action} has the most visits (${visits}) and is played.${other}`;
-  const tied = listWords(most.map((i) => actions[i]));
-  return `${done}: moves ${tied} tie with ${visits} visits each, and ${action} is played.${other}`;
+      : ` Its score is not the highest: one more simulation would choose ${name(next[0])}.`;
+  const tied = listWords(most.map(name));
+  const result = !most.includes(chosen)
+    ? `${name(chosen)} is played, with ${N[chosen]} visits; ${tied} ${most.length > 1 ? "have" : "has"} ${visits}.`
+    : most.length === 1
+      ? `${tied} has the most visits (${visits}) and is played.`
+      : `${tied} tie with ${visits} visits each, and ${name(chosen)} is played.`;
+  return `All ${search.length} simulations are done: ${result}${other}`;
 }

@@ -1,0 +1,121 @@
+// Pictures of positions in any game: boards of stones, or what Python drew for a table.
+
+import { board, boardGroup } from "./board.js";
+import { h, pushButton, svg } from "./dom.js";
+
+const WIDEST = 460; // Pixels of a text.
+
+/**
+ * Draws a position, with what belongs to its moves.
+ *
+ * Options, all by action: `heat` (0..1), `labels` (text), `marks` (a list of actions with a dot).
+ * Also `size`, the width in pixels; `last`, `{position, action}` of the move that led here;
+ * `onMove(action)`, which makes the moves buttons; `label`, a description.
+ */
+export function picture(game, position, options = {}) {
+  if (game.hasCells) return board(position.board, cellOptions(game, position, options));
+  const drawn = game.table.pictures.isText ? textPicture(game, position, options) : partsPicture(game, position, options);
+  if (!options.onMove) return drawn;
+  return h("div", { class: "az-picture", "data-board": position.text }, drawn, moveButtons(game, position, options));
+}
+
+/** Draws a position inside a larger picture, `size` pixels wide; null if its picture is text. */
+export function pictureGroup(game, position, { x, y, size, last }) {
+  if (game.hasCells) {
+    const shape = [game.rows, game.columns];
+    return boardGroup(position.board, { x, y, size, shape, last: lastCell(game, last), line: position.line });
+  }
+  const { pictures } = game.table;
+  if (pictures.isText) return null;
+  const [width, height] = pictures.view(position.row);
+  const place = { x, y, width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` };
+  return svg("svg", { ...place, class: "az-board" }, pictures.parts(position.row).map(element));
+}
+
+/** The width of a picture, relative to its height; null if it is text. */
+export function aspect(game, position) {
+  if (game.hasCells) return game.columns / game.rows;
+  const { pictures } = game.table;
+  if (pictures.isText) return null;
+  const [width, height] = pictures.view(position.row);
+  return width / height;
+}
+
+/** What Python drew: row `row` of `pictures`, `size` pixels wide. */
+export function drawnPicture(pictures, row, size, more = [], options = {}) {
+  if (pictures.isText) return h("pre", { class: "az-text-picture" }, pictures.parts(row).join("\n"));
+  const [width, height] = pictures.view(row);
+  const place = { width: size, height: (size * height) / width, viewBox: `0 0 ${width} ${height}` };
+  const label = options.label ?? pictures.alt(row);
+  const attributes = { ...place, class: "az-board", role: options.onMove ? "group" : "img", "aria-label": label };
+  return svg("svg", attributes, pictures.parts(row).map(element), more);
+}
+
+function cellOptions(game, { board: cells, line }, { heat, labels, marks, last, onMove, ...rest }) {
+  const spread = (byAction, blank) => {
+    const byCell = cells.map(() => blank);
+    byAction.forEach((x, action) => {
+      const cell = game.cell(cells, action);
+      if (cell >= 0) byCell[cell] = x;
+    });
+    return byCell;
+  };
+  return {
+    ...{ ...rest, shape: [game.rows, game.columns], line, last: lastCell(game, last) },
+    heat: heat && spread(heat, 0),
+    labels: labels && spread(labels, ""),
+    marks: marks && spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false),
+    ...(onMove && { onCell: (cell) => onMove(game.action(cell)) }),
+  };
+}
+
+function lastCell(game, last) {
+  return last ? game.cell(last.position.board, last.action) : null;
+}
+
+function textPicture(game, position, { labels, marks, onMove }) {
+  const drawn = drawnPicture(game.table.pictures, position.row);
+  drawn.style.setProperty("max-width", `${WIDEST}px`);
+  if (onMove || !labels) return drawn;
+  const named = game.legal(position).filter((action) => labels[action]);
+  const words = named.map((a) => `${game.moveLabel(position, a)}: ${labels[a]}${marks?.includes(a) ? " \u25cf" : ""}`);
+  return h("div", { class: "az-picture" }, drawn, h("p", { class: "az-hint" }, words.join(", ")));
+}
+
+function partsPicture(game, position, options) {
+  const { table } = game;
+  const { size = 120, heat, labels, marks } = options;
+  const texts = game.legal(position).flatMap((action) => {
+    const text = `${labels?.[action] ?? ""}${marks?.includes(action) ? "\u25cf" : ""}`;
+    const anchor = text && table.pictures.anchor(table.edge(position.row, action));
+    const look = heat?.[action] ? { "font-weight": heat[action] >= Math.max(...heat) ? 700 : 400 } : {};
+    return anchor ? [element(withText(anchor, text, look))] : [];
+  });
+  return drawnPicture(table.pictures, position.row, size, texts, options);
+}
+
+/** One button for each legal move, with its label and a dot for a mark. */
+function moveButtons(game, position, { labels, marks, onMove }) {
+  const legal = game.legal(position);
+  const named = (action) => {
+    const name = game.moveLabel(position, action);
+    const label = labels?.[action] && labels[action] !== name ? ` ${labels[action]}` : "";
+    const text = `${name}${label}${marks?.includes(action) ? " \u25cf" : ""}`;
+    return pushButton(text, `move-${action}`, () => onMove(action), { class: "az-button az-small", "data-move": action });
+  };
+  return h("div", { class: "az-group", role: "group", "aria-label": "moves" }, legal.map(named));
+}
+
+/** An anchor with another text, and further attributes of the text. */
+function withText(part, text, look) {
+  const inner = part.at(-1);
+  if (Array.isArray(inner)) return [...part.slice(0, -1), withText(inner, text, look)];
+  return [part[0], { ...part[1], ...look }, text];
+}
+
+/** Makes an SVG element of `[tag, attributes, ...children]`. */
+function element(part) {
+  if (!Array.isArray(part)) return part;
+  const [tag, attributes, ...children] = part;
+  return svg(tag, attributes, children.map(element));
+}
