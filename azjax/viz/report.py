@@ -177,7 +177,8 @@ def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
     if path.exists():
         return Section(name, element=node("p", None, node("a", {"href": path.name}, path.name)))
     if config.parts or is_custom(config.game) or isinstance(config.network, CustomNetworkConfig):
-        return Section(name, "`azjax explain` writes an interactive page about it.")
+        text = "azjax explain, with the same custom option, writes an interactive page."
+        return Section(name, element=node("p", None, text))
     words = command("azjax", "explain", "--run-dir", run_dir, "--out", path)
     intro = "An interactive page about this player is written by:"
     box = node("div", {"class": "az-scroll", "tabindex": 0}, node("code", None, words))
