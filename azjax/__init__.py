@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
-The public API consists of these names and those of the packages `games`, `networks`, `search`,
-`players`, `training`, `runs`, `proof` and `viz`. Names are imported at first use, so `import azjax`
-is fast.
+The public API consists of the names in `__all__` below and the names that the packages `games`,
+`networks`, `search`, `players`, `training`, `runs`, `proof` and `viz` export. Names are imported at
+first use, so `import azjax` is fast.
 """
 
 import importlib
@@ -64,7 +64,7 @@ __all__ = [
     "verify",
     "viz",
 ]
-_MODULES = {  # The modules of names; other names are packages or modules.
+_MODULES = {  # Where each name is defined; other names are modules.
     **dict.fromkeys(["PUCT", "UCT", "Gumbel", "make_search", "mctx_fns"], "search"),
     **dict.fromkeys(["Network", "from_module", "from_nnx", "make_network"], "networks"),
     **dict.fromkeys(["Config", "Player", "load", "make_parts", "presets"], "runs"),

@@ -1,4 +1,4 @@
-"""Messages, and the commands in them in a form that can be pasted into a shell."""
+"""Messages to the user, and the shell commands in them."""
 
 import os
 import shlex
@@ -23,9 +23,10 @@ def _interpreter() -> str:
         return "python"
     relative = os.path.relpath(sys.executable)
     path = relative if len(relative) < len(sys.executable) else sys.executable
-    return path if os.sep in path else os.path.join(os.curdir, path)  # Not a name on the PATH.
+    # A shell would look up a bare name on the PATH.
+    return path if os.sep in path else os.path.join(os.curdir, path)
 
 
 def write_note(sentence: str) -> None:
-    """Prints a sentence to the standard error, so that it does not mix with a program's output."""
+    """Prints a sentence to standard error, separate from the program's output."""
     print(sentence, file=sys.stderr, flush=True)

@@ -12,9 +12,9 @@ Path = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[pathlib.Path]:
-    """Yields a temporary path, which replaces a file when the `with` block succeeds.
+    """Yields a temporary path; if the `with` block succeeds, its file is moved to `path`.
 
-    After an error in the block, the old file remains and the temporary one is deleted.
+    If the block raises, an existing file at `path` is kept and the temporary file is deleted.
     """
     path = pathlib.Path(path)
     beside = path.with_name(f".{path.name}.tmp")

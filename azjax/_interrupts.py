@@ -1,8 +1,9 @@
-"""How a program ends early: after Ctrl-C, or because the reader of its output is closed.
+"""Early termination of a program: after Ctrl-C, or when the reader of its output has exited.
 
-Python handles a signal in the main thread, between two bytecode instructions: never while JAX
-compiles or computes. A second thread therefore waits for signals and ends the process. This module
-imports only the standard library, so that a program can install it before its heavy imports.
+Python runs signal handlers in the main thread, between two bytecode instructions. It runs none
+while JAX compiles or computes. A second thread therefore waits for signals and ends the process.
+This module imports only the standard library, so that a program can install it before its heavy
+imports.
 """
 
 import contextlib
@@ -16,8 +17,9 @@ import time
 
 _SHOW_CURSOR = b"\x1b[?25h"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_MAX_DELAY = 1.0  # Seconds after which the thread has certainly received a signal.
-_SAME = 0.1  # Seconds: GNU's `timeout` signals a process and right after that its group.
+_MAX_DELAY = 1.0  # Longest time to wait until the thread receives a signal, in seconds.
+# Signals within this many seconds count as one: GNU's `timeout` signals a process, then its group.
+_SAME = 0.1
 
 
 @dataclasses.dataclass
@@ -25,8 +27,8 @@ class _Now:
     """The state of the program.
 
     Attributes:
-      outcome: what to print if it is interrupted now, such as "nothing was written". None prints
-        nothing.
+      outcome: what to print if it is interrupted now, such as "nothing was written"; if None,
+        nothing is printed.
       patient: whether the program stops by itself after the next Ctrl-C, however long that takes.
       listens: whether the thread waits for signals.
       started: the `time.time()` of the start, before the heavy imports.
@@ -50,7 +52,7 @@ def listen() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return  # A background process ignores Ctrl-C.
+        return  # Shells make background processes ignore Ctrl-C.
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
@@ -60,7 +62,7 @@ def listen() -> None:
 
 
 def _watch(receiver: int) -> None:
-    """Ends the process after the first Ctrl-C, or after the second if it stops by itself."""
+    """Ends the process after the first Ctrl-C, or after the second if `now.patient`."""
     last = -_SAME
     while True:
         if os.read(receiver, 1)[0] not in _SIGNALS:
@@ -86,7 +88,7 @@ def _write(descriptor: int, text: bytes) -> None:
 
 
 def _sentence() -> str:
-    """Returns the outcome as a line, below the ^C of a terminal; empty the second time."""
+    """Returns the outcome as a line, below the ^C of a terminal; empty on later calls."""
     outcome, now.outcome = now.outcome, None
     return f"{chr(10) * os.isatty(2)}interrupted: {outcome}\n" if outcome else ""
 
@@ -106,7 +108,7 @@ class Request:
     made = False
 
     def __enter__(self):
-        """Handles both signals."""
+        """Installs the handler of both signals."""
         self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         now.patient = True
         return self
@@ -122,7 +124,7 @@ class Request:
         """Restores the previous handlers."""
         deadline = time.monotonic() + _MAX_DELAY
         while self.made and now.listens and now.patient and time.monotonic() < deadline:
-            time.sleep(0.001)  # If the thread were still waiting, it would end the process.
+            time.sleep(0.001)  # Otherwise the thread would treat this signal as a second one.
         now.patient = False
         self._restore()
 
@@ -132,7 +134,7 @@ class Request:
 
 
 def discard_output() -> None:
-    """Discards what is left in the buffers of streams whose reader is closed."""
+    """Discards the buffered output of streams whose reader has exited."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""Coordination of several processes, so that they fail and stop together.
+"""Coordination of several processes: they fail and stop together.
 
 All processes of a run must call these functions in the same order.
 """
@@ -17,14 +17,14 @@ _MOST_BYTES = 1024  # Maximum length of a text that processes exchange.
 
 
 class OtherProcessError(Exception):
-    """Another process failed, with this message."""
+    """Raised when another process failed; has the message of that process."""
 
 
 def in_all(action: Callable[[], Result]) -> Result:
-    """Calls a function in every process and waits for all; an error in one fails in all.
+    """Calls a function in every process and waits for all; an error in one is raised in all.
 
     Raises:
-      OtherProcessError: with the message of the process that failed, in the others.
+      OtherProcessError: if another process failed; has the message of that process.
     """
     if jax.process_count() == 1:
         return action()

@@ -1,7 +1,8 @@
 """Validation of dataclasses of settings, and their construction from JSON.
 
-A setting can be one of several kinds, each a dataclass. Its type is the union of these dataclasses.
-The first field of each, the tag, is a `Literal` with the name of the kind as its default.
+The value of a setting can be a nested dataclass of one of several kinds, such as `PUCT`, `Gumbel`
+or `UCT` for the search. The type of the setting is then the union of these dataclasses. The first
+field of each kind is its tag: a `Literal` whose default is the name of the kind.
 """
 
 import dataclasses
@@ -15,12 +16,12 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-MOST = 1_000_000_000  # Default upper bound: fits 32 bits, and products of two fit float32.
+MOST = 1_000_000_000  # Default upper bound; it fits in 32 bits, and its square is a finite float32.
 PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
 def resolve_platform(platform: str | None) -> str:
-    """Checks the name of a platform; None is that of the default backend."""
+    """Checks the name of a platform; None means that of the default backend."""
     platform = jax.default_backend() if platform is None else platform
     if platform not in PLATFORMS:
         raise ValueError(f"platform is {platform!r}: use one of {', '.join(PLATFORMS)}, or None")
@@ -30,7 +31,7 @@ def resolve_platform(platform: str | None) -> str:
 class Range(NamedTuple):
     """The allowed range of a number, as in `Annotated[int, Range(1, 100)]`.
 
-    `excludes` names the bound that is itself not allowed.
+    `excludes` is the bound that does not belong to the range.
     """
 
     low: float
@@ -66,7 +67,7 @@ Fraction = Annotated[float, Range(0, 1)]
 
 
 def check(section: str, config: Any) -> None:
-    """Checks that the settings of a dataclass have their fields' types, choices and ranges.
+    """Checks the settings of a dataclass against the types, choices and ranges of its fields.
 
     Numbers of NumPy and JAX become Python numbers, and integers become floats where the field is a
     float. Traced numbers are not checked, so a setting can be swept under `vmap`.
@@ -102,7 +103,7 @@ def did_you_mean(given: Any, known: Iterable[str]) -> str:
 
 
 class Kinds(NamedTuple):
-    """The kinds of a setting: the name of the field with the kind, and the dataclasses by kind."""
+    """The kinds of a setting: the name of the tag, and the dataclass of each kind."""
 
     tag: str
     classes: dict[str, type]
@@ -122,7 +123,7 @@ def find_kinds(hint: Any) -> Kinds | None:
 def check_kind(kinds: Kinds, chosen: Any, names: Iterable[str], prefix: str) -> None:
     """Raises a ValueError for an unknown kind, or if `names` has settings of other kinds.
 
-    Messages have the prefix before names, such as `network.` or `--network.`.
+    `prefix` precedes the names in messages; it is, for example, `network.` or `--network.`.
     """
 
     def full(name):
@@ -174,7 +175,7 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Returns a setting's value, with Python's own numbers, if its type allows it."""
+    """Converts numbers in a setting's value to Python numbers and checks the value's type."""
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is Annotated:
         value = _checked(name, value, choices[0])
@@ -196,7 +197,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         return value
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         return tuple(_checked(name, item, choices[0]) for item in value)
-    if hint is float and type(value) is int:  # A larger one may have no float equal to it.
+    if hint is float and type(value) is int:  # A larger integer may not be exact as a float.
         return float(value) if abs(value) <= MOST else value
     allowed = choices if find_kinds(hint) else (hint,)
     is_bool = isinstance(value, bool) and bool not in allowed
@@ -217,10 +218,10 @@ def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
-    """Lists the settings of a configuration that differ in another.
+    """Lists the settings whose values differ between two configurations.
 
     Returns:
-      Their dotted names, old values, and new values, None where the setting does not exist.
+      Their dotted names, old values and new values; None if the setting no longer exists.
     """
     others = dict(flatten(new))
     return [

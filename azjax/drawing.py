@@ -1,7 +1,8 @@
-"""Boards as SVG pictures, built as element trees, so that text is always escaped.
+"""SVG pictures of boards. They are built as element trees, which escape all text.
 
-X and O are a blue cross and a vermilion ring, which color-blind readers can distinguish.
-Presentation attributes make a picture complete; classes let a page adapt it to a dark theme.
+X and O are a blue cross and a vermilion ring, which color-blind readers can distinguish. A picture
+has its colors as presentation attributes, so it needs no style sheet. CSS classes let a page adapt
+it to a dark theme.
 """
 
 import base64
@@ -18,17 +19,17 @@ import numpy as np
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
 PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
-LAST = {  # The look of the mark on the last move.
+LAST = {  # Attributes of the mark on the last move.
     **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
     "stroke-dasharray": "3 2",
 }
-CELL = 30  # Drawing units; coordinates do not depend on the size of a picture.
+CELL = 30  # Width of a cell in drawing units, which do not depend on the size in pixels.
 _GAP = 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """An SVG picture, the root of an element tree. Notebooks display it; `str` gives the SVG text.
+    """An SVG picture as an element tree. Notebooks display it; `str` gives the SVG text.
 
     Notebooks get an HTML image, because they display bare SVG only in trusted notebooks.
     """
@@ -46,7 +47,7 @@ class Drawing:
         """Writes an SVG file.
 
         Raises:
-          ValueError: if its folder does not exist.
+          ValueError: if no file can be written to the path; see `check_folder`.
         """
         path = pathlib.Path(path)
         check_folder(path)
@@ -54,7 +55,7 @@ class Drawing:
 
 
 def as_image(picture: ElementTree.Element) -> ElementTree.Element:
-    """Wraps an SVG picture in an HTML image whose description is the picture's label."""
+    """Wraps an SVG picture in an HTML image; the picture's label becomes the alt text."""
     packed = base64.b64encode(ElementTree.tostring(picture)).decode()
     label = picture.get("aria-label", "")
     return node("img", {"src": f"data:image/svg+xml;base64,{packed}", "alt": label})
@@ -82,7 +83,7 @@ def node(tag: str, attributes: dict[str, Any] | None = None, *children) -> Eleme
     """Makes an element of an SVG or HTML tree.
 
     Args:
-      tag: its name.
+      tag: the name of the element.
       attributes: numbers are rounded to two decimals; None values are left out.
       *children: elements and text.
     """
@@ -105,7 +106,7 @@ def _attribute(value: Any) -> str:
 
 
 def canvas(width: float, height: float, *children, scale: float = 1.0, label=None) -> Drawing:
-    """Makes a picture of `width` by `height` units, shown `scale` times as large."""
+    """Makes a picture of `width` by `height` units, shown with `scale` pixels per unit."""
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "width": width * scale,
@@ -133,8 +134,8 @@ def board(
     Args:
       cells: `[H * W]`, row-major: 1 = X, -1 = O, 0 = empty.
       shape: `(H, W)`.
-      lines: `[L, K]`, the cells of each winning line; a complete line is struck through.
-      values: `[H * W]`, in [0, 1]: a heat map behind the stones, stronger with the value.
+      lines: `[L, K]`, the cells of each winning line; a line of one player is struck through.
+      values: `[H * W]`, in [0, 1]: a heat map behind the stones; larger values are more opaque.
       labels: `[H * W]`, text for empty cells.
       last: the cell of the last move, which is marked.
       size: width in pixels.
@@ -174,7 +175,7 @@ def board(
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
-    """Arranges pictures of one size in a row, with captions; `rest` is how many are left out."""
+    """Arranges pictures of equal size in a row, with captions; `rest` counts those not shown."""
     pictures = [drawing.element for drawing in drawings]
     width, height = (float(pictures[0].get(side, 0)) for side in ("width", "height"))
     parts = list(pictures)
@@ -192,14 +193,14 @@ def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int
 
 
 def note(x: float, y: float, text: str, style: dict[str, Any] | None = None):
-    """Makes a text next to a picture, in a gray that is readable on light and dark pages."""
+    """Makes a text element in a gray that is readable on light and dark pages."""
     attributes = {"x": x, "y": y, "font-size": 13, "fill": "#6e7781", "class": "az-note"}
     themed = {"style": "fill: var(--az-muted, #6e7781)"}
     return node("text", attributes | themed | (style or {}), text)
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """Writes a value with its sign and a true minus: `+0.21`, `\N{MINUS SIGN}0.21`, `0.00`."""
+    """Formats a value with a plus or a true minus sign: `+0.21`, `\N{MINUS SIGN}0.21`."""
     text = f"{abs(value):.{digits}f}"
     if math.isnan(value) or float(text) == 0:
         return text
@@ -239,7 +240,7 @@ def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
 
 
 def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:
-    """Writes a text in an empty cell."""
+    """Draws a label in an empty cell."""
     x, y = center
     attributes = {"font-size": 9, "text-anchor": "middle", "dominant-baseline": "central"}
     return node("text", {"x": x, "y": y, "fill": _INK, "class": "az-label"} | attributes, text)

@@ -1,7 +1,7 @@
 """A custom evaluator and a custom player, in the arena.
 
-The evaluator is a heuristic for tic-tac-toe: it counts the lines that one player can still
-complete. Any search turns it into a player. The other player does not search: it wins if it can,
+The evaluator is a heuristic for tic-tac-toe: it counts the lines that only one player can still
+complete. With any search, it makes a player. The other player does not search: it wins if it can,
 and plays a random move if it cannot.
 """
 
@@ -18,7 +18,7 @@ from azjax.search.evaluators import Evaluator
 
 
 def open_lines(game: Game) -> Evaluator:
-    """Evaluates positions by open lines: the mover's share minus the opponent's; uniform policy."""
+    """Makes an evaluator with the mover's share of open lines minus the opponent's as the value."""
 
     def evaluate(params, key, states):
         del params, key
@@ -32,7 +32,7 @@ def open_lines(game: Game) -> Evaluator:
 
 
 def takes_wins(game: Game) -> players.Agent:
-    """Plays a winning move if there is one, or any legal move."""
+    """Makes a player that wins if it can, and plays a random legal move if it cannot."""
 
     def act(params, key, states):
         del params

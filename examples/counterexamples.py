@@ -1,10 +1,11 @@
 """Choose where self-play games continue: in games that the player still loses.
 
-    python examples/counterexamples.py 20    # seeds 0 to 19 in each way; without a number, seed 0
+    python examples/counterexamples.py 20    # seeds 0 to 19 for each variant; default: seed 0
 
 `exhaustive.explore` plays the network's moves against every reply. After each iteration, half of
-the games in flight are replaced by positions of games that the network loses, or by random
-openings, or left unchanged, until the network makes no blunder. The solver is only for evaluation.
+the games in progress are replaced with positions from games that the network loses. For comparison,
+they are also replaced with random openings, or left unchanged. Training ends when the network makes
+no blunder. The solver is used only for evaluation.
 """
 
 import functools
@@ -62,7 +63,10 @@ def from_random_openings(act, rng) -> Games:
 
 
 def iterations_to_perfect(solution, begin, seed: int) -> int:
-    """Trains; `begin(act, rng)` returns new positions for half of the games, or None."""
+    """Returns the number of iterations to perfect play.
+
+    `begin(act, rng)` returns new positions for half of the games, or None.
+    """
     state, rng = init(parts, jax.random.key(seed)), np.random.default_rng(seed)
     while True:
         state, _ = step(state)

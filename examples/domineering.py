@@ -18,7 +18,7 @@ from azjax.games.square import ENCODINGS, observation_planes
 
 N = 5
 CELLS = np.arange(N * N)
-FITS = np.stack([CELLS < N * (N - 1), CELLS % N < N - 1])  # By player.
+FITS = np.stack([CELLS < N * (N - 1), CELLS % N < N - 1])  # For X and for O.
 OTHER_HALF = np.where(FITS, CELLS + np.array([[N], [1]]), CELLS)
 
 
@@ -39,7 +39,7 @@ def legal_actions(state: State) -> jax.Array:
 
 
 def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
-    """Places a domino; the reward is 1 if the opponent cannot. Illegal actions change nothing."""
+    """Places a domino; the reward is 1 if the opponent has no move. Ignores illegal actions."""
     is_valid = legal_actions(state)[action] & (action >= 0) & (action < N * N)
     halves = jnp.stack([action, jnp.asarray(OTHER_HALF)[state.player, action]])
     board = state.board.at[halves].set(1 - 2 * state.player)
@@ -50,7 +50,7 @@ def step(state: State, action: jax.Array) -> tuple[State, jax.Array]:
 
 
 def render(state: State) -> str:
-    """Writes the board as text."""
+    """Returns the board as text."""
     return "\n".join(" ".join(".XO"[x] for x in row) for row in np.reshape(state.board, (N, N)))
 
 
@@ -76,4 +76,4 @@ def make() -> Game:
 if __name__ == "__main__":
     check_game(make())
     train = command("azjax", "train", "--game", f"{__file__}:make")
-    print(f"Domineering satisfies the contract; train a player with: {train}")
+    print(f"Domineering passes check_game; train a player with: {train}")

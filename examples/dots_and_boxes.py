@@ -14,8 +14,8 @@ from azjax.games.base import Game
 from azjax.games.check import check_game
 from azjax.games.display import Display
 
-BOXES = np.array([[0, 2, 6, 7], [1, 3, 7, 8], [2, 4, 9, 10], [3, 5, 10, 11]])  # Their edges.
-PLACES = np.array([1, 3, 11, 13, 21, 23, 5, 7, 9, 15, 17, 19])  # Of the edges on a 5x5 grid.
+BOXES = np.array([[0, 2, 6, 7], [1, 3, 7, 8], [2, 4, 9, 10], [3, 5, 10, 11]])  # Edges by box.
+PLACES = np.array([1, 3, 11, 13, 21, 23, 5, 7, 9, 15, 17, 19])  # Cells of the edges on a 5x5 grid.
 
 
 class State(NamedTuple):  # noqa: D101
@@ -75,11 +75,11 @@ def make() -> Game:
         is_over=lambda state: state.edges.all(),
         player=lambda state: state.player,
         observe=observe,
-        most_positions=5349,  # A bound; `solve` needs one.
+        most_positions=5349,  # An upper bound, for `solve`.
         display=Display(render=lambda state: f"{np.array(state.edges) * 1}", draw=draw),
     )
 
 
 if __name__ == "__main__":
     check_game(make())
-    print("Dots and Boxes keeps the contract.")
+    print("Dots and Boxes passes check_game.")

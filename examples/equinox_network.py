@@ -1,7 +1,7 @@
 """A network in Equinox: a `Network` is a record of functions, so any library can fill it.
 
-`init` must return arrays only, since its output is trained, averaged and saved; activations stay in
-`static`. Needs `pip install equinox`. On the command line:
+`init` must return only arrays, because its output is trained, averaged and saved. Activation
+functions stay in `static`. Needs `pip install equinox`. On the command line:
 `--network examples/equinox_network.py:mlp`.
 """
 

@@ -1,6 +1,6 @@
 """mctx's policies with a game and a network of azjax: Gumbel MuZero, MuZero, and a custom one.
 
-`azjax.search.mctx_fns` makes the functions that mctx takes from a game and an evaluator.
+From a game and an evaluator, `azjax.search.mctx_fns` makes the functions that mctx needs.
 """
 
 import functools

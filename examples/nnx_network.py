@@ -1,6 +1,6 @@
 """A network in Flax NNX: a residual MLP.
 
-`from_nnx` takes a function `rngs -> module`, so each seed draws new weights. On the command line:
+`from_nnx` takes a function `rngs -> module`; each seed gives new weights. On the command line:
 `--network examples/nnx_network.py:residual_mlp`.
 """
 

@@ -37,7 +37,7 @@ class ThreeHeads(nn.Module):
 
 
 def make(game: Game) -> Targets:
-    """Returns AlphaZero's targets, with the policy one ply later as `extra`, or zeros."""
+    """Returns AlphaZero's targets, with the next ply's policy, or zeros, as `extra`."""
     usual, symmetries = make_targets(TargetConfig(), game), game.symmetries
     assert symmetries is not None
 

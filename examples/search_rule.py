@@ -40,7 +40,7 @@ class GrowingPUCT:
         return True
 
     def select(self, roots: Roots) -> Selection:
-        """Uses one rule at every node, and plays the most visited action."""
+        """Uses the same rule at every node and plays the most visited action."""
 
         def act(tree: Tree, node: jax.Array) -> jax.Array:
             total = tree.node_visits[node].astype(jnp.float32)

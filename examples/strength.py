@@ -1,4 +1,4 @@
-"""A custom callback: it stops the training once the network is strong enough.
+"""A custom callback that stops training once the network is strong enough.
 
 `azjax.callbacks.Strength` plays the matches against UCT. It comes first in the list of callbacks,
 so its results are in the record when the custom callback reads it.
@@ -8,14 +8,14 @@ import azjax as az
 
 
 class StrongEnough(az.Callback):
-    """Stops once the network is better than UCT by some Elo, with 97.5% confidence."""
+    """Stops once the network is `elo` Elo points above UCT, with 97.5% confidence."""
 
     def __init__(self, elo: float):
         """Stops when the lower end of the 95% interval is above `elo`."""
         self.elo = elo
 
     def on_iteration(self, loop):
-        """Adds how much is missing to the record. Iterations without matches change nothing."""
+        """After matches, records the missing Elo, and stops if none is missing."""
         if "elo_uct_low" in loop.record.extra:
             missing = self.elo - loop.record.extra["elo_uct_low"]
             loop.add(elo_missing=max(missing, 0.0))

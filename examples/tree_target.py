@@ -1,8 +1,9 @@
 """A custom value target, computed from the search tree: the greedy backup.
 
-A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup") learns
-the value at the end of the most visited line, which exploration does not affect. `Targets.note`
-computes what self-play records of each search, `Targets.make` the training target from it.
+In A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup"), the
+target is the value at the end of the most visited line, which exploration does not affect.
+`Targets.note` computes what self-play stores for each search, and `Targets.make` computes the
+training target from that.
 """
 
 import functools
@@ -23,7 +24,7 @@ from azjax.training.targets import Sample, TargetConfig, Targets, make_targets
 
 
 def greedy_value(result: SearchResult) -> jax.Array:
-    """Returns `float32 [B]`, the roots' values by the most visited line, for the player to move."""
+    """Returns `float32 [B]`, the values of the most visited lines, for the players to move."""
 
     def greedy(tree):
         def has_visits(carry):

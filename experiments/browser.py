@@ -26,7 +26,9 @@ def open_browser() -> Iterator[Any]:
     if path is None:
         raise ValueError("Chromium is missing: install it (Debian: apt-get install chromium)")
     if importlib.util.find_spec("playwright") is None:
-        raise ValueError(f"Playwright is missing: {command('pip', 'install', 'playwright')}")
+        raise ValueError(
+            f"Playwright is missing: install it with {command('pip', 'install', 'playwright')}"
+        )
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

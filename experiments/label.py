@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
 
     Attributes:
       name: its class.
-      identity: shared with the mirror image, and with no other position.
+      identity: a number that only the position and its mirror image have.
       moves: the columns from the start to the position.
       outcomes: after each column, for the player to move: 1, 0, -1, or `ILLEGAL` if it is full.
       plies: from here to the end of the game, after each column; 0 if it is full.
@@ -80,12 +80,12 @@ class Drawn(NamedTuple):
 
 
 def label(options: Options) -> int:
-    """Compares the rules, draws and labels positions, and writes the file."""
+    """Checks that azjax and the solver have the same rules, then writes labelled positions."""
     packages = ("bitbully", "bitbully-databases")
     if importlib.util.find_spec("bitbully") is None:
         raise ValueError(
-            f"the solver is missing: {command('pip', 'install', *packages)}, which are under the "
-            "AGPL, and which nothing else in azjax needs"
+            f"the solver is missing: install it with {command('pip', 'install', *packages)}; only "
+            "this program needs these packages, which are under the AGPL"
         )
     check_folder(options.out)
     print(f"the rules agree over {check_rules(options.seed):,} moves of random games")
@@ -199,7 +199,7 @@ def _replay(moves: list[tuple[int, ...]]) -> np.ndarray:
 
 
 def check_rules(seed: int) -> int:
-    """Plays random games by both rules, move by move; returns the number of moves.
+    """Plays random games by the rules of azjax and the solver; returns the number of moves.
 
     Raises:
       AssertionError: if the rules differ.

@@ -2,7 +2,7 @@
 
     python -m experiments.ladder --out ladder
 
-Each training has its own run directory. After an interruption, the same command continues.
+Each network has a separate run directory. After an interruption, the same command continues.
 """
 
 from azjax.cli import run_program
@@ -35,15 +35,16 @@ class Options:
     """Trains networks of several widths on solved games, and draws blunders against moves."""
 
     out: pathlib.Path = pathlib.Path("ladder")
-    """Folder for the trainings, the plots and ladder.json. It is created."""
+    """Folder for the run directories, the plots and ladder.json. It is created."""
     games: tuple[str, ...] = _LADDER
     """The games, each with few enough positions to solve."""
     widths: tuple[int, ...] = (64, 128, 256)
     """Units in each of the four layers of the networks."""
     moves: Positive = 3_000_000
-    """Moves of self-play in each training; it ends earlier if the network is perfect."""
+    """Maximum number of self-play moves per network; training ends earlier if it is perfect."""
     goal: NonNegative = 1.0
-    """Trainings are compared by the moves until this percentage of positions has a blunder."""
+    """Networks are compared by the moves after which the percentage of positions with a blunder is
+    at most this."""
     smoke: bool = False
     """Use tiny settings, to see the whole program work in a minute."""
 
@@ -57,15 +58,15 @@ class Options:
 
 
 class Rung(NamedTuple):
-    """One training.
+    """The training of one network.
 
     Attributes:
-      game: its name.
-      width: of the network's layers.
-      decisions: positions with a move to choose.
-      moves: of self-play, at each verification of the network.
-      errors: percentage of the decisions that were blunders then.
-      seconds: of the whole training.
+      game: the name of the game.
+      width: width of the network's layers.
+      decisions: number of positions in which the game is not over.
+      moves: number of self-play moves before each verification of the network.
+      errors: percentage of blunders among the decisions, at each verification.
+      seconds: duration of the training.
     """
 
     game: str

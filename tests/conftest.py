@@ -1,5 +1,6 @@
 """Settings of every test: eight virtual CPU devices, and compilations kept between runs."""
 
+import collections
 import contextlib
 import importlib.util
 import os
@@ -42,6 +43,19 @@ def pytest_addoption(parser):
         action="store_true",
         help="run only the first of the selected cases of each parametrized test",
     )
+
+
+CASES = pytest.StashKey[collections.Counter]()
+
+
+def pytest_itemcollected(item):
+    """Marks all cases after the first N of a test with the mark `slow_after(N)` as slow."""
+    if mark := item.get_closest_marker("slow_after"):
+        cases = item.config.stash.setdefault(CASES, collections.Counter())
+        name = item.nodeid.partition("[")[0]
+        if cases[name] >= mark.args[0]:
+            item.add_marker("slow")
+        cases[name] += 1
 
 
 @pytest.hookimpl(trylast=True)  # Markers and keywords select first.

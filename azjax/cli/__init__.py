@@ -10,7 +10,7 @@ from typing import NoReturn
 from azjax import _interrupts as interrupts
 
 PROGRAMS = {
-    "train": "train a network by self-play until it is proved perfect",
+    "train": "train a network by self-play, in small games until it is proved perfect",
     "verify": "verify a trained network in every position, or against every reply",
     "play": "play against any player in the terminal",
     "arena": "run matches and tournaments between players of any kind",
@@ -37,7 +37,7 @@ def main() -> NoReturn:
 def run_program(module: str) -> NoReturn:
     """Runs the `main` of a module and exits with its status.
 
-    Importing the module takes seconds. Ctrl-C works and the first line is shown before that.
+    Importing the module takes seconds. Ctrl-C is handled, and a line is printed, before the import.
     """
     interrupts.listen()
     with _starting(module.replace("azjax.cli.", "azjax ").removesuffix(".__main__")):

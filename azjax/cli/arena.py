@@ -100,8 +100,8 @@ def _show_matches(matches: list[Match]) -> None:
     repeated = [f"{match.first} – {match.second}" for match in matches if match.deterministic]
     if repeated:
         print(
-            "Two deterministic players play each opening once from each seat, since more games "
-            f"would be the same games: {', '.join(repeated)}."
+            "Two deterministic players play each opening once from each seat, since further games "
+            f"would be identical: {', '.join(repeated)}."
         )
 
 

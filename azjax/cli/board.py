@@ -10,7 +10,7 @@ from azjax.cli import console
 from azjax.games.base import Game, State
 from azjax.players import Decision
 
-MARKS = "XO"  # Of players 0 and 1.
+MARKS = "XO"  # The marks of players 0 and 1.
 _STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")
 
 
@@ -53,13 +53,13 @@ def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
 
 
 def announce(seat: int, name: str, decision: Decision, names: Sequence[str]) -> str:
-    """Writes which move a machine plays and which outcome it expects, in one line."""
+    """Returns a line with the move that a machine plays and the outcome it expects."""
     played = names[int(decision.action)]
     return f"{MARKS[seat]} ({name}) plays {played}{_expects(decision, seat)}"
 
 
 def _expects(decision: Decision, seat: int) -> str:
-    """Writes the outcome that a player expects of its move; empty if it has no estimate."""
+    """Returns the outcome that a player expects from its move; empty without an estimate."""
     value, action = decision.value, int(decision.action)
     tried = decision.visit_counts is None or decision.visit_counts[action]
     if decision.q_values is not None and tried:
@@ -68,7 +68,7 @@ def _expects(decision: Decision, seat: int) -> str:
 
 
 def in_words(value, seat: int) -> str:
-    """Writes in words what an expected outcome in [-1, 1] means for a player."""
+    """Describes in words what an expected outcome in [-1, 1] means for a player."""
     value = round(float(value), 2) + 0.0  # No -0.00.
     bounds = {0.9: "a win", 0.3: "an advantage", -0.3: "an even game", -0.9: "a disadvantage"}
     meaning = next((words for bound, words in bounds.items() if value > bound), "a loss")
@@ -99,7 +99,7 @@ def show_hint(
 
 
 def result(score: float, names: tuple[str, str]) -> str:
-    """Writes how a game ended.
+    """Describes how a game ended.
 
     Args:
       score: the sum of all rewards, for player 0.

@@ -1,4 +1,4 @@
-"""What every program shares: reading options, exit status, notes, progress and tables."""
+"""Shared parts of all programs: option parsing, exit status, notes, progress and tables."""
 
 import ast
 import contextlib
@@ -40,7 +40,7 @@ from azjax.training.memory import describe_bytes
 # Exceptions whose message is for the user. Any other exception is a defect and has a traceback.
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
-# Arguments that errors of the library name in backticks, which programs print as options.
+# The library's errors name these arguments in backticks; programs print them as options.
 _ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
@@ -77,8 +77,8 @@ def run(program: Callable[[], int], interrupted: str) -> int:
       interrupted: what to print after Ctrl-C, unless the program sets `interrupts.now.outcome`.
 
     Returns:
-      The status of `program`. 2 after a user error, 130 after Ctrl-C, and 141 if the reader of
-      stdout or stderr is closed; the last two are the statuses of a process ended by these signals.
+      The status of `program`; 2 after a user error; 130 after Ctrl-C; 141 if the reader of stdout
+      or stderr is closed. The last two are what shells report for SIGINT and SIGPIPE.
     """
     interrupts.now.outcome = interrupted
     try:
@@ -128,7 +128,7 @@ def parse(cls: Any, arguments: list[str] | None, prog: str, **settings: Any) -> 
                 cls,
                 args=arguments,
                 prog=prog,
-                # The module `options` chooses the kinds of settings.
+                # `cli.options`, not tyro, chooses between the kinds of settings.
                 config=(tyro.conf.AvoidSubcommands, tyro.conf.DisallowNone),
                 registry=_REGISTRY,
                 **settings,
@@ -150,8 +150,8 @@ _REGISTRY = tyro.constructors.ConstructorRegistry()
 def _describe_settings(info: StructTypeInfo) -> StructConstructorSpec | None:
     """Describes a dataclass to tyro, with each field's docstring as one paragraph.
 
-    By default, tyro's help breaks the lines of a docstring where the code does, and has
-    "(default: None)" after a docstring that describes the default.
+    By default, tyro's help keeps the line breaks of a docstring, and adds "(default: None)" to a
+    docstring that describes the default.
     """
     if not dataclasses.is_dataclass(info.type):
         return None
@@ -225,14 +225,14 @@ def _unbox(box: str, prog: str) -> str:
 
 
 def check_plot(path: pathlib.Path) -> None:
-    """Checks, before the work, that a plot can be written.
+    """Checks that a plot can be written; called before the computation, to fail early.
 
     Raises:
       ValueError: if the folder does not exist, or the name does not end in .svg.
     """
     check_folder(path)
     if path.suffix != ".svg":
-        raise ValueError(f"--plot is {path}: use a name that ends in .svg, as an SVG file is drawn")
+        raise ValueError(f"--plot is {path}: use a name that ends in .svg")
 
 
 # Notes and progress, on stderr.
@@ -260,7 +260,7 @@ def announce_solving(game: Game) -> None:
 
 
 def busy(what: str) -> Status:
-    """Shows, on a terminal and until the `with` block ends, what takes a while."""
+    """Shows a message on a terminal, such as `compiling…`, until the `with` block ends."""
     return Console(stderr=True).status(what)
 
 
@@ -313,7 +313,7 @@ def print_table(
 ) -> None:
     """Prints a table; the first `names` columns hold names, and the others numbers.
 
-    A table that is wider than the terminal folds names, and never headings or numbers.
+    If the table is wider than the terminal, names are folded, but not headings or numbers.
     """
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column, heading in enumerate(titles):

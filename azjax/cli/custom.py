@@ -1,7 +1,7 @@
-"""The run that a program opens, and custom games, networks and parts: `path/to/file.py:make`.
+"""Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported. It is compared with what the run directory
-recorded, and code that only the run directory names is never run.
+Only code that the command line names is imported. It is compared with the record in the run
+directory. Code that only the run directory names is never run.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 
 
 def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
-    """As `check_run`; also raises a ValueError for a custom network that the run does not have.
+    """Calls `check_run`; also raises a ValueError for a custom network that the run does not have.
 
     A match between several runs may need a custom network for only one of them.
     """
@@ -160,7 +160,7 @@ def choose_run(typed: Typed) -> Typed:
 def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
     """Returns the options that name a run and its custom parts, one word each.
 
-    Files that were not typed are those that the run recorded.
+    For code that was not typed, they name the file that the run recorded.
     """
     words = ["--run-dir", str(run_dir)]
     if config.parts:

@@ -17,7 +17,7 @@ from azjax.viz import about, animation, atlas, loop, networks, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
 from azjax.viz.positions import has_rules, position_text
 
-_POSITIONS = {  # Of tic-tac-toe.
+_POSITIONS = {  # Positions of tic-tac-toe to start from.
     "Empty board": ".........",
     "O answers a corner": "X........",
     "O must block": "XX..O....",
@@ -25,13 +25,13 @@ _POSITIONS = {  # Of tic-tac-toe.
     "O between two corners": "X...O...X",
 }
 _MOST_NETWORKS = 8
-_MOST_BYTES = 3_500_000  # Of networks that a page stores as weights.
+_MOST_BYTES = 3_500_000  # Maximum size of all weights in a page.
 _ROUNDED = 3  # Bytes per weight in large networks.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Writes a page that explains a player: a tour, games against it, its search step by step."""
+    """Writes a page about a player: a tour, games against it, and its search step by step."""
 
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
@@ -63,7 +63,7 @@ def explain(options: Options) -> int:
 def _live(
     run_dir: pathlib.Path, typed: custom.Typed, player: Player
 ) -> tuple[list[page.Section], list[page.Section]]:
-    """Returns sections that search in the page: first for students, then the details."""
+    """Returns the sections that search in the page: the main ones, and those with details."""
     game, search = player.game, player.parts.search
     packed = _pack_networks(run_dir, typed, player)
     data = live_data(game, quiet(search), packed)
@@ -107,7 +107,7 @@ def _live(
     training = section(
         "training",
         "Training",
-        "One position, during the training",
+        "One position during training",
         "The output of each network for the position that this page shows.",
     )
     path = [
@@ -124,7 +124,7 @@ def tour_start(game: Game, solution: Solution) -> str | None:
     """Chooses a position for the tour: an early one with a single good move among many.
 
     Returns:
-      Its text, as in `live_data`; None if no position has a single move that keeps a win or a draw.
+      Its text, as in `live_data`; None if no position has exactly one move to keep a win or draw.
     """
     moves = solution.legal.sum(axis=1)
     fits = (solution.optimal.sum(axis=1) == 1) & (moves > 2) & (solution.values >= 0)
@@ -139,15 +139,15 @@ def tour_start(game: Game, solution: Solution) -> str | None:
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """Returns recorded searches and games, for games that the page cannot search."""
     left_out = (
-        f"{game_title(player.game.name)} has too many positions for a page, which also lacks its "
-        "rules. So this page shows recorded searches and games, and nothing to search or play."
+        f"{game_title(player.game.name)} has too many positions for a page, and its rules are not "
+        "in the page. So this page shows recorded searches and games; you cannot search or play."
     )
     console.note(left_out)
     text = node("p", {"class": "az-about"}, left_out)
     return [
         report.first_moves(player),
         report.games(player, runs.read_config(run_dir).seed),
-        page.Section("What is left out", element=text),
+        page.Section("Not included", element=text),
     ]
 
 
@@ -201,7 +201,7 @@ def _size(packed: dict[str, Any]) -> int:
 def _snapshots(
     run_dir: pathlib.Path, player: Player
 ) -> tuple[atlas.Atlas, np.ndarray, atlas.Snapshot] | None:
-    """Returns the atlas of the game and the snapshots of the training; None if there are none."""
+    """Returns the atlas of the game and the snapshots of the run; None if there are none."""
     try:
         return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_snapshots(run_dir)
     except ValueError as error:
@@ -216,7 +216,7 @@ def _atlas(
     solution = solve(player.game)
     which = "Every position" if places.total == len(places.ply) else "A sample of the positions"
     return page.Section(
-        "All positions, during the training",
+        "All positions during training",
         f"{which} of the game up to symmetry, ply by ply from top to bottom.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
@@ -232,8 +232,8 @@ def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
         console.note(f"without how it learned: {error}")
         return []
     intro = (
-        "One game of the network against itself, as in the training but from the start. Choose a "
-        "move, and see step by step what the network learns from it."
+        "One game of the network against itself, as in training but from the starting position. "
+        "Choose a move, and see step by step what the network learns from it."
     )
     return [page.Section("How it learned", intro, kind="loop", data=data, label="Learning")]
 

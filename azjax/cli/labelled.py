@@ -32,7 +32,7 @@ def evaluate(player: Player, positions: Positions, num_simulations: int) -> tupl
 def _policy(player: Player, num_simulations: int, states: State) -> tuple[jax.Array, jax.Array]:
     """Returns scores of moves and values; the value of a search is that of the move it plays.
 
-    The value of the root is the mean of all visits, also of those to moves that Gumbel rejects.
+    The value of the root is a mean over all visits, including visits to moves that Gumbel rejects.
     """
     if not num_simulations:
         return player.evaluate(states)
@@ -87,7 +87,7 @@ def show(positions: Positions, counts: dict[int, ErrorCounts]) -> None:
 
 
 def _print(positions: Positions, title: str, counts: jax.Array, columns: dict[str, Any]) -> None:
-    """Prints a table: the classes of the mean, the mean, and the classes apart from it."""
+    """Prints a table: the classes that the mean includes, the mean, and the other classes."""
     totals = dict(zip(positions.classes, map("{:,}".format, counts.tolist()), strict=True))
     names = [*(name for name in totals if name not in positions.apart), MEAN, *positions.apart]
     rows = [

@@ -86,15 +86,15 @@ def spread(
 ) -> None:
     """Sets the number of CPU devices of this process, before JAX creates its devices.
 
-    A number that the user set with an XLA flag or a JAX variable stays. With GPUs or TPUs, the CPU
-    devices are not used.
+    A number that the user set with an XLA flag or a JAX variable is kept. With GPUs or TPUs, the
+    CPU devices are not used.
 
     Args:
       number: CPU devices; 0 means as many as `count_devices` allows.
-      shards: of the replay buffer.
+      shards: shards of the replay buffer.
       resume: replace a number that does not fit the number of processes, which may differ from
         that of the run's earlier sessions.
-      evenly: for a new run, whose shards may change: see `count_devices`.
+      evenly: see `count_devices`; given for a new run, whose number of shards may change.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):

@@ -21,7 +21,7 @@ def prove(player: Player, seat: Seat, simulations: int, as_json: bool, **setting
     Args:
       player: the player, in `seat`.
       seat: whether the player moves first or second.
-      simulations: of its search; 0 for the network alone.
+      simulations: simulations of its search; 0 for the network alone.
       as_json: whether to print JSON.
       **settings: the other arguments of `prove_seat`.
 

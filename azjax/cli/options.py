@@ -28,7 +28,7 @@ from azjax.training.loggers import check_installed
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Trains AlphaZero by self-play and proves in every iteration how good the network is."""
+    """Trains AlphaZero by self-play, and verifies or evaluates the network during training."""
 
     config: Annotated[Config, tyro.conf.arg(name="")]
     plan: Annotated[Plan, tyro.conf.arg(name="")]
@@ -190,7 +190,7 @@ def _choose_kinds(config: Any, arguments: list[str], prefix: str = "--") -> Any:
     Args:
       config: a (nested) dataclass of settings.
       arguments: the command line.
-      prefix: of the options of `config`.
+      prefix: the prefix of the options of `config`.
 
     Raises:
       ValueError: if the kind is unknown, or an option is a setting of another kind.

@@ -23,7 +23,8 @@ class Options:
     x: str | None = None
     """The player of X, who moves first: human (the default) or a player."""
     o: str | None = None
-    """The player of O: human or a player. Left out: alphazero of the run, or perfect."""
+    """The player of O: human or a player. Default: alphazero of the run; without a run, perfect,
+    or uct:100 if the game is large."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
     typed: custom.Option = custom.NOTHING

@@ -105,7 +105,7 @@ def make_agents(
 
 
 def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
-    """Replaces `#all` by each checkpoint of the run, oldest first; other descriptions stay alone.
+    """Replaces `#all` by each checkpoint of the run, oldest first; keeps other descriptions.
 
     Raises:
       ValueError: if the description cannot be parsed, or there is no checkpoint.
@@ -118,7 +118,7 @@ def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
     runs.read_config(run_dir)  # Raises if it is not a run.
     iterations = runs.iterations(run_dir)
     if not iterations:
-        raise ValueError(f"{run_dir} has no checkpoint yet: train on")
+        raise ValueError(f"{run_dir} has no checkpoint yet: resume the run")
     return [f"{spec.removesuffix('#all')}#{iteration}" for iteration in iterations]
 
 
@@ -174,7 +174,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:
-    """Returns a search with a number of simulations or a time, if one tree fits in memory."""
+    """Returns a search limited by simulations or time; checks that a tree fits in memory."""
     number = spec.number or search.num_simulations
     if spec.seconds is not None:
         number = max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))

@@ -31,7 +31,7 @@ class Options:
     """The game: tic_tac_toe, hex:3, othello:4, … or a custom one: FILE.py:FUNCTION. It must have
     few enough positions to enumerate."""
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] | None = None
-    """Settings of every training, as in `azjax train`. Default: the preset for the game."""
+    """Settings of all players, as in `azjax train`. Default: the preset for the game."""
     smoke: bool = False
     """Use tiny settings, to see the whole program work in seconds."""
     until: Literal["perfect", "unbeatable"] = "perfect"
@@ -92,10 +92,10 @@ def _make_parts(options: Options) -> Parts:
 
 
 def compile_seeds(parts: Parts, seeds: int) -> tuple[TrainState, Any]:
-    """Compiles the trainings of seeds 0 to `S - 1` as one program, on one device.
+    """Compiles the training of seeds 0 to `S - 1` as one program, on one device.
 
     Args:
-      parts: what is trained.
+      parts: the components of training.
       seeds: `S`.
 
     Returns:

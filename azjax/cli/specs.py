@@ -16,7 +16,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - uct:100: classic Monte Carlo tree search, with 100 random games per move
 - network: the network of a training run, without search
 - alphazero: the network, with the search of its training
-- repaired:32: the same with 32 simulations, and the override table from azjax verify with --repair
+- repaired:32: alphazero:32 with the override table from azjax verify with --repair
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 

@@ -27,7 +27,7 @@ class Machine:
     """A computer player with its random key."""
 
     def __init__(self, game: Game, agent: Agent, key: jax.Array):
-        """Compiles the player, unless it is not traceable."""
+        """Compiles the player if it is traceable."""
         self.name, self._params, self._key = agent.name, agent.params, key
         self._decide = jax.jit(agent.act) if agent.traceable else agent.act
 

@@ -1,4 +1,4 @@
-"""Trains a network by self-play until it is proved perfect: `azjax train`."""
+"""Trains a network by self-play: `azjax train`."""
 
 import contextlib
 import dataclasses
@@ -77,7 +77,7 @@ def _make_logger(name: str, run: Run) -> Callback:
 
 
 def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
-    """Trains until the goal is reached; `named` has the options with which others open the run."""
+    """Trains until the goal is reached; `named` has the options that name the run and its code."""
     start, terminal = run.loop.iteration, Console()
 
     def open_display(loop: Loop) -> metrics.Display | metrics.Plain:

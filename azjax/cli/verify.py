@@ -31,18 +31,18 @@ class Options:
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
     simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
-    """Simulations of the searches that are examined in addition to the network alone. By default
-    32, and 32 and 600 on labelled positions. With --lines one number, by default 0: the network
-    alone."""
+    """Simulations of the searches that are examined in addition to the network alone. Default: 32,
+    and on labelled positions 32 and 600. With --lines, one number; default 0, the network alone."""
     lines: Literal["first", "second"] | None = None
-    """Instead, play the player in this seat against every reply. Works for every game."""
+    """Play the player in this seat against every reply, instead of verifying all positions. Works
+    for every game."""
     most: Annotated[int, Range(sampling.GROUPS)] | None = None
-    """With --lines, explore at most this many positions of a ply: a sample, if there are more."""
+    """With --lines, explore at most this many positions per ply; a sample if there are more."""
     repair: Count = 0
     """With --lines, repair lost games by a longer search, in at most this many rounds. The better
-    moves go into an override table, and the proof is of the player with this table."""
+    moves go into an override table, and the result is for the player with this table."""
     limit: Count = 5
-    """How many blunders to draw."""
+    """Maximum number of blunders to draw."""
     json: bool = False
     """Print the results as JSON and nothing else."""
     typed: custom.Option = custom.NOTHING
@@ -92,7 +92,7 @@ def examine(options: Options) -> int:
 
 
 def _verify(options: Options, player: Player) -> int:
-    """Prints the certificate and the blunders; the exit status says whether the goal holds."""
+    """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
     console.announce_solving(player.game)
     solution = solver.solve(player.game)
     with console.progress() as bar:
@@ -145,7 +145,7 @@ def _show_blunders(
       states: `[S, ...]`.
       outcomes: `[S, A]`, of each action, for the player to move; less than -1 where it is illegal.
       actions: `[S]`, those of the network.
-      limit: the most positions to draw.
+      limit: the maximum number of positions to draw.
     """
     rows, best = np.arange(len(actions)), outcomes.max(axis=1)
     wrong = np.flatnonzero(outcomes[rows, actions] < best)

@@ -22,7 +22,8 @@ from azjax.games import (
 )
 from azjax.games.base import Game
 
-# The function that makes a game, the least and most numbers of its size, and their format.
+# For each game: the function that makes it, the minimum and maximum count of numbers in its size,
+# and their format.
 _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
     "tic_tac_toe": (tic_tac_toe.make, 0, 0, ""),
     "connect_four": (connect_four.make, 2, 3, "ROWSxCOLUMNS or ROWSxCOLUMNSxLENGTH"),
@@ -35,7 +36,7 @@ _GAMES: dict[str, tuple[Callable[..., Game], int, int, str]] = {
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names that `make` accepts; names of installed packages come last."""
+    """Returns the names that `make` accepts; names from installed packages come last."""
     return (*_GAMES, *(name for name in _installed().names if name not in _GAMES))
 
 
@@ -44,13 +45,13 @@ def _installed() -> EntryPoints:
 
 
 def has_variants(name: str) -> bool:
-    """Whether a suffix may follow the name, such as a size in `othello:6` or a game of pgx."""
+    """Returns whether the name can have a suffix, as in `othello:6` and `pgx:chess`."""
     return name == "pgx" or (name in _GAMES and _GAMES[name][2] > 0)
 
 
 @functools.cache
 def make(name: str) -> Game:
-    """Returns a game by its name, the same object for the same name.
+    """Returns a game by its name; repeated calls return the same object.
 
     Raises:
       ValueError: if no game has that name or size.

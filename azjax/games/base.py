@@ -32,8 +32,8 @@ from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
-_ENUMERABLE = 20_000_000  # Positions that fit in memory.
-_SMALL = 20_000  # Positions that a network evaluates in less time than an iteration takes.
+_ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
+_SMALL = 20_000  # This many positions can be evaluated in every training iteration.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,11 +57,11 @@ class Game(NamedTuple):
     """A two-player, zero-sum game of perfect information, as a record of pure functions.
 
     The first ten fields are the rules, which suffice to train and to play. The functions take one
-    state; only they read its fields. `check.check_game` tests a record against the conventions.
-    Records can be hashed: two games are equal if all their fields are.
+    state, which other code treats as an opaque pytree. `check.check_game` tests a record against
+    the conventions. Records can be hashed: two games are equal if all their fields are.
 
     Attributes:
-      name: the name in configurations and on pages.
+      name: the name in configurations and reports.
       num_actions: `A`.
       max_plies: the length of the longest game.
       encodings: the names that `observe` accepts; at least one.
@@ -132,7 +132,7 @@ class Step(NamedTuple):
     Attributes:
       state: the state after the move.
       reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, the factor from the value of `state` to the value for the mover.
+      discount: `float32 []`, the factor that turns the value of `state` into a value for the mover.
     """
 
     state: State
@@ -157,12 +157,12 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(game.init)  # With the mesh of the first trace, which is dropped here.
+    shapes = jax.eval_shape(game.init)  # Includes the mesh of the first trace, which is dropped.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 
 def check_batch(game: Game, states: State) -> int:
-    """Returns `B` of a batch of states `[B, ...]`; works while tracing.
+    """Returns `B` of a batch of states `[B, ...]`; can be traced.
 
     Raises:
       ValueError: if `states` is a single state, an empty batch, or from another game.
@@ -171,7 +171,7 @@ def check_batch(game: Game, states: State) -> int:
     expected, given = describe(one, "B"), describe(states)
     if given == describe(one):
         raise ValueError(
-            "states must be a batch, with one axis in front: give a single state one by "
+            "states must be a batch, with one leading axis: for a single state, use "
             "jax.tree.map(lambda leaf: leaf[None], state)"
         )
     size = next((jnp.shape(leaf)[0] for leaf in jax.tree.leaves(states) if jnp.ndim(leaf)), None)
@@ -186,7 +186,7 @@ def check_batch(game: Game, states: State) -> int:
 
 
 def describe(states: Any, *axes: int | str | None) -> str:
-    """Writes structure, types and shapes of states, with additional leading axes."""
+    """Formats the structure, types and shapes of states, with additional leading axes."""
 
     def write(leaf):
         shape = ", ".join(map(str, (*axes, *jnp.shape(leaf))))
@@ -196,7 +196,7 @@ def describe(states: Any, *axes: int | str | None) -> str:
 
 
 def batch_keys(keys: jax.Array, size: int | None = None) -> jax.Array:
-    """Returns keys `[B]`, one per position of a batch; works while tracing.
+    """Returns keys `[B]`, one per position of a batch; can be traced.
 
     Args:
       keys: one key, which is split, or `[B]` keys, which are returned unchanged.

@@ -1,10 +1,10 @@
-"""Breakthrough of any size; action `3 * cell + d` moves the piece of a cell forward.
+"""Breakthrough of any size; action `3 * cell + d` moves the piece on a cell forward.
 
 Pieces step straight or diagonally forward and capture only diagonally. A player wins by reaching
 the last row or by capturing all pieces. A legal move always exists, and draws are impossible.
 
-`d` is 0 for left, 1 for straight and 2 for right; `cell` counts from the upper left corner. Both
-are from the mover's perspective, whose pieces move up.
+`d` is 0 for left, 1 for straight and 2 for right; `cell` counts row by row from the upper left
+corner. Both are from the mover's perspective: the mover's pieces move up.
 """
 
 import functools
@@ -23,7 +23,7 @@ _LARGEST = 16
 
 
 def make(rows: int = 8, columns: int = 8) -> Game:
-    """Returns the record of a game, the same object for the same size.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Raises:
       ValueError: if the board is too small or too large.
@@ -44,7 +44,7 @@ def _make(rows: int, columns: int) -> Game:
     on_board = target != origin
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board from a player's perspective, own pieces 1; it is its own inverse."""
+        """Turns the board to a player's perspective, own pieces as 1; turning twice restores it."""
         return jnp.where(player == 0, board, -board[::-1])
 
     def legal_actions(state: State) -> jax.Array:
@@ -109,13 +109,13 @@ def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bound_positions(cells: int, pieces: int) -> int:
-    """Counts boards with up to `pieces` pieces of each player, times two for who is to move."""
+    """Counts boards with up to `pieces` pieces of each player, times two for the player to move."""
     counts = np.ndindex(pieces + 1, pieces + 1)
     return 2 * sum(math.comb(cells, i) * math.comb(cells - i, j) for i, j in counts)
 
 
 def _make_display(rows: int, columns: int) -> Display:
-    """Returns text, pictures and names of actions; pictures show actions on their targets."""
+    """Returns the display; pictures show the values of actions on their target cells."""
     cells = rows * columns
     origin, target = _moves(rows, columns)
 

@@ -11,23 +11,23 @@ from azjax.drawing import Drawing
 from azjax.games.base import Game, State, describe, random_action, state_shapes
 from azjax.games.positions import ILLEGAL
 
-_BEYOND = 2  # Actions tried below 0 and above A - 1.
-_ON_HOST = 3  # Plies of one game after which the functions are also called outside of jit.
+_BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
+_ON_HOST = 3  # Plies of one game in which the functions are also called without jit.
 
 
 def check_game(game: Game, num_games: int = 32, seed: int = 0) -> None:
     """Plays random games and checks the conventions of `azjax.games.base` in every position.
 
-    Every action, legal or not, and every encoding is tried, and the symmetric copies of each game
-    are played. Whether the reward goes to the right player cannot be checked.
+    All actions, legal or not, and all encodings are tried. The symmetric copies of each game are
+    played as well. The function cannot check whether rewards go to the right player.
 
     Args:
-      game: any record.
+      game: the game to check.
       num_games: how many games to play.
       seed: seed of the moves.
 
     Raises:
-      AssertionError: naming the violated rule and the position.
+      AssertionError: if a rule is violated; the message has the rule and the position.
     """
     _check_record(game)
     _check_types(game)
@@ -79,7 +79,7 @@ def _check_types(game: Game) -> None:
 
 
 def _types(tree: Any) -> str:
-    """Writes types, shapes and weak types; weak types cause recompilation."""
+    """Formats types, shapes and weak types; weak types cause recompilation."""
     weak = [leaf.weak_type for leaf in jax.tree.leaves(tree)]
     return describe(tree) + (f" (weak: {weak})" if any(weak) else "")
 
@@ -110,7 +110,7 @@ def _check_symmetries(game: Game) -> None:
 
 
 def _check_positions(game: Game) -> None:
-    """Checks the labelled positions, and their outcomes where one move ends the game."""
+    """Checks the labelled positions, and the outcomes of moves that end the game."""
     if game.positions is None:
         return
     states, outcomes, classes, class_of, apart = game.positions()
@@ -118,7 +118,7 @@ def _check_positions(game: Game) -> None:
     rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
     _require(game, outcomes.shape == shape and len(class_of), rule)
     has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
-    _require(game, has_classes, "its positions are of the classes that are named")
+    _require(game, has_classes, "the classes of its positions are named")
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)
@@ -163,7 +163,8 @@ def _check_step(game: Game, key: jax.Array, states: State):
     """Checks the symmetric copies `[G, ...]` of a position and plays a random move in all of them.
 
     Returns:
-      The rules with whether they hold, whether the game is over, the move, and the next states.
+      A dictionary with whether each rule holds, then whether the game is over, the move, and the
+      next states.
     """
     state = jax.tree.map(lambda leaf: leaf[0], states)
     action = random_action(game, key, state)

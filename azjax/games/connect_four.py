@@ -20,12 +20,12 @@ POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.npz")
 
 
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
-    """Returns the record of a game, the same object for the same size.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       rows: rows of the board.
       columns: columns of the board.
-      in_a_row: the number of stones in a line that win.
+      in_a_row: the number of stones in a row that wins.
 
     Raises:
       ValueError: if the board is too small or too large, or the line does not fit on it.
@@ -75,7 +75,7 @@ def _name(rows: int, columns: int, in_a_row: int) -> str:
 
 
 def _fillings(rows: int, columns: int) -> list[int]:
-    """Counts the fillings with each number of stones: powers of `1 + x + ... + x^rows`."""
+    """Counts fillings by number of stones: coefficients of `(1 + x + ... + x^rows)^columns`."""
     ways = [1]
     for _ in range(columns):
         ways = np.convolve(np.array(ways, object), np.ones(rows + 1, int)).tolist()
@@ -99,10 +99,11 @@ def positions() -> Positions:
 
     Each class has 1,000 positions. Six classes combine stage and difficulty. The stage is begin (up
     to 14 plies played), middle (up to 28) or end. The difficulty is easy (the game ends within 14
-    more plies under perfect play), medium (28) or hard. In the class decisive, exactly one column
-    keeps the outcome. All positions differ, also up to reflection.
+    more plies under perfect play), medium (28) or hard. In the seventh class, decisive, exactly one
+    column keeps the outcome. No two positions are equal up to reflection.
 
-    `experiments.label` writes the file, which also contains the plies to the end for each column.
+    `experiments.label` writes the file, which also contains the number of plies to the end after
+    each column.
     """
     with np.load(POSITIONS, allow_pickle=False) as file:
         boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))
@@ -113,17 +114,17 @@ def positions() -> Positions:
 
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns the text and the pictures of a board."""
+    """Returns the display: text and pictures."""
     lines, width = find_lines(rows, columns, in_a_row), len(str(columns - 1))
 
     def render(state: State) -> str:
-        """Writes the board with the columns' numbers below."""
+        """Returns the board as text, with the columns' numbers below."""
         marks = np.array([".", "X", "O"])[np.asarray(state.board).reshape(rows, columns)]
         texts = [*marks.tolist(), range(columns)]
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
     def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
-        """Draws the board; values and labels of a column are where its next stone would land."""
+        """Draws the board, with values and labels in the cells where stones would land."""
         cells = np.asarray(state.board)
         stones = (cells.reshape(rows, columns) != 0).sum(axis=0)
         landing = (rows - 1 - stones) * columns + np.arange(columns)

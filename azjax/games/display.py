@@ -7,7 +7,7 @@ import jax
 
 
 def write_state(state: Any) -> str:
-    """Writes the arrays of a state, one per line, such as `player 0`."""
+    """Formats the arrays of a state, one per line, such as `player 0`."""
     leaves = jax.tree_util.tree_leaves_with_path(state)
     named = [(jax.tree_util.keystr(k, simple=True, separator="."), leaf) for k, leaf in leaves]
     return "\n".join(f"{name} {leaf}".strip() for name, leaf in named)

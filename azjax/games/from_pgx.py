@@ -41,7 +41,7 @@ NAMES = (*_PLIES, "go_SIZExSIZE")
 
 @functools.cache
 def make(name: str) -> Game:
-    """Returns the record of a game of pgx, the same object for the same name.
+    """Returns a game of pgx; repeated calls return the same object.
 
     The encoding `relative` is the observation of pgx for the player to move.
 
@@ -56,8 +56,8 @@ def make(name: str) -> Game:
     size = int(go[1]) if go else 0
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
-            f"pgx:{name} is not a two-player game of perfect information of pgx: use pgx: and one "
-            f"of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
+            f"pgx:{name} is not a two-player game of perfect information in pgx: write pgx: and "
+            f"one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():
@@ -117,7 +117,7 @@ def _environment(name: str, size: int) -> Any:
 
 
 def _symmetries(name: str, size: int) -> Symmetries | None:
-    """Returns the symmetries of the same game in azjax; for Go those of the square, with a pass."""
+    """Returns the symmetries of tic-tac-toe, Othello or Go; None for other games."""
     if name == "tic_tac_toe":
         return mnk.symmetries(3, 3)
     if name == "othello":
@@ -130,7 +130,7 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
-    """Returns text, pictures and names of actions."""
+    """Returns the display: text, pictures and names of actions."""
     draw_board = _find_drawing(name, size)
 
     def render(state: Any) -> str:
@@ -154,7 +154,8 @@ def _make_names(name: str, size: int, player: Any) -> Any:
         return lambda state: (*cell_names(size, size), last)
     if name not in ("chess", "gardner_chess"):
         return None
-    # Actions are squares, by file and rank from the mover's perspective, times directions (planes).
+    # An action is an origin, by file and rank from the mover's perspective, and a plane, which
+    # determines the target.
     if name == "chess":
         from pgx._src.games.chess import FROM_PLANE as targets
     else:
@@ -184,7 +185,7 @@ def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None
         )
 
     if name == "othello" or name.startswith("go_"):
-        return like(othello.make_display(size))  # Stones, and one action beyond the cells.
+        return like(othello.make_display(size))  # Like Othello: stones, an action per cell, a pass.
     drawings = {
         "tic_tac_toe": like(mnk.make_display(3, 3, 3)),
         "connect_four": like(connect_four.make_display(6, 7, 4)),
@@ -195,7 +196,7 @@ def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
     """Returns the board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
-    if name == "hex":  # The second player's observation is turned.
+    if name == "hex":  # The same orientation for both players.
         board = np.sign(np.asarray(state._x.board)).reshape(11, 11)
     else:
         planes = np.asarray(env.observe(state))
@@ -204,7 +205,7 @@ def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
 
 
 def _write_pieces(name: str, state: Any, player: int) -> str:
-    """Writes a board of pieces as text, the first player's in capitals."""
+    """Returns a board of pieces as text, those of the first player in capitals."""
     inner = getattr(state, "_x", state)
     if name in ("chess", "gardner_chess"):
         board = np.asarray(inner.board if name == "chess" else inner._board)

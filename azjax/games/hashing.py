@@ -26,8 +26,8 @@ def contents(states: State, axes: int = 0) -> jax.Array:
     for leaf in leaves:
         if leaf.dtype != bool and not jnp.issubdtype(leaf.dtype, jnp.integer):
             raise ValueError(
-                f"a state with a leaf of {leaf.dtype} cannot be looked up: use whole numbers, such "
-                "as int8, bool, or float32"
+                f"a state with a leaf of {leaf.dtype} cannot be looked up: use integers, bool or "
+                "float32"
             )
     rows = [leaf.reshape(*leaf.shape[:axes], -1).astype(jnp.uint32) for leaf in leaves]
     return jnp.concatenate(rows, axis=-1)
@@ -40,16 +40,16 @@ def weigh(numbers: jax.Array | np.ndarray, weights: np.ndarray):
 
 
 def mix(digests: jax.Array, numbers) -> jax.Array:
-    """Mixes one number of `[B]` into each pair of hashes `uint32 [B, 2]`."""
+    """Mixes numbers `[B]` into pairs of hashes `uint32 [B, 2]`, one number per pair."""
     mixed = (digests + jnp.asarray(numbers).astype(jnp.uint32)[:, None] + 1) * _MIXERS[None]
     return mixed ^ (mixed >> 15)
 
 
 def buckets(states: State, count: int) -> jax.Array:
-    """Returns `uint32 [N]`, the bucket, out of `count`, of each of the states `[N, ...]`.
+    """Assigns each of the states `[N, ...]` to one of `count` buckets, `uint32 [N]`.
 
     Raises:
-      ValueError: as `contents` does.
+      ValueError: if a leaf has an unsupported type; see `contents`.
     """
     numbers = contents(states, axes=1)
     weights = np.random.default_rng(0).integers(2**31, size=numbers.shape[1], dtype=np.uint32)
@@ -64,7 +64,8 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
     The result for a state that is not in `among` is an arbitrary row.
 
     Raises:
-      ValueError: if no pair of hash functions distinguishes all positions, or as `contents` does.
+      ValueError: if no pair of hash functions distinguishes all positions, or a leaf has an
+        unsupported type; see `contents`.
     """
     flat = np.asarray(contents(among, axes=1))
     different, _ = distinct(pack(among))  # A position may be listed at two plies.
@@ -80,11 +81,11 @@ def make_index(game: Game, among: State) -> Callable[[State], jax.Array]:
             break
     else:
         raise ValueError(
-            f"hashes of 64 bits do not distinguish the {len(flat)} positions of {game.name}: leave "
-            "out its `most_positions`"
+            f"hashes of 64 bits do not distinguish the {len(flat)} positions of {game.name}: set "
+            "its `most_positions` to None"
         )
     rows = different[order].astype(np.int32)
-    most = 1  # Positions that share the lower half.
+    most = 1  # Largest number of positions that share the lower half of their hashes.
     while same.any():
         most, same = most + 1, same[1:] & same[:-1]
 

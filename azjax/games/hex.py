@@ -1,8 +1,9 @@
-"""Hex of any size, with or without swap; action `i` sets a stone on the mover's cell `i`.
+"""Hex of any size, with or without swap; action `i` places a stone on the mover's cell `i`.
 
-X connects top and bottom, O left and right. Cells of O are mirrored across the long diagonal, so
-that both players connect top and bottom. With swap, the second player's first move may be action
-`n * n`, which takes over X's stone, mirrored in the same way.
+X connects top and bottom, O left and right. For O, cells are numbered after a reflection across the
+long diagonal: from the mover's perspective, both players connect top and bottom. With swap, the
+second player's first move may be action `n * n`. It replaces X's stone with a stone of O on the
+reflected cell.
 """
 
 import functools
@@ -47,7 +48,7 @@ class State(NamedTuple):
 
 
 def make(n: int = _USUAL, swap: bool = False) -> Game:
-    """Returns the record of a game of `n` rows and columns, the same object for the same size.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       n: rows and columns.
@@ -68,7 +69,7 @@ def _make(n: int, swap: bool) -> Game:
     cells, mirror = n * n, _mirror(n)
 
     def seen(board: jax.Array, player: jax.Array) -> jax.Array:
-        """Returns the board from a player's perspective, own stones 1; it is its own inverse."""
+        """Turns the board to a player's perspective, own stones as 1; turning twice restores it."""
         return jnp.where(player == 0, board, -board[mirror])
 
     def legal_actions(state: State) -> jax.Array:
@@ -127,9 +128,9 @@ def _mirror(n: int) -> np.ndarray:
 
 
 def _joins(board: jax.Array, n: int) -> jax.Array:
-    """Whether stones 1 connect top and bottom, by a flood fill from the top."""
+    """Returns whether stones of value 1 connect top and bottom, by a flood fill from the top."""
     bits = jnp.uint32(1) << jnp.arange(n, dtype=jnp.uint32)
-    # Each row is a word, so that bit operations act on all of its cells.
+    # Each row is a word: a bit operation acts on all of its cells.
     rows = jnp.sum(jnp.where((board == 1).reshape(n, n), bits[None], 0), axis=1, dtype=jnp.uint32)
 
     def spread(carry):
@@ -145,7 +146,7 @@ def _joins(board: jax.Array, n: int) -> jax.Array:
 
 
 def _make_display(n: int, swap: bool) -> Display:
-    """Returns text, pictures and names of actions, which are on the cells of the stones."""
+    """Returns the display; an action is named and drawn where its stone appears."""
     cells, names = (np.arange(n * n), _mirror(n)), cell_names(n, n)  # Cells of X's and O's actions.
 
     def draw(state: State, values=None, labels=None, last=None, size=None) -> drawing.Drawing:
@@ -163,6 +164,6 @@ def _make_display(n: int, swap: bool) -> Display:
 def draw_unmirrored(
     board: np.ndarray, values=None, labels=None, last=None, size=None
 ) -> drawing.Drawing:
-    """Draws a board `int8 [n * n]` where the actions of both players are cells, without swap."""
+    """Draws a board `int8 [n * n]` of a game whose actions are the cells themselves."""
     cells = np.arange(len(board))
     return hexagons.board(board, size=size, **on_cells(cells, cells, values, labels, last))

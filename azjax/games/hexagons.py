@@ -9,8 +9,8 @@ import numpy as np
 from azjax import drawing
 from azjax.drawing import CELL, COLOR_HEAT, COLOR_O, COLOR_X, GRID, LAST, PAPER, node
 
-_HIGH = 2 * CELL / math.sqrt(3)  # A hexagon from corner to corner; it is `CELL` wide.
-_CORNERS = [math.radians(60 * k - 30) for k in range(6)]  # Clockwise, from the upper right on.
+_HIGH = 2 * CELL / math.sqrt(3)  # Height of a hexagon; its width is `CELL`.
+_CORNERS = [math.radians(60 * k - 30) for k in range(6)]  # Clockwise, starting at the upper right.
 
 
 def board(
@@ -40,7 +40,7 @@ def board(
             opacity = 0.7 * min(float(values[i]), 1.0)
             attributes = {"fill": COLOR_HEAT, "fill-opacity": opacity, "class": "az-heat"}
             parts.append(_hexagon(center, 1, attributes))
-    rows, columns = centers[::n], centers[n - 1 :: n]  # Of the first and the last column.
+    rows, columns = centers[::n], centers[n - 1 :: n]  # Centers of the first and the last column.
     parts += [_side(centers[:n], 4, COLOR_X), _side(centers[: -n - 1 : -1], 1, COLOR_X)]
     parts += [_side(rows[::-1], 2, COLOR_O), _side(columns, 5, COLOR_O)]
     if last is not None:

@@ -1,4 +1,4 @@
-"""Parts of games of stones in a row: the first position, a move, winning lines, board sizes."""
+"""Components of games with stones in a row: first position, moves, winning lines, sizes."""
 
 import functools
 
@@ -9,7 +9,7 @@ import numpy as np
 from azjax.games.base import where
 from azjax.games.square import State
 
-_WIDEST = 32  # Rows or columns.
+_WIDEST = 32  # Maximum number of rows, and of columns.
 
 
 def empty_board(cells: int) -> State:
@@ -20,11 +20,11 @@ def empty_board(cells: int) -> State:
 def set_stone(
     state: State, cell: jax.Array, is_legal: jax.Array, lines: np.ndarray
 ) -> tuple[State, jax.Array]:
-    """Sets the mover's stone; returns the new state and the mover's reward.
+    """Places the mover's stone; returns the new state and the mover's reward.
 
     Args:
       state: a position.
-      cell: its cell; arbitrary if the move is illegal.
+      cell: the cell of the stone; any number if the move is illegal.
       is_legal: `bool []`; if False, the state is returned unchanged.
       lines: `[L, length]`, the cells of each line that wins if one player fills it.
     """
@@ -38,7 +38,7 @@ def set_stone(
 
 @functools.cache
 def find_lines(rows: int, columns: int, length: int) -> np.ndarray:
-    """Returns the cells of all lines of a length, `[L, length]`: across, down and diagonal."""
+    """Returns the cells of all lines, `[L, length]`: horizontal, vertical and diagonal."""
     steps = np.arange(length)[:, None]
     lines = []
     for direction in ((0, 1), (1, 0), (1, 1), (1, -1)):

@@ -16,12 +16,12 @@ _SIZE = 3, 3, 3
 
 
 def make(rows: int = _SIZE[0], columns: int = _SIZE[1], in_a_row: int = _SIZE[2]) -> Game:
-    """Returns the record of a game, the same object for the same size.
+    """Returns the game of the given size; repeated calls return the same object.
 
     Args:
       rows: rows of the board.
       columns: columns of the board.
-      in_a_row: the number of marks in a line that win.
+      in_a_row: the number of marks in a row that wins.
 
     Raises:
       ValueError: if the board is too small or too large, or the line does not fit on it.
@@ -73,11 +73,11 @@ def symmetries(rows: int, columns: int) -> Symmetries:
 
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
-    """Returns the text and the pictures of a board."""
+    """Returns the display: text and pictures."""
     lines, width = find_lines(rows, columns, in_a_row), len(str(rows * columns - 1))
 
     def render(state: State) -> str:
-        """Writes the board; empty cells show their action's number."""
+        """Returns the board as text; empty cells show the number of their action."""
         cells = [
             f"{'XO'[mark == -1] if mark else i:>{width}}"
             for i, mark in enumerate(np.asarray(state.board).tolist())

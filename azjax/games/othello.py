@@ -1,4 +1,4 @@
-"""Othello of any even size; action `i` sets a disc on cell `i`, and action `n * n` passes."""
+"""Othello of any even size; action `i` places a disc on cell `i`, and action `n * n` passes."""
 
 import functools
 
@@ -25,10 +25,10 @@ _DIRECTIONS = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0
 
 
 def make(n: int = 8) -> Game:
-    """Returns the record of a game of `n` rows and columns, the same object for the same size.
+    """Returns the game of the given size; repeated calls return the same object.
 
-    Passing is legal only if the player cannot turn a disc. The game is over when neither player can
-    turn one; the player with more discs wins.
+    Passing is legal only if the player cannot flip a disc. The game is over when neither player can
+    flip one; the player with more discs wins.
 
     Raises:
       ValueError: if `n` is odd, or not from 4 to 16.
@@ -42,7 +42,7 @@ def make(n: int = 8) -> Game:
 def _make(n: int) -> Game:
     cells = n * n
     bits = (1 << np.arange(n)).astype(np.uint32)
-    whole = np.uint32(2**n - 1)  # A row.
+    whole = np.uint32(2**n - 1)  # All bits of a row.
     right = np.array([[max(c, 0)] for _, c in _DIRECTIONS], np.uint32)
     left = np.array([[max(-c, 0)] for _, c in _DIRECTIONS], np.uint32)
 
@@ -70,11 +70,11 @@ def _make(n: int) -> Game:
         return runs
 
     def moves(own: jax.Array, other: jax.Array) -> jax.Array:
-        """Finds the cells where the player of the discs `own` may set one; all are words `[n]`."""
+        """Finds the legal cells of the player who has the discs `own`; all are words `[n]`."""
         return _union(shift(find_runs(own, other))) & ~(own | other)
 
     def turn(placed: jax.Array, own: jax.Array, other: jax.Array) -> jax.Array:
-        """Finds the opponent's discs that a new disc turns; all are words `[n]`."""
+        """Finds the opponent's discs that a new disc flips; all are words `[n]`."""
         runs = find_runs(placed, other)
         is_held = jnp.any(shift(runs) & own[None], axis=1, keepdims=True)
         return _union(jnp.where(is_held, runs, 0))
@@ -118,7 +118,7 @@ def _make(n: int) -> Game:
 
 
 def _union(rows: jax.Array) -> jax.Array:
-    """Combines words `[8, n]` to `[n]`."""
+    """Returns the bitwise OR `[n]` of words `[8, n]`."""
     return jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (0,))
 
 
@@ -129,14 +129,14 @@ def _start(n: int) -> np.ndarray:
 
 
 def symmetries(n: int) -> Symmetries:
-    """Returns the symmetries that keep the first four discs: both diagonals and half a turn."""
+    """Returns the symmetries of the first four discs: identity, half turn, two reflections."""
     cells = diagonals(n)
     passing = np.full((len(cells), 1), n * n, np.int32)
     return Symmetries(cells=cells, actions=np.concatenate([cells, passing], axis=1))
 
 
 def make_display(n: int) -> Display:
-    """Returns text, pictures and names of actions; pictures do not show the pass."""
+    """Returns the display: text, pictures without the pass, and names of actions."""
     cells = np.arange(n * n)
 
     def draw(state, values=None, labels=None, last=None, size=30 * n) -> drawing.Drawing:

@@ -10,7 +10,7 @@ ILLEGAL = -2  # Marks illegal actions among outcomes.
 class Positions(NamedTuple):
     """Positions with two or more legal actions and the outcome of each action.
 
-    They are for evaluation only: only `azjax.proof.labelled` reads the outcomes.
+    They are used only for evaluation, not for training.
 
     Attributes:
       states: every leaf `[S, ...]`.
@@ -18,7 +18,7 @@ class Positions(NamedTuple):
         it: 1 for a win, 0 for a draw, -1 for a loss, and `ILLEGAL` for illegal actions.
       classes: the names of the `K` classes.
       class_of: `int [S]`, the class of each position.
-      apart: the classes that are excluded from means over classes.
+      apart: names of the classes that are excluded from means over classes.
     """
 
     states: Any

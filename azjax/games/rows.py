@@ -45,10 +45,11 @@ def _words(rows: np.ndarray) -> np.ndarray:
 
 
 def _hash(words: np.ndarray) -> np.ndarray:
-    """Computes two 32-bit hashes; each collides with probability `2 ** -32`.
+    """Computes two 32-bit hashes; two different rows collide in each with probability `2 ** -32`.
 
     They are the upper halves of sums of 32-bit numbers with random 64-bit weights (Lemire and Kaser
-    2014, "Strongly universal string hashing is fast"). The bound does not hold for 64-bit numbers.
+    2014, "Strongly universal string hashing is fast"). The words are split into halves because the
+    bound does not hold for 64-bit numbers.
     """
     weights = np.random.default_rng(0).integers(0, 2**64, (len(words), 2, 2), np.uint64)
     upper, lower = np.zeros((2, words.shape[1]), np.uint64)
@@ -61,7 +62,7 @@ def _hash(words: np.ndarray) -> np.ndarray:
 
 
 def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sorts rows `uint8 [N, R]` by their hashes, so that equal rows are neighbors.
+    """Sorts rows `uint8 [N, R]` by their hashes; equal rows become neighbors.
 
     Returns:
       The stable order `int64 [N]`; the positions `int64 [D]` in it at which each of the `D`
@@ -89,7 +90,7 @@ def group_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _argsort(hashed: np.ndarray) -> np.ndarray:
-    """`np.argsort(hashed, kind="stable")` of `uint64 [N]`, four times as fast.
+    """Computes `np.argsort(hashed, kind="stable")` for `uint64 [N]`, four times as fast.
 
     NumPy sorts values faster than it finds their order. Therefore the indices replace the lower
     bits of the values; the result is nearly sorted, and sorting it again is fast.
@@ -122,9 +123,9 @@ def in_batches(
     """Applies a compiled function to arrays `[N, ...]` and concatenates the results of `batches`.
 
     Args:
-      function: of the arrays; its results are `[size, ...]`.
+      function: the compiled function; its results are `[size, ...]`.
       arrays: a tuple of trees, one for each argument.
-      size: rows of a batch.
+      size: number of rows in a batch.
       notify: called after every batch with the number of rows done.
     """
     results, done = [], 0
@@ -144,9 +145,9 @@ def batches(
     rows is padded with zeros. The next batch is computed while the caller uses the current one.
 
     Args:
-      function: of the arrays; its results are `[size, ...]`.
+      function: the compiled function; its results are `[size, ...]`.
       arrays: a tuple of trees, one for each argument.
-      size: rows of a batch.
+      size: number of rows in a batch.
       devices: the devices to use in turn; None is JAX's default. Each compiles the function.
 
     Yields:

@@ -71,7 +71,8 @@ def most_bytes(game: Game) -> int:
     """
     most, actions = _check_enumerable(game), game.num_actions
     state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
-    # Children, rewards, action values; legal, optimal. Player, over, value, decision.
+    # Each action: children, rewards, action values (4 bytes each); legal, optimal (1 byte each).
+    # Each state: player, over (1 byte each); value, decision (4 bytes each).
     return most * (state + actions * (3 * 4 + 2) + 1 + 1 + 4 + 4)
 
 
@@ -85,7 +86,7 @@ def _check_enumerable(game: Game) -> int:
 
 
 def solve(game: Game) -> Solution:
-    """Enumerates every state reachable from the start and solves the game backwards.
+    """Enumerates every reachable state and solves the game by backward induction.
 
     Raises:
       ValueError: if `most_positions` is unknown or too large, or the game exceeds its
@@ -163,14 +164,14 @@ def count_games(solution: Solution) -> np.ndarray:
     """Counts the complete games that continue from each state.
 
     Returns:
-      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 is the whole game.
+      `int64 [S, 3]`: games won by player 0, drawn, won by player 1. Row 0 counts all games.
     """
     counts = np.zeros((solution.num_states, 3), np.int64)
     for t in reversed(range(len(solution.layers) - 1)):
         rows = slice(solution.layers[t], solution.layers[t + 1])
         children, legal = solution.children[rows], solution.legal[rows]
         sign = np.where(solution.player[rows] == 0, 1, -1)[:, None]
-        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # 0, 1 or 2: a column.
+        outcome = 1 - (solution.rewards[rows] * sign).astype(int)  # The column: 0, 1 or 2.
         ends = np.eye(3, dtype=np.int64)[outcome] * solution.over[children][..., None]
         counts[rows] = ((counts[children] + ends) * legal[..., None]).sum(axis=1)
     return counts

@@ -1,4 +1,4 @@
-"""Components of games of stones on a grid: state, planes, symmetries, names of cells, text."""
+"""Components of games with stones on a grid: state, planes, symmetries, cell names, text."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax._settings import did_you_mean
 
-ENCODINGS = ("absolute", "relative")  # Of `observation_planes`.
+ENCODINGS = ("absolute", "relative")  # The encodings of `observation_planes`.
 
 
 class State(NamedTuple):
@@ -54,7 +54,7 @@ def observation_planes(
 
 
 def diagonals(n: int) -> np.ndarray:
-    """Returns `int32 [4, n * n]`: the identity, half a turn, and both diagonals of a square."""
+    """Returns `int32 [4, n * n]`: identity, half turn, and reflections in both diagonals."""
     grid = np.arange(n * n, dtype=np.int32).reshape(n, n)
     turned = grid[::-1, ::-1]
     return np.stack([copy.ravel() for copy in (grid, turned, grid.T, turned.T)])
@@ -82,12 +82,12 @@ def column_name(column: int) -> str:
 
 
 def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> str:
-    """Writes a board of stones as text, with its coordinates.
+    """Returns a board of stones as text, with coordinates.
 
     Args:
       board: `[rows * columns]`, row by row.
       shape: rows and columns.
-      slant: by how many characters each row is shifted to the right of the one above.
+      slant: number of characters by which each row is shifted to the right of the one above.
     """
     names = [column_name(column) for column in range(shape[1])]
     marks = np.array([".", "X", "O"])[np.asarray(board).reshape(shape)]
@@ -102,10 +102,10 @@ def render_board(board: np.ndarray, shape: tuple[int, int], slant: int = 0) -> s
 def on_cells(
     own: np.ndarray, other: np.ndarray, values: Any, labels: Any, last: Any
 ) -> dict[str, Any]:
-    """Arranges values, labels and last action by cells, and drops other actions, such as a pass.
+    """Arranges values, labels and last action by cells; drops actions without a cell.
 
     Args:
-      own: `int [cells]`, the mover's action on each cell; it is its own inverse.
+      own: `int [cells]`, the mover's action on each cell; the mapping is its own inverse.
       other: `int [cells]`, the same for the opponent, who made the last move.
       values: `[A]`, or None.
       labels: `[A]`, or None.

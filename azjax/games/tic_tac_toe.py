@@ -16,12 +16,12 @@ LINES = find_lines(3, 3, 3)  # The eight ways to win.
 
 
 def board_text(states: State) -> str:
-    """Writes the boards of states `[..., 9]`, one after the other, as characters of `.XO`."""
+    """Returns the boards of states `[..., 9]` as one string of the characters `.XO`."""
     return "".join(".XO"[mark] for mark in np.ravel(states.board))
 
 
 def from_board(board: Sequence[int] | np.ndarray) -> State:
-    """Returns the state of a board of nine numbers; the counts determine the player to move.
+    """Returns the state of a board; the numbers of X and O determine the player to move.
 
     Args:
       board: nine values, row-major: 1 = X, -1 = O, 0 = empty.
@@ -64,5 +64,5 @@ def from_board(board: Sequence[int] | np.ndarray) -> State:
 
 
 def make() -> Game:
-    """Returns the record of the game."""
+    """Returns the game."""
     return mnk.make(3, 3, 3)._replace(name="tic_tac_toe")

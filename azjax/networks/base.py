@@ -19,11 +19,11 @@ Folded = Any  # The inference form of the variables.
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
 WIDEST, DEEPEST = 65_536, 100  # Layers are traced one by one.
-_AMPERE = 8  # The first compute capability of NVIDIA with products in bfloat16.
+_AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
 
 
 class Plain(NamedTuple):
-    """A network as the weights of plain layers, for programs that compute it without JAX.
+    """The weights of a network of plain layers, for programs that evaluate it without JAX.
 
     Attributes:
       kind: `mlp` or `resnet`, the latter with dense layers or convolutions.
@@ -42,29 +42,30 @@ class Network(NamedTuple):
     """A policy-value network as pure functions.
 
     `make_network`, `from_module` (Flax Linen) and `from_nnx` (Flax NNX) make one. With any other
-    library, fill the record yourself; `examples/equinox_network.py` does so in 20 lines. Then
+    library, fill the record yourself; `examples/equinox_network.py` does so in 20 lines. The rules:
 
     - `variables` is a dictionary of pytrees of arrays. The optimizer updates `params`. All other
       entries, such as `batch_stats`, are replaced by what `train` returns.
     - `planes` are `game.observe(state, encoding)` with a batch axis, often of type bool.
     - outputs are a tuple that starts with `logits float32 [B, A]`, which callers mask, and `value
-      float32 [B]`, in [-1, 1] and for the player to move. More may follow, for a custom loss.
+      float32 [B]`, in [-1, 1] and for the player to move. More outputs may follow, for a custom
+      loss.
     - functions are traced under `jit` and `shard_map`, and draw no random numbers except in `init`.
 
     Attributes:
-      encoding: the game's encoding that it reads, one of `game.encodings`.
+      encoding: the encoding of the input, one of `game.encodings`.
       init: `key -> variables`.
       apply: `(variables, planes [B, H, W, C]) -> outputs`, in evaluation mode.
       train: `(variables, planes, axis_name) -> (outputs, updated)`, in training mode. BatchNorm
         uses the batch's statistics. `updated` has the new values of all entries of `variables`
         except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
         over which to average them (`jax.lax.pmean`), and on one device None.
-      fold: `variables -> folded`, the arrays that `infer` needs; the identity will do.
+      fold: `variables -> folded`, the arrays that `infer` needs; may be the identity.
       infer: `(folded, planes) -> outputs`, equal to `apply`; the search uses this form.
       symmetric: whether symmetric copies of a position get symmetric outputs.
       plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
-        game; None: unknown.
+        game; None if unknown.
     """
 
     encoding: str
@@ -88,7 +89,7 @@ def unfolded(
     apply: Callable[[Variables, jax.Array], Outputs],
     train: Callable[[Variables, jax.Array, str | None], tuple[Outputs, Any]],
 ) -> Network:
-    """Makes a network for a game whose inference form is the variables themselves."""
+    """Makes a network that uses its variables for inference without conversion."""
     return Network(
         encoding,
         init,
@@ -116,7 +117,7 @@ def observed_planes(game: Game, encoding: str) -> jax.ShapeDtypeStruct:
 
 
 def check_network(game: Game, network: Network) -> None:
-    """Raises ValueError if a network was made for another game or reads another encoding."""
+    """Raises ValueError if a network has an unknown encoding or was made for another game."""
     if not isinstance(network, Network):
         raise ValueError(
             f"the network is of type {type(network).__name__}: use a Network, such as "
@@ -149,9 +150,10 @@ def check_heads(heads: Any, size: int, game: Game, subject: str) -> None:
 
 
 def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dtype:
-    """Resolves `auto` to bfloat16 where the hardware has matrix products for it.
+    """Resolves `auto` to bfloat16 if the hardware has bfloat16 matrix products.
 
-    On CPUs that is AMX, for dense layers only: XLA convolves in bfloat16 in a plain loop.
+    On CPUs, this requires AMX and dense layers, because XLA computes bfloat16 convolutions in a
+    plain loop there.
     """
     if name != "auto":
         return jnp.dtype(name)
@@ -164,9 +166,10 @@ def choose_dtype(name: DType, platform: str, convolves: bool = False) -> jnp.dty
 
 
 def has_bfloat16(device: Any) -> bool:
-    """Whether a GPU has products in bfloat16: all except NVIDIA's older than Ampere.
+    """Returns whether a GPU has bfloat16 products: all but those of NVIDIA before Ampere.
 
-    Devices without a compute capability count as new: they lower programs for another machine.
+    Devices without a compute capability also count: they are used to lower programs for another
+    machine.
     """
     capability = getattr(device, "compute_capability", "")  # Such as "7.5", and AMD's "gfx90a".
     generation = str(capability).partition(".")[0]

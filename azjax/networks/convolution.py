@@ -1,10 +1,12 @@
-"""Convolutions with 3x3 kernels on small boards: `choose_form` returns the fastest form.
+"""Convolutions with 3x3 kernels on small boards, in Winograd's form or in XLA's.
 
-Library convolutions are made for large pictures. On a board of 3 by 3, a 3x3 kernel takes 49
-products of channels by channels, and 25 in the form of Winograd (1980; for networks Lavin and Gray
-2016). Along a line of n cells, the outputs of a kernel of 3 taps are coefficients of a product of
-polynomials, in reverse order. Their values at n + 2 points, the last of which is infinity,
-determine them. A board has the products of the points of its rows and of its columns.
+Library convolutions are made for large pictures. A 3x3 kernel on a 3x3 board takes 49 products with
+channel matrices, but only 25 in the form of Winograd (1980; for networks: Lavin and Gray 2016).
+
+In one dimension, take `n` cells and the 3 taps of a kernel, in reverse order, as the coefficients
+of two polynomials. The outputs are coefficients of their product. The product is determined by its
+values at `n + 2` points, the last of which is infinity, and each value takes one multiplication. On
+a board, the points are the pairs of a point for its rows and a point for its columns.
 """
 
 import functools
@@ -25,7 +27,7 @@ def _keep(kernel: jax.Array, board_shape: tuple[int, int]) -> jax.Array:
 
 
 class Form(NamedTuple):
-    """A way to compute layers, as pure functions; `k` is 1 or 3.
+    """A way to compute layers, as pure functions. The kernel size `k` is 1 or 3.
 
     The layout of inputs and outputs is `[B, H, W, C]`, or `[H, W, C, B]` with `batch_last`, or
     `[B, C]` for dense layers.
@@ -34,7 +36,7 @@ class Form(NamedTuple):
       apply: `(x, arranged) -> y`, a convolution with zero padding.
       arrange: `(kernel [k, k, I, O], board_shape) -> arranged`.
       restore: `(arranged, board_shape) -> kernel`, the inverse of `arrange`.
-      batch_last: the layout.
+      batch_last: whether the batch is the last axis of the layout.
       convolves: False for dense layers, whose kernels are `[I, O]`.
     """
 
@@ -58,7 +60,8 @@ class Form(NamedTuple):
 def choose_form(board_shape: tuple[int, int], dtype: Any, platform: str) -> Form:
     """Returns the fastest form measured on CPUs, and XLA's on other platforms.
 
-    Winograd's form adds numbers before it multiplies them, so it is only for float32.
+    Winograd's form is used only for float32: it adds inputs before it multiplies, which is inexact
+    in bfloat16.
     """
     is_small = max(board_shape) <= _LONGEST_LINE
     return FORMS["winograd" if is_small and dtype == jnp.float32 and platform == "cpu" else "xla"]
@@ -79,7 +82,7 @@ def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         finite = np.vander(_POINTS[: length + 1], terms, increasing=True)
         return np.vstack([finite, np.arange(terms) == terms - 1])
 
-    cells = np.linalg.inv(evaluate(length + 2)).T  # By transposition of the polynomials' product.
+    cells = np.linalg.inv(evaluate(length + 2)).T  # The transposed polynomial product.
     largest = abs(cells).max(axis=1, keepdims=True)
     # The first and the last of the cells lie outside the board.
     return (cells / largest)[:, 1:-1], evaluate(3) * largest, evaluate(length).T
@@ -102,9 +105,9 @@ def _arrange(kernel: jax.Array, board_shape: tuple[int, int]) -> jax.Array:
 
 
 def _multiply(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Convolves `[H, W, I, B]` by matrix products only; returns `[H, W, O, B]`.
+    """Convolves `[H, W, I, B]` with matrix products only; returns `[H, W, O, B]`.
 
-    With the batch last, each product reads its input in memory as the previous one wrote it.
+    With the batch last, each product reads its input in the layout that the previous one wrote.
     """
     height, width, inputs, batch = x.shape
     flat = x.reshape(height * width, inputs, batch)

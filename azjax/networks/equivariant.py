@@ -1,13 +1,14 @@
 """Equivariant networks of dense layers, which share weights among a game's symmetries.
 
-The units of a layer come in `G` copies, one for each symmetry. Copy `g` computes for a position
-what copy 0 computes for its symmetric copy under `g`, so only the weights of copy 0 are learned.
-Symmetric copies of a position then get symmetric outputs, exactly and for any weights: a
-group-equivariant network (Cohen and Welling 2016, section 6).
+The units of a layer come in `G` copies, one for each symmetry. The output of copy `g` for a
+position is the output of copy 0 for the position transformed by `g`, so only the weights of copy 0
+are learned. For any weights, and up to rounding, symmetric copies of a position get symmetric
+outputs: the network is group-equivariant (Cohen and Welling 2016, section 6).
 
-Sharing also saves arithmetic. If `K` of the symmetries are commuting involutions, such as the
-reflections along two axes, then sums and differences of the copies do not mix. There is one such
-combination for each of the `K` characters, and a product of `n x n` becomes `K` of `n/K x n/K`.
+Sharing also saves arithmetic. Suppose `K` of the symmetries form a group of commuting involutions,
+such as the reflections along two axes. The layers then act separately on `K` sums and differences
+of the copies, one for each character of this group. A product with an `n x n` matrix becomes `K`
+products with `n/K x n/K` matrices.
 """
 
 import functools
@@ -42,7 +43,7 @@ class Equivariant(nn.Module):
       num_actions: `A`.
       group: the game's symmetries.
       zeros: names of the layers whose kernels start at zero.
-      dtype: of the arithmetic.
+      dtype: the type of the arithmetic.
     """
 
     layers: tuple[tuple[str, int], ...]
@@ -87,9 +88,9 @@ def make(
 
     Args:
       config: an `MLPConfig` or a `ResNetConfig`.
-      game: with symmetries.
-      platform: of the arithmetic.
-      plain: `layers -> Plain`, from those of `as_dense`.
+      game: a game with symmetries.
+      platform: where the network runs, such as `cpu`.
+      plain: `layers -> Plain`; the layers are those of `as_dense`.
       widths: the widths of the layers by the name of their setting, for errors.
       layers: see `Equivariant`.
       trunk: see `Equivariant`.
@@ -116,14 +117,14 @@ def make(
 def _init(
     key: jax.Array, inputs: int, outputs: int, copies: int = 1, is_zero: bool = False
 ) -> Layer:
-    """Draws the weights of copy 0, scaled as those of a layer with all inputs, or zeros."""
+    """Draws the weights of copy 0, or zeros; the scale is that for the inputs of all copies."""
     kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
     kernel = jnp.zeros_like(kernel) if is_zero else kernel
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}
 
 
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
-    """Makes the inference form, in which layers between copies have one kernel per character."""
+    """Computes the inference form: a layer between copies has one kernel per character."""
     return {name: _arrange(group, name, layer) for name, layer in variables["params"].items()}
 
 
@@ -180,7 +181,7 @@ def infer(
 
 
 def _combine(blocks: list[jax.Array]) -> list[jax.Array]:
-    """Sums of blocks with the signs of each character: the fast Walsh-Hadamard transform."""
+    """Adds blocks with the signs of each character: the fast Walsh-Hadamard transform."""
     for bit in itertools.takewhile(lambda bit: bit < len(blocks), (1, 2, 4)):
         pairs = [(block, blocks[i ^ bit], i & bit) for i, block in enumerate(blocks)]
         blocks = [other - block if odd else block + other for block, other, odd in pairs]

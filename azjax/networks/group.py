@@ -29,7 +29,7 @@ class Group(NamedTuple):
 
 
 def make_group(symmetries: Symmetries) -> Group:
-    """Computes how symmetries compose, and orders them by the largest group of involutions."""
+    """Computes how symmetries compose, and orders them as `Group` requires."""
     cells = symmetries.cells
     composed = cells[np.arange(len(cells))[:, None, None], cells]  # [G, G, H * W]
     table = np.argmax((composed[:, :, None] == cells).all(axis=-1), axis=-1)
@@ -51,17 +51,17 @@ def group_for(game: Game, widths: dict[str, Any]) -> Group:
 
     Args:
       game: the rules.
-      widths: layer widths by the name of their setting; multiples of `G`.
+      widths: layer widths by the name of their setting; must be multiples of `G`.
 
     Raises:
-      ValueError: if a width is not a multiple.
+      ValueError: if a width is not a multiple of `G`.
     """
     assert game.symmetries is not None
     given = jax.tree.leaves(list(widths.values()))
     if any(width % game.num_symmetries for width in given):
         names, values = " and ".join(widths), " and ".join(map(str, widths.values()))
         raise ValueError(
-            f"the {game.num_symmetries} symmetries of {game.name} share layers evenly: make "
+            f"layers are divided among the {game.num_symmetries} symmetries of {game.name}: make "
             f"{names}, now {values}, multiples of {game.num_symmetries}"
         )
     return make_group(game.symmetries)
@@ -70,7 +70,7 @@ def group_for(game: Game, widths: dict[str, Any]) -> Group:
 def _commuting(table: np.ndarray) -> list[int]:
     """Returns the largest commuting group of involutions, as rows of the composition table.
 
-    Element `i` is the product of the generators in the bits of `i`.
+    Element `i` is the product of the generators whose bits are set in `i`.
     """
     found = [0]
     involutions = [g for g in range(1, len(table)) if table[g, g] == 0]

@@ -17,7 +17,7 @@ def make_network(
       config: its settings.
       game: gives the planes' shape, the number of actions and the symmetries.
       platform: `cpu`, `gpu`, `cuda`, `rocm` or `tpu`; determines arithmetic types and the form of
-        convolutions. None: that of the default backend.
+        convolutions. None means the platform of the default backend.
 
     Raises:
       ValueError: if the game does not have the encoding, its symmetries do not divide the widths,

@@ -20,7 +20,7 @@ class MLPConfig:
     """An MLP: fully connected layers."""
 
     kind: Literal["mlp"] = "mlp"
-    """Network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers. For the
+    """Network. `resnet`: residual blocks (AlphaZero); `mlp`: fully connected layers. For the
     settings of the other kind: --network.kind resnet --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
@@ -35,8 +35,8 @@ class MLPConfig:
     learning_dtype: DType = "float32"
     """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
-    """Share weights among the game's symmetries, so that symmetric copies of a position get
-    symmetric outputs. Learns from fewer games, with 1/2 to 1/4 of the multiplications."""
+    """Share weights among the game's symmetries: symmetric copies of a position get symmetric
+    outputs. Training needs fewer games and 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)

@@ -34,7 +34,7 @@ def from_module(game: Game, module: nn.Module, encoding: str = "relative") -> Ne
       game: gives the planes' shape and the number of actions.
       module: its `__call__(planes, train=False)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the game's encoding that it reads.
+      encoding: the encoding of the module's input, one of `game.encodings`.
 
     Raises:
       ValueError: if the game does not have the encoding, the module does not have this signature,
@@ -85,10 +85,10 @@ def with_inference(
     """Adds an inference form to a network.
 
     Args:
-      network: from `wrap`.
+      network: a network from `wrap`.
       arrange: `variables -> folded`, in float32.
       infer: see `Network`.
-      dtype: of the inference form.
+      dtype: the type of the inference form.
       plain: see `Network`.
       symmetric: see `Network`.
     """
@@ -133,7 +133,7 @@ def check_outputs(
     Args:
       game: gives the planes and the number of actions.
       network: made from a module.
-      errors: the exceptions of a module that cannot be applied to the planes.
+      errors: exceptions that are raised if the module cannot be applied to the planes.
 
     Raises:
       ValueError: if the module cannot be applied, its outputs have the wrong shapes, or training

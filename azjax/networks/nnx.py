@@ -21,17 +21,17 @@ def from_nnx(
 ) -> Network:
     """Makes a network from any Flax NNX module.
 
-    The variables are `{"params": ..., "state": ...}`, dictionaries of arrays: the module's
-    `nnx.Param`, and all other variables, such as the statistics of `nnx.BatchNorm`. Training
-    averages the latter over the devices, and `nnx.BatchNorm` then normalizes by the batches of all
-    devices. The mode is set by `module.train()` and `module.eval()`.
+    The variables are `{"params": ..., "state": ...}`, two dictionaries of arrays. `params` has the
+    module's `nnx.Param`, and `state` all other variables, such as the statistics of
+    `nnx.BatchNorm`. On several devices, training averages `state`, and `nnx.BatchNorm` normalizes
+    by the batches of all devices. The mode is set by `module.train()` and `module.eval()`.
 
     Args:
       game: gives the planes' shape and the number of actions.
       make: `rngs -> module`, such as `lambda rngs: Model(9, rngs=rngs)`. Each call makes a new
         module, whose `__call__(planes)` returns `(logits [B, A], value [B], ...)` for
         `planes [B, H, W, C]`, with values in [-1, 1], and draws no random numbers.
-      encoding: the game's encoding that the module reads.
+      encoding: the encoding of the module's input, one of `game.encodings`.
 
     Raises:
       ValueError: if the game does not have the encoding, `make` or the module does not have this
@@ -96,7 +96,7 @@ def _check_make(make: Any) -> None:
 
 
 def _check_module(module: Any) -> nnx.Module:
-    """Returns the result of `make`, or raises ValueError if it cannot be a network; traced."""
+    """Returns a result of `make` after checking that it can be a network; is traced."""
     name = type(module).__name__
     if isinstance(module, nn.Module):
         raise ValueError(

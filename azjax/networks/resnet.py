@@ -1,7 +1,8 @@
 """A residual network in Flax, with dense layers or convolutions.
 
-A stem, blocks of two layers with a shortcut, and a policy and a value head (Silver et al. 2017,
-Methods, "Neural network architecture"). `resnet_inference.py` has its inference form.
+It consists of a stem, blocks of two layers with a shortcut, a policy head and a value head (Silver
+et al. 2017, Methods, "Neural network architecture"). Its inference form is in
+`resnet_inference.py`.
 """
 
 import dataclasses
@@ -27,21 +28,21 @@ class ResNetConfig:
     """A residual network."""
 
     kind: Literal["resnet"] = "resnet"
-    """Network. `resnet`: residual blocks (the papers); `mlp`: fully connected layers. For the
+    """Network. `resnet`: residual blocks (AlphaZero); `mlp`: fully connected layers. For the
     settings of the other kind: --network.kind mlp --help."""
     encoding: str = "relative"
     """Input planes. `absolute`: X, O and side to move; `relative`: the mover's stones and
     the opponent's. AlphaZero: relative, with history."""
     layers: Literal["dense", "conv"] = "dense"
-    """Layers of the blocks. `dense`: faster on small boards; `conv`: 3x3 convolutions (the
-    papers)."""
+    """Layers of the blocks. `dense`: faster on small boards; `conv`: 3x3 convolutions
+    (AlphaZero)."""
     width: Annotated[int, Range(1, WIDEST)] = 256
     """Units of a dense layer, or channels of a convolution. AlphaZero: 256 channels."""
     blocks: Annotated[int, Range(0, DEEPEST)] = 1
     """Residual blocks, of two layers each. AlphaZero: 19."""
     norm: Norm = "layer"
     """Normalization. `layer`: LayerNorm before blocks and heads; `batch`: BatchNorm after every
-    layer (the papers). Without BatchNorm, the last layer of each block starts at zero."""
+    layer (AlphaZero). Without BatchNorm, the last layer of each block starts at zero."""
     head_hidden: Annotated[int, Range(1, WIDEST)] = 64
     """Width of the hidden layer in each head; with convolutions, only in the value head.
     AlphaZero: 256."""
@@ -51,8 +52,8 @@ class ResNetConfig:
     learning_dtype: DType = "float32"
     """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
-    """Share the weights of dense layers among the game's symmetries, so that symmetric copies of a
-    position get symmetric outputs. Learns from fewer games."""
+    """Share the weights of dense layers among the game's symmetries: symmetric copies of a position
+    get symmetric outputs. Training needs fewer games."""
 
     def __post_init__(self):
         check("network", self)
@@ -74,7 +75,7 @@ class ResNet(nn.Module):
       num_actions: `A`.
       norm: see `ResNetConfig`; the dense layers of convolutional heads have no BatchNorm.
       form: how the layers are computed.
-      dtype: of the arithmetic.
+      dtype: the type of the arithmetic.
       axis_name: mesh axis over which BatchNorm reduces in training.
     """
 
@@ -161,8 +162,8 @@ def trunk(blocks: int, has_norm: bool, layer: Layer, x: Any, axis: int = -1) -> 
       blocks: number of residual blocks.
       has_norm: whether LayerNorm comes before every block and after the last one.
       layer: `(name, x) -> x`, computes one layer without its ReLU.
-      x: an array, or a list of arrays that are parts of one.
-      axis: of the channels.
+      x: an array, or a list of its parts.
+      axis: the axis of the channels.
     """
 
     def norm(x):
@@ -180,8 +181,8 @@ def standardize(x: Any, axis: int) -> Any:
     """LayerNorm (Ba et al. 2016) without scale and bias, which the next layer provides.
 
     Args:
-      x: an array, or a list of arrays that are parts of one.
-      axis: of the channels.
+      x: an array, or a list of its parts.
+      axis: the axis of the channels.
 
     Returns:
       `x` with mean 0 and variance 1 along the axis, computed in float32.
@@ -204,7 +205,7 @@ def forward(
     """Computes the network.
 
     Args:
-      form: of the layers.
+      form: how the layers are computed.
       blocks: number of residual blocks.
       has_norm: whether there is LayerNorm.
       planes: `[B, H, W, C]`.

@@ -1,7 +1,7 @@
 """The inference form of the residual network.
 
-BatchNorm is folded into the layers before it, and convolutions become the matrix products that are
-fastest for the board (see `convolution.py`).
+BatchNorm is folded into the layers before it, and convolutions get the form that `convolution.py`
+chooses for the board.
 """
 
 import functools

@@ -43,13 +43,13 @@ class Agent(NamedTuple):
     """A player.
 
     Attributes:
-      name: for tables and plots.
+      name: the name in tables and plots.
       act: `(params, key, states [B, ...]) -> Decision`.
       params: the first argument of `act`, such as the parameters of a network. Settings, such as a
         number of simulations, belong in the function.
-      deterministic: whether a position alone determines the action.
+      deterministic: whether the action depends only on the position, not on the key.
       traceable: whether `act` can be jitted; a player with a time limit cannot.
-      nodes: positions that `act` stores per game; the arena chooses its batch size by it.
+      nodes: number of positions that `act` stores per game; determines the arena's batch size.
     """
 
     name: str
@@ -88,7 +88,7 @@ def as_agent(player: Agent | HasAgent) -> Agent:
 
 
 def random_agent(game: Game) -> Agent:
-    """Plays all legal actions with equal probability."""
+    """Makes a player that plays all legal actions with equal probability."""
 
     def act(params, key, states):
         del params
@@ -101,7 +101,7 @@ def random_agent(game: Game) -> Agent:
 
 
 def perfect_agent(game: Game, solution: Solution) -> Agent:
-    """Plays the first optimal action; its weights are equal over all optimal actions."""
+    """Makes a player that plays the first optimal action; all optimal actions have equal weight."""
     index = make_index(game, solution.states)
     action_values = np.where(solution.legal, solution.action_values, 0.0)
 
@@ -121,7 +121,7 @@ def perfect_agent(game: Game, solution: Solution) -> Agent:
 
 
 def network_agent(game: Game, evaluate: Evaluator, params: Any, name: str = "network") -> Agent:
-    """Plays the most probable legal action of an evaluator, without search."""
+    """Makes a player that plays an evaluator's most probable legal action, without search."""
     find = checked(game, evaluate)
 
     def act(params, key, states):
@@ -141,7 +141,7 @@ def search_agent(
     params: Any = None,
     name: str | None = None,
 ) -> Agent:
-    """Plays the action of a search without noise, at temperature 0.
+    """Makes a player that searches, without noise and at temperature 0.
 
     With the evaluator of a network this is AlphaZero; with `evaluators.rollout_evaluator` and
     `UCT()` it is classic MCTS. The player is deterministic if its evaluator is; UCT never is.
@@ -150,8 +150,8 @@ def search_agent(
       game: the rules.
       search: the algorithm, such as `PUCT(num_simulations=50)`.
       evaluate: any evaluator; a plain function counts as random.
-      params: for the evaluator.
-      name: of the player; by default the algorithm and the number of simulations.
+      params: the parameters of the evaluator.
+      name: the player's name; by default the algorithm and the number of simulations.
     """
     find = make_search(search, game, evaluate)
 
@@ -183,7 +183,8 @@ def decide(result: SearchResult) -> Decision:
 def sampled(agent: Agent) -> Agent:
     """Returns a player whose action is drawn from the weights of `agent`.
 
-    A perfect player then plays all optimal actions, and a search samples by its visit counts.
+    A perfect player then plays all optimal actions. A search samples from its visit shares or, with
+    Gumbel, from the improved policy.
     """
 
     def act(params, key, states):

@@ -15,7 +15,7 @@ from azjax.search import Algorithm, make_resumable
 from azjax.search.evaluators import Evaluator
 
 _PROBE = 32  # Simulations that measure the speed of a new batch size.
-_SHARE = 1 / 16  # Of the time left, between two readings of the clock.
+_SHARE = 1 / 16  # Share of the remaining time between two readings of the clock.
 
 
 def anytime_agent(
@@ -27,20 +27,20 @@ def anytime_agent(
     name: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Agent:
-    """Searches until its time is up, then plays the best action found.
+    """Makes a player that searches until its time is up, then plays the best action found.
 
-    A batch of positions shares the time. The first call with a new batch size also compiles and
-    measures the speed, which takes additional seconds. Algorithms such as Gumbel plan for a number
-    of simulations: they get an estimate from the speed, which is corrected after a tenth of the
-    time. The player cannot be jitted.
+    The time limit is for a whole batch of positions. The first call with a new batch size also
+    compiles and measures the speed, which takes additional seconds. Algorithms such as Gumbel plan
+    for a number of simulations. They get an estimate based on the speed, which is corrected after a
+    tenth of the time. The player cannot be jitted.
 
     Args:
       game: the rules.
       search: the algorithm; `num_simulations` is the maximum and the capacity of the tree.
       evaluate: any evaluator.
-      params: for the evaluator.
+      params: the parameters of the evaluator.
       seconds: time for one call.
-      name: of the player; by default the algorithm and the time.
+      name: the player's name; by default the algorithm and the time.
       clock: returns the time in seconds.
 
     Raises:

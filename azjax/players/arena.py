@@ -1,7 +1,8 @@
 """The arena: compiled matches of thousands of games, played from both seats.
 
-A player is an `Agent`, or an object with one as its attribute `agent`. Results are counts of games;
-`ratings` computes intervals and Elo from them.
+A player is an `Agent`, or an object with one as its attribute `agent`. In seat 0 or 1, it plays as
+player 0 or 1 of the game. Results are counts of games; `ratings` computes intervals and Elo from
+them.
 """
 
 import itertools
@@ -38,7 +39,7 @@ class Results(NamedTuple):
 
 
 class PlayedGames(NamedTuple):
-    """The games of a match from one pair of seats.
+    """The games of a match with one assignment of the players to seats.
 
     Attributes:
       players: the names of player 0 and player 1.
@@ -53,7 +54,7 @@ class Tally(NamedTuple):
     """Games counted for one player from one seat.
 
     Attributes:
-      wins, draws, losses: of that player.
+      wins, draws, losses: the numbers of games with that result.
       distinct: the number of different games among them.
     """
 
@@ -76,8 +77,8 @@ class Match(NamedTuple):
       second: the name of the other player.
       moving_first: games in which the first-named player made the first move.
       moving_second: games in which the second-named player made the first move.
-      deterministic: whether both players always play the same move in a position, so that more
-        games would only repeat these.
+      deterministic: whether both players always play the same move in a position; more games would
+        then only repeat these.
     """
 
     first: str
@@ -105,11 +106,11 @@ def play_match(
       game: the rules.
       first: the player whose wins are counted.
       second: the other player.
-      num_games: in total; rounded up so that every opening is played equally often from each seat.
+      num_games: the total, rounded up to play every opening equally often from each seat.
       key: for all randomness of the match.
       openings: positions to start from, `[K, ...]`; the starting position if None.
       progress: called with the number of games finished since the last call.
-      record: called with the games from each pair of seats.
+      record: called twice, with the games of each assignment of the players to seats.
 
     Raises:
       ValueError: if `num_games` is below 1, the openings are not states of this game, an opening
@@ -165,7 +166,7 @@ def round_robin(
     progress: Progress | None = None,
     record: Record | None = None,
 ) -> list[Match]:
-    """Plays a match between every two of the players; see `play_match` for the arguments.
+    """Plays a match between each pair of players; see `play_match` for the arguments.
 
     Raises:
       ValueError: if there are fewer than two players, or two have the same name.
@@ -205,11 +206,11 @@ def play_games(
       key: for all randomness.
       seat: 0 if `first` is player 0, who moves first from the starting position; 1 if `second` is.
       openings: positions to start from in turn, `[K, ...]`; the starting position if None.
-      batch_size: games played in parallel; None chooses it by the sizes of the search trees.
+      batch_size: games played in parallel; if None, it depends on the sizes of the search trees.
       progress: called with the number of games finished since the last call.
 
     Raises:
-      ValueError: as `play_match` does.
+      ValueError: see `play_match`.
     """
     _check_games(num_games)
     first, second = as_agent(first), as_agent(second)
@@ -248,9 +249,10 @@ def _without_params(agent: Agent) -> Agent:
 
 
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
-    """Returns the number of games to play in parallel, so that batches have about equal sizes.
+    """Returns the number of games to play in parallel; batches have about equal sizes.
 
-    The trees of a batch take little more than a cache, or up to a gigabyte for batches of 32.
+    The trees of a batch have at most 2**17 nodes, which take little more memory than a cache has.
+    If trees are large, a batch has up to 32 games and 2**22 nodes, which take up to a gigabyte.
     """
     nodes = max(first.nodes, second.nodes)
     few = min(32, max(1, 2**22 // nodes))

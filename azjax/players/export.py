@@ -26,7 +26,7 @@ from azjax.games.base import Game, init_batch
 from azjax.players import Agent, HasAgent
 from azjax.players.arena import PlayedGames, play_match
 
-_GO, _HEX = 1, 11  # Numbers of games in SGF.
+_GO, _HEX = 1, 11  # The numbers of these games in SGF.
 
 
 def export_games(
@@ -37,12 +37,12 @@ def export_games(
     num_games: int,
     key: jax.Array,
 ) -> None:
-    """Plays a match and writes its games; both players may be the same one.
+    """Plays a match and writes its games; both players may be the same.
 
-    Deterministic players repeat one game, so use `azjax.players.sampled` for them.
+    Deterministic players repeat the same game; wrap them in `azjax.players.sampled`.
 
     Raises:
-      ValueError: as `check_path` and `play_match` do.
+      ValueError: see `check_path` and `play_match`.
     """
     check_path(path, game)
     played: list[PlayedGames] = []
@@ -58,8 +58,8 @@ def check_path(path: Path, game: Game | None = None) -> None:
       game: the game; None skips the check of its SGF format.
 
     Raises:
-      ValueError: if the folder is missing, or the file's ending is neither `.jsonl` nor `.sgf`, or
-        it is `.sgf` and the game has no such format.
+      ValueError: if the folder is missing, the file's extension is neither `.jsonl` nor `.sgf`, or
+        it is `.sgf` and the game cannot be written as SGF.
     """
     path = pathlib.Path(path)
     check_folder(path)
@@ -78,7 +78,7 @@ def write_games(
     played: Sequence[PlayedGames],
     opening_actions: np.ndarray | None = None,
 ) -> None:
-    """Writes games to a file, in the format of its ending; an existing file is replaced.
+    """Writes games to a file, in the format of its extension; replaces an existing file.
 
     Args:
       path: the file.
@@ -87,7 +87,7 @@ def write_games(
       opening_actions: `int [K, plies]`, the moves that lead to the openings of the match.
 
     Raises:
-      ValueError: as `check_path` does.
+      ValueError: see `check_path`.
     """
     check_path(path, game)
     openings = np.zeros((1, 0), np.int32) if opening_actions is None else opening_actions

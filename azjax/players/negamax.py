@@ -18,7 +18,7 @@ class _Node(NamedTuple):
     """One node of the path being searched; in the stack, every leaf is `[D, ...]`."""
 
     state: State
-    next_action: jax.Array  # int32 [], lower actions are done.
+    next_action: jax.Array  # int32 [], lower actions have been searched.
     best: jax.Array  # float32 [], the value so far; -inf at first.
     alpha: jax.Array  # float32 [], a value that the mover can already force.
     beta: jax.Array  # float32 [], a value beyond which the opponent avoids this node.
@@ -37,7 +37,7 @@ class _Progress(NamedTuple):
 def minimax_agent(
     game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
 ) -> Agent:
-    """Searches all lines to a depth; plays the first of the best actions.
+    """Makes a player that searches all lines to a depth and plays the first best action.
 
     Decisions have the value, the value of every action, and the number of visited positions,
     including the root. The weights are equal over the best actions.
@@ -47,7 +47,7 @@ def minimax_agent(
       depth: moves to look ahead; the length of the longest game if None.
       evaluate: values of positions at the horizon; 0 if None. The player is deterministic if the
         evaluator is; a plain function counts as random.
-      params: for the evaluator.
+      params: the parameters of the evaluator.
 
     Raises:
       ValueError: if the depth is below 1.
@@ -58,10 +58,10 @@ def minimax_agent(
 def alpha_beta_agent(
     game: Game, depth: int | None = None, evaluate: Evaluator | None = None, params: Any = None
 ) -> Agent:
-    """Finds the value and the action of `minimax_agent` without visiting every position.
+    """Makes a player like `minimax_agent` that does not visit every position.
 
-    Arguments and results are the same, except that the values of all other actions are upper
-    bounds. Therefore the chosen action has all of the weight.
+    It takes the same arguments and returns the same value and action. The values of actions other
+    than the chosen one are only upper bounds, so the chosen action has all of the weight.
     """
     return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
 
@@ -104,7 +104,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         stack=jax.tree.map(lambda leaf: jnp.stack([leaf] * max_depth), root),
         depth=jnp.int32(0),
         nodes=jnp.int32(1),
-        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # For NaN values.
+        action=jnp.argmax(game.legal_actions(state)).astype(jnp.int32),  # If all values are NaN.
         q_values=jnp.full(game.num_actions, -infinity, jnp.float32),
     )
 
@@ -127,7 +127,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
         over = game.is_over(step.state)
         is_leaf = over | (depth + 1 == max_depth)
         leaf_value = jnp.where(over, 0.0, evaluate_leaf(progress.nodes, step.state))
-        # The value of a leaf counts in this node; the value of a finished node in its parent.
+        # A leaf's value is backed up to this node, and a completed node's value to its parent.
         value = jnp.where(
             descend,
             step.reward + step.discount * leaf_value,
@@ -141,7 +141,7 @@ def _search(game, max_depth, prune, evaluate, params, key, state) -> _Progress:
 
 
 def _back_up(progress: _Progress, has_value, depth, value) -> _Progress:
-    """Backs up the value of the latest action of the node at `depth`, if it has one."""
+    """Updates the node at `depth` with the value of its latest action, if `has_value`."""
     stack = progress.stack
     better = has_value & (value > stack.best[depth])
     best = jnp.where(better, value, stack.best[depth])

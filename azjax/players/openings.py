@@ -51,7 +51,9 @@ def draw_openings(game: Game, key: jax.Array, count: int, plies: int) -> Opening
     different = distinct(pack(states))[0]
     chosen = different[~over[different]][:count]
     if not len(chosen):
-        raise ValueError(f"every game of {game.name} found was over after {plies} moves: use fewer")
+        raise ValueError(
+            f"all random games of {game.name} were over after {plies} moves: use fewer"
+        )
     return Openings(jax.tree.map(lambda leaf: leaf[chosen], states), actions[chosen])
 
 

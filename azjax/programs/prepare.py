@@ -53,14 +53,15 @@ def open_run(
 
     Args:
       config: the settings.
-      plan: when to stop and to save.
+      plan: when to stop and what to save.
       run_dir: the run directory; by default the first free one in `runs/`.
       make_parts: builds the parts from the settings.
       resume: whether to resume the run in this directory.
       keep: names of settings that the number of devices must not change; see `fit_devices`.
       started: the `time.time()` from which seconds count; now, by default.
       note: called with sentences about decisions that the user should see.
-      on_lock: called with the run directory when the run can be resumed.
+      on_lock: called with the run directory once it exists and is locked; from then on, an
+        interrupted run can be resumed.
 
     Raises:
       ValueError: if settings contradict each other or the machine.
@@ -134,15 +135,15 @@ def _fit(
 def _make_mesh(shards: int, fixed: bool, note: Note) -> Mesh:
     """Returns a mesh of all devices, or of those that divide the shards if these are fixed.
 
-    With several processes it has all devices; others would leave a process without any.
+    With several processes, it has all devices, since fewer could leave a process without any.
     """
     devices = jax.devices()
     if fixed and jax.process_count() == 1:
         number = count_devices(shards, len(devices))
         if number < len(devices):
             note(
-                f"{number} of {len(devices)} devices are used: the run has {shards} shards of the "
-                "replay buffer, which more devices do not divide"
+                f"{number} of {len(devices)} devices are used: no larger number of devices divides "
+                f"the {shards} shards of the run's replay buffer"
             )
         devices = devices[:number]
     return training.make_mesh(devices)
@@ -171,9 +172,9 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 
 
 def new_run_dir(config: Config, plan: Plan) -> pathlib.Path:
-    """Returns the first free `runs/GAME-PRESET-NUMBER`; equal names of game and preset are one."""
+    """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are equal."""
     place, _, detail = config.game.partition(":")
-    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Of a custom game: file or module.
+    game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
     if not is_custom(config.game) and detail:
         game = f"{game}-{detail}"
     name, number = "-".join(dict.fromkeys([game, plan.preset])), 1
@@ -191,8 +192,8 @@ def _compile(
 ) -> tuple[training.TrainState, Any, Verification | None]:
     """Compiles an iteration and the verification, and meanwhile makes the first state.
 
-    XLA compiles without the global interpreter lock. A restored state is lowered itself: its keys
-    may have another implementation than JAX's default.
+    XLA compiles without the global interpreter lock. A restored state is passed to `lower` itself,
+    because its keys may have another implementation than JAX's default.
     """
     step: Any = training.make_iteration(parts, mesh)
     lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)

@@ -1,4 +1,4 @@
-"""A training in a run directory, its callbacks and its results."""
+"""A training run in its directory, with its callbacks and results."""
 
 import contextlib
 import dataclasses
@@ -22,15 +22,15 @@ _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
 
 @dataclasses.dataclass
 class Run:
-    """A training in a run directory, from `open_run`, and its results.
+    """A training run in its directory, from `open_run`, and its results.
 
     Attributes:
       config: the settings.
-      plan: when to stop and to save.
+      plan: when to stop and what to save.
       goal: the goal that `plan.until` selects for this game.
       run_dir: the run directory.
       loop: the training loop, with the state to start from.
-      needs: the memory that the training needs on each device.
+      needs: the memory that training needs on each device.
       num_devices: the number of devices that train.
       verification: verifies every position; None if the game cannot be enumerated.
       evaluation: evaluates on labelled positions; None if the game has none.
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def reached(self) -> bool:
-        """Whether the goal is reached; true for a training without a goal."""
+        """Whether the goal is reached; true for a run without a goal."""
         proved = self.certification is not None and self.certification.reached
         return self.goal == "never" or proved
 

@@ -38,10 +38,10 @@ def train(
     """Trains in a run directory, exactly as the program `azjax train` does.
 
     Args:
-      what: what to train: the name of a game or a custom game, with the preset that suits it;
-        settings; or custom parts.
+      what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
+        a `Config`; or custom `Parts`.
       run_dir: the run directory; by default the first free one in `runs/`.
-      seed: the seed of every random draw; `Config` has its own seed.
+      seed: the seed of every random draw; not used with a `Config`, which contains a seed.
       resume: whether to resume the run in this directory. It keeps its settings, and its plan
         except for the given fields.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
@@ -74,7 +74,7 @@ def train(
             raise ValueError("run_dir is None: name the run to resume")
         config, plan = _resumed(path, config, make_parts, plan)
     shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
-    if threading.current_thread() is threading.main_thread():  # Only it gets signals.
+    if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
         run.train(callbacks, shown)

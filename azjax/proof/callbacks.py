@@ -1,4 +1,4 @@
-"""Callbacks that evaluate the network in training: by the solver and on labelled positions."""
+"""Callbacks that evaluate the network during training, by the solver and on labelled positions."""
 
 import functools
 import math
@@ -19,12 +19,15 @@ from azjax.proof.verify import Verdict, verify
 from azjax.runs.player import Player
 from azjax.training.loop import Callback, Loop
 
-_SOLVER_SHARE = 0.1  # Share of evaluations spent on verdicts, in games that are not small.
-_LABELS_SHARE = 0.02  # Share of evaluations spent on labelled positions.
+_SOLVER_SHARE = 0.1  # Evaluations for verdicts, per evaluation in self-play, except in small games.
+_LABELS_SHARE = 0.02  # Evaluations of labelled positions, per evaluation in self-play.
 
 
 def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
-    """Returns how often to evaluate, so that self-play makes `1 / share` times the evaluations."""
+    """Returns the number of iterations between two checks of the network.
+
+    Checks with this many `evaluations` then make at most `share` times as many as self-play.
+    """
     moves = parts.selfplay.games * parts.selfplay.unroll_length
     return math.ceil(evaluations / (share * moves * (parts.search.num_simulations + 1)))
 
@@ -34,7 +37,7 @@ class Verification(Callback):
 
     Attributes:
       solution: the solution of the game.
-      every: iterations from one verdict to the next; 1 in small games.
+      every: iterations between two verdicts; 1 in small games.
       verdict: the verdict on the network of this iteration; None if it was not verified.
       answers: the network's logits `[D, A]` and values `[D]` in the decision states, or None.
     """
@@ -45,10 +48,10 @@ class Verification(Callback):
         """Solves the game and compiles the verification, for the first device of this process.
 
         Args:
-          parts: the parts of the training.
+          parts: the components of training.
           mesh: the devices of the run.
-          most_between: the most iterations from one verdict to the next. With 0, verdicts cost a
-            tenth of the evaluations of self-play.
+          most_between: maximum number of iterations between two verdicts; 0: verdicts make at most
+            a tenth as many network evaluations as self-play.
         """
         self.solution = solution = solver.solve(parts.game)
         self.verdict: Verdict | None = None
@@ -81,8 +84,8 @@ class Verification(Callback):
     def certify(self, loop: Loop, seed: int) -> certificates.Certificate | None:
         """Returns the certificate of the network; None if this iteration was not verified.
 
-        In small games the network is verified again, with searches. In larger ones searches would
-        take too long; `azjax verify` verifies them.
+        In small games, the network is verified again, with searches. In larger ones, this would
+        take too long; `azjax verify` does it.
         """
         if self.verdict is None:
             return None
@@ -110,7 +113,7 @@ def _compile(parts: training.Parts, mesh: Mesh, solution: solver.Solution) -> Ca
 
 
 def _in_slices(parts: training.Parts, solution: solver.Solution) -> Callable:
-    """Builds the same function for games with many positions, which are evaluated in slices."""
+    """Builds `variables -> (Verdict, answers)` for many positions, evaluated in slices."""
     verdict_on = certificates.make_verifier(solution)
 
     def verify_network(variables):
@@ -132,10 +135,11 @@ def _as_metrics(verdict: Verdict) -> dict[str, Any]:
 
 
 class Certification(Callback):
-    """Stops the training when its goal is proved, and writes `certificate.json`.
+    """Stops training when its goal is proved, and writes `certificate.json`.
 
     Attributes:
-      certificate: the proof of the goal; without one, after the training, that of the last network.
+      certificate: the certificate that proves the goal; if training ends without one, the
+        certificate of the last network.
       reached: whether the goal is reached.
     """
 
@@ -149,11 +153,11 @@ class Certification(Callback):
         path: Any,
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
     ):
-        """Certifies the verdicts of `verification`, which must come before it in the callbacks.
+        """Certifies the verdicts of `verification`, an earlier callback of the same loop.
 
         Args:
-          verification: the verification of the same training.
-          goal: stops the training when it is proved.
+          verification: verifies the network.
+          goal: the goal; training stops when it is proved.
           seed: the seed of the run.
           path: the path of the file.
           show: called with the certificate after it is written.
@@ -165,12 +169,12 @@ class Certification(Callback):
         self.reached = False
 
     def on_start(self, loop: Loop) -> None:
-        """Stops a resumed run that has reached its goal already."""
+        """Stops a resumed run that has already reached its goal."""
         if loop.iteration > 0:
             self._check_goal(loop)
 
     def on_iteration(self, loop: Loop) -> None:
-        """Stops the training in all processes when each of them has proved the goal."""
+        """Stops training in all processes when each of them has proved the goal."""
         self._trained = True
         self._check_goal(loop)
 
@@ -199,7 +203,7 @@ class LabelledEvaluation(Callback):
     """Counts the errors of the averaged network, without search, on labelled positions."""
 
     def __init__(self, parts: training.Parts, num_devices: int):
-        """Evaluates on one device while the others of `num_devices` wait.
+        """Compiles the evaluation, which runs on one device while the others wait.
 
         Raises:
           ValueError: if the game has no labelled positions.

@@ -2,8 +2,8 @@
 
 A network is *perfect* if it chooses a move that keeps the outcome in every reachable position,
 alone and with each verified search. This is a property of its moves: wrong signs of its values are
-reported, but a perfect network may have some. A network is *unbeatable* if it has, without search,
-no losing line.
+reported, but a perfect network may have some. A network is *unbeatable* if it has no losing line
+without search.
 """
 
 import dataclasses
@@ -56,8 +56,8 @@ class Certificate:
 
     Attributes:
       game: the name of the game.
-      decision_states: positions verified.
-      blunders: positions where the move of the raw network worsens the outcome.
+      decision_states: number of verified positions, those in which the game is not over.
+      blunders: positions where the move of the raw network, without search, worsens the outcome.
       searches: the same for the network with each search.
       losing_lines_first: games that the raw network loses as first player, over all replies, from
         positions that perfect play would not lose.
@@ -65,7 +65,7 @@ class Certificate:
       value_sign_errors: won or lost positions whose value has the wrong sign.
       iterations: training iterations.
       moves: self-play moves.
-      seconds: run time until the proof, including all sessions of a training.
+      seconds: run time until the proof, including all sessions of a run.
       seed: the seed of the run.
       versions: versions of azjax, Python and the packages that the result depends on.
       device: the number and kind of devices.
@@ -174,7 +174,7 @@ def device_name() -> str:
 
 
 def searches_to_verify(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
-    """Returns PUCT, Gumbel, and in its settings the search that a run trained with.
+    """Returns the searches to verify: PUCT, Gumbel, and the search of training with its settings.
 
     Random searches are left out, since nothing can be proved about them.
     """
@@ -210,10 +210,11 @@ def make_certifier(
     search. The first call compiles. `started` is the `time.time()` from which seconds count.
 
     Args:
-      parts: the parts of the training.
+      parts: the components of training.
       solution: the solution of the game.
       searches: the searches to verify; by default those of `searches_to_verify`.
-      notify: called with a name and the number of states that are verified under it.
+      notify: called with the name of a player, such as `network alone`, and its number of verified
+        states.
 
     Raises:
       ValueError: if the trees of a search do not fit in memory.
@@ -288,7 +289,8 @@ def verify(
       player: a trained player, from `azjax.load`.
       simulations: simulations of the searches; empty for the network alone.
       solution: the solution of the game; by default it is computed.
-      notify: called with a name and the number of states that are verified under it.
+      notify: called with the name of a player, such as `network alone`, and its number of verified
+        states.
       started: the `time.time()` from which seconds count; now, by default.
 
     Raises:

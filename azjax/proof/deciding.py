@@ -19,7 +19,7 @@ _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
-    """Returns the network alone, or with the search that it was trained with.
+    """Returns the network alone for 0 simulations, or else with the search of its training.
 
     Raises:
       ValueError: if the trees do not fit in memory, or the search is not deterministic.
@@ -64,5 +64,5 @@ def make_act(agent: Agent) -> Act:
 
 
 def _batch_size(nodes: int) -> int:
-    """Returns the positions in one batch of a device, whose trees have `nodes` nodes each."""
+    """Returns the number of positions per batch and device, for trees of `nodes` nodes."""
     return min(max(_NODES // nodes, _FEWEST), _POSITIONS)

@@ -60,18 +60,18 @@ def explore(
 
     Args:
       game: the rules.
-      act: the player, `states [N, ...] -> actions [N]`. The position determines the action.
+      act: the player, `states [N, ...] -> actions [N]`. It must be deterministic.
       seat: the seat of the player, 0 or 1.
       folder: a folder for this player, seat and settings only; it is created.
-      most: the most positions of one ply to explore, `GROUPS` or more; the starts are always
-        explored. If there are more, positions are sampled in proportion to the games that lead to
-        them, and the counts of games are unbiased estimates.
+      most: maximum number of positions per ply, `GROUPS` or more; all starts are explored. If a ply
+        has more, positions are sampled in proportion to the games that lead to them, and the counts
+        of games are unbiased estimates.
       part_size: positions in one file; each core holds one file in memory.
-      symmetric: explore one of several symmetric copies of a position, and assume that the player
-        is equivariant: in the other copies it makes the same move, transformed. Decisions and
-        moves are then counted up to symmetry, games in full.
-      compare: call the player on all symmetric copies. If there are no `symmetry_violations`, the
-        result holds for every game.
+      symmetric: explore only one of the symmetric copies of a position, and assume that the player
+        is equivariant: in the other copies, it makes the same move, transformed. Decisions and
+        moves are then counted up to symmetry; games are counted in full.
+      compare: call the player on all symmetric copies. If there are then no `symmetry_violations`,
+        the result does not depend on this assumption.
       starts: lines to the positions from which games are explored.
 
     Yields:
@@ -149,9 +149,9 @@ def _explore_ply(
     parts: Sequence[np.ndarray],
     bounds: np.ndarray,
 ) -> Iterator[pathlib.Path]:
-    """Yields the path of the ends of each part of a ply when the file is written.
+    """Yields the path of `ends-N.npz` for each part of a ply, once the file is written.
 
-    The player runs in this thread, so that it can be interrupted. Its moves are made in others.
+    The player runs in this thread, so that it can be interrupted. Other threads make its moves.
     """
     paths = [ply_folder / f"ends-{number:06d}.npz" for number in range(len(parts))]
 
@@ -180,12 +180,12 @@ def _explore_ply(
 
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields the lines of lost games, at most 1,000 of each part, in the order of their lengths."""
+    """Yields the lines of lost games, at most 1,000 from each part, shortest first."""
     return ply_files.stored_lines(folder, "lost")
 
 
 def symmetry_violations(folder: pathlib.Path) -> Iterator[Line]:
-    """Yields lines whose last move is one that the player does not make in all symmetric copies.
+    """Yields lines that end with a move that the player does not make in all symmetric copies.
 
     Only `explore` with `compare` finds them.
     """

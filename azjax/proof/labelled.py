@@ -16,7 +16,7 @@ from azjax.games.rows import in_batches
 from azjax.players.ratings import Interval, mean_proportion, proportion
 from azjax.proof.verify import has_wrong_sign
 
-MEAN = "mean"  # The key of the mean over the classes that are not apart.
+MEAN = "mean"  # The key of the mean over all classes that are not in `Positions.apart`.
 _SLICE = 500  # Positions in one call of a policy.
 
 
@@ -41,7 +41,7 @@ class ErrorCounts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Shares with 95% intervals, by the name of the class, and their `MEAN`.
+    """Shares with 95% intervals by class name, and their means under the name `MEAN`.
 
     Classes without such positions are left out.
 

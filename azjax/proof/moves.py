@@ -101,7 +101,7 @@ def _check_legal(
 def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
     """Returns `bool [N]`, whether `actions [N, E]` are the same move in all copies of a position.
 
-    Some of the `copies [N, E, R]` may be equal; then their one action must match one of them.
+    If several of the `copies [N, E, R]` are equal, each of their expected actions is accepted.
     """
     expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):
@@ -125,7 +125,7 @@ def make_moves(
     after, rewards, over = packing.in_batches(_step(game), made, _BATCH)
     rewards, over = rewards[:: len(symmetries)], over[:: len(symmetries)]
     signs = np.where(moves.is_player[parents], 1, -1)
-    columns = (1 - rewards * signs).astype(int)[over]  # Of `Ends`.
+    columns = (1 - rewards * signs).astype(int)[over]  # 0 won, 1 drawn, 2 lost, as in `Ends`.
     ended, last = parents[over], actions[over]
     games = np.zeros((1 + GROUPS, 3))
     np.add.at(games, (rows["group"][ended], columns), rows["games"][ended])

@@ -40,7 +40,7 @@ def empty_table(game: Game) -> OverrideTable:
 
 
 def table_path(run_dir: pathlib.Path, iteration: int, seat: int, simulations: int) -> pathlib.Path:
-    """Returns the path of the table for a checkpoint in a seat; 0 simulations: network alone."""
+    """Returns the path of a checkpoint's table for a seat; 0 simulations: the network alone."""
     seat_name = ("first", "second")[seat]
     return run_dir / "lines" / f"{iteration}-{seat_name}-{simulations}{TABLE_SUFFIX}"
 
@@ -77,7 +77,7 @@ def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
 def override_agent(
     game: Game, agent: Agent, table: OverrideTable, name: str | None = None
 ) -> Agent:
-    """Returns an agent whose actions are overridden in the positions of a table; values are not.
+    """Returns an agent whose actions, not values, are overridden in the positions of a table.
 
     Raises:
       ValueError: if the table is empty, or its positions cannot be hashed; see `make_index`.

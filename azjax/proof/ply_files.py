@@ -126,7 +126,7 @@ def _keep_sample(folder: pathlib.Path, draw: Callable[[np.ndarray], np.ndarray])
 
 
 def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
-    """Writes the next ply from the children of this one, whose parts then keep only the moves."""
+    """Writes the next ply from the children of this one, and reduces this one to its moves."""
     here = ply_path(folder, ply)
     children = [np.load(path, mmap_mode="r") for path in sorted(here.glob("children-*.npy"))]
     count = -(-sum(map(len, children)) // part_size)

@@ -1,11 +1,11 @@
 """Repair of a player that loses games: better moves in single positions.
 
 The last move of the player in a lost game is refuted: the opponent's reply wins. If every move in a
-position is refuted, the position is lost, and the move before it is refuted as well. All this
-follows from the rules. A search that is longer than that of the player then chooses another move in
-this position, or an earlier position to change. Its choices go into an override table. The games
-that follow from them are explored and repaired in turn, and finally all games are explored again.
-Only that exploration proves the result; the search may be wrong.
+position is refuted, the position is lost, and the player's move before it is refuted as well. All
+this follows from the rules. A search longer than the player's then selects a position in the game
+and another move in it. These moves go into an override table. The games that follow from them are
+explored and repaired in turn, and finally all games are explored again. Only that exploration
+proves the result; the search may be wrong.
 """
 
 import dataclasses
@@ -22,12 +22,12 @@ from azjax.players import Decision
 from azjax.proof.lines import Line, action_symmetries, replay
 from azjax.proof.overrides import OverrideTable
 
-_CLEARLY = 0.5  # A move is a clear mistake if another one's expected value is higher by more.
+_CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.
 
 
 @dataclasses.dataclass(eq=False)
 class Analysis:
-    """The result of a search in one position; lost games correct it.
+    """The result of a search in one position, corrected by lost games.
 
     Attributes:
       legal: `bool [A]`.
@@ -152,7 +152,7 @@ def repair_games(
 
 
 def _find_mistake(line: Line, played: list[tuple[Analysis, int]]) -> tuple[Analysis, int]:
-    """Finds the last ply at which another move is clearly better, or else the largest gain."""
+    """Finds the last ply where another move is clearly better, or the one with the largest gain."""
     most, mistake = -1.0, played[-1]
     for analysis, ply in reversed(played):
         gain = analysis.expected[analysis.best] - analysis.expected[line[ply]]

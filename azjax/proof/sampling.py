@@ -33,7 +33,7 @@ class Ends(NamedTuple):
     def share(self, column: int, confidence: float = 0.95) -> Interval:
         """Estimates the share of games with an outcome.
 
-        The interval is Student's t over the samples, and a point if every game was explored.
+        Returns Student's t interval over the samples; it has no width if every game was explored.
         """
         games = self.games[:1] + self.games[1:]
         shares = games[:, column] / np.maximum(games.sum(axis=1), 1)

@@ -32,7 +32,7 @@ from azjax.runs.player import Player
 Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
-_GENERATIONS = 100  # In one round, the most repairs of games that follow from earlier repairs.
+_GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 
 Steps = Iterator[exhaustive.Exploration]
 Watch = Callable[[Steps], exhaustive.Exploration]
@@ -59,7 +59,7 @@ class SeatProof(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """The number of ends that are lost."""
+        """The number of lost ends: moves that end a game with a loss."""
         return int(self.exploration.ends.moves[2])
 
     @property
@@ -83,8 +83,8 @@ def repair(
 ) -> SeatProof:
     """Plays a seat against every reply, and overrides moves until no game is lost.
 
-    The network does not change. The result has the override table, and `is_proof` is whether the
-    player with this table loses no game. The arguments are those of `prove_seat`.
+    The network does not change. The result contains the override table. Its `is_proof` is true if
+    the player with this table loses no game. The arguments are those of `prove_seat`.
     """
     return prove_seat(player, seat, run_dir, rounds=rounds, **settings)
 
@@ -110,8 +110,8 @@ def prove_seat(
       seat: whether the player moves first or second.
       run_dir: the folder for the files; by default the run directory of the player.
       simulations: simulations of its search; 0 for the network alone.
-      most: the most positions of a ply to explore, see `exhaustive.explore`; None for all.
-      rounds: the most rounds of repair, those of earlier calls included.
+      most: maximum number of positions per ply, see `exhaustive.explore`; None for all.
+      rounds: maximum number of repair rounds, including those of earlier calls.
       watch: consumes the steps of each exploration and returns the last one.
       notify: called after each round with its result and the next override table.
 
@@ -122,7 +122,7 @@ def prove_seat(
     """
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
-        raise ValueError("run_dir is None, and the player is from no run: name a folder")
+        raise ValueError("run_dir is None, and the player has none: name a folder")
     path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
     path.parent.mkdir(exist_ok=True)
     games = _Games(player, SEATS[seat], simulations, path, watch)
@@ -208,8 +208,8 @@ class _Games(NamedTuple):
     def improve(self, proof: SeatProof) -> Repaired:
         """Repairs the lost games of an exploration, and then those that follow from the repair.
 
-        If no game is lost, the moves become equal in all symmetric copies of a position. The table
-        is saved after each repair, so an interruption wastes no search.
+        If no game is lost, it makes the moves equal in all symmetric copies of a position. The
+        table is saved after each repair, so its moves survive an interruption.
         """
         game, table = self.player.game, proof.table
         lost = list(exhaustive.lost_games(proof.folder))

@@ -43,8 +43,9 @@ class Verdict(NamedTuple):
 def verify(solution: Solution, policy: Policy) -> Verdict:
     """Verifies a policy in every decision state. The function is pure and can be jitted.
 
-    A compiled program that closes over the solution holds a copy of it. In games with more than
-    thousands of positions, evaluate the policy in slices and use `certificate.make_verifier`.
+    A decision state is one in which the game is not over. A compiled program that closes over the
+    solution holds a copy of it. In games with more than a few thousand positions, evaluate the
+    policy in slices and use `certificate.make_verifier`.
 
     Args:
       solution: the solution of the game, from `solver.solve`.

@@ -1,8 +1,8 @@
 """Records of the behavior of custom games and networks, to detect later changes.
 
-The source of a game can change without a change of its rules. So a run records a digest of what the
-rules return in random games, which do not depend on the machine or the version of JAX. Of a custom
-network it records the outputs for generated parameters.
+The source of a game can change while its rules stay the same. So a run records a digest of what the
+rules return in random games, which do not depend on the machine or the version of JAX. For a custom
+network, it records the outputs for generated parameters.
 """
 
 import dataclasses
@@ -26,9 +26,10 @@ from azjax.training.parts import Parts
 NUM_GAMES = 128
 _MOST_PLIES = 512
 _NUM_PLANES = 8  # Generated observations.
-_TOLERANCE = 1e-3  # Of the outputs of networks.
+_TOLERANCE = 1e-3  # Largest difference between equal outputs of networks.
 _GRID = 1000 / np.sqrt(2)  # Digits kept for digests: the last bits depend on the machine.
-# Digested in every position. A difference in one may cause differences in the later ones.
+# Digested in every position, in this order: a difference in one entry may cause differences in the
+# entries after it.
 _IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "observations"]
 
 
@@ -71,7 +72,7 @@ def has_record(run_dir: Path, name: Literal["rules", "network"]) -> bool:
 
 
 def check_network(run_dir: Path, game: Game, network: Network) -> None:
-    """Checks that a network is the one that a run recorded, if it did.
+    """Checks that a network behaves like the one that a run recorded, if it recorded one.
 
     Raises:
       ValueError: if its arrays differ, or its outputs by more than rounding errors.
@@ -85,13 +86,13 @@ def check_network(run_dir: Path, game: Game, network: Network) -> None:
     same_arrays = recorded.arrays == observed.arrays and one.shape == other.shape
     if not (same_arrays and np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)):
         raise ValueError(
-            f"the network is not the one that {run_dir} was trained with, its arrays or its "
+            f"the network is not the one that {run_dir} was trained with; its arrays or its "
             "outputs for the same parameters differ: pass the original network"
         )
 
 
 def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
-    """Checks that a game has the rules that a run recorded, if it did.
+    """Checks that a game has the rules that a run recorded, if it recorded any.
 
     With `resume`, its states must have the same arrays as well, to continue the games in flight.
 
@@ -105,7 +106,7 @@ def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
     difference = find_difference(recorded.digests, game, recorded.encoding)
     if difference is not None:
         raise ValueError(
-            f"the rules of {game.name} are not those that {run_dir} was trained with, their "
+            f"the rules of {game.name} are not those that {run_dir} was trained with; their "
             f"{difference} differ: pass the original game, or train a new run"
         )
     states = observe_rules(game, recorded.encoding)["states"]
@@ -211,10 +212,10 @@ def _numbers(leaf: jax.Array) -> jax.Array:
 
 
 def _hash(*leaves: Any, onto: Any = None) -> Any:
-    """Adds rounded arrays, independent of their types, to a hash, by default to a new one."""
+    """Rounds arrays and adds them, regardless of their types, to a hash; by default a new one."""
     digest = hashlib.sha256() if onto is None else onto
     for leaf in leaves:
         array = np.asarray(leaf, np.float64)
         digest.update(repr(array.shape).encode())
-        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # Rounds; no edge at 0, 1.
+        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # Rounds; 0 and 1 are not at edges.
     return digest

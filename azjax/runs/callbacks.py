@@ -16,7 +16,7 @@ class Sink(Callback):
     """Passes every record to a sink, such as a display or a file."""
 
     def __init__(self, open_sink: Callable[[Loop], Any]):
-        """Takes `Loop -> sink`, called at the start. A sink is called with records, and closed."""
+        """Takes `Loop -> sink`, called at the start. The sink is called with each record."""
         self._open, self._sink = open_sink, None
 
     def on_start(self, loop: Loop) -> None:
@@ -40,7 +40,7 @@ class Checkpoints(Callback):
     everywhere = True
 
     def __init__(self, run_dir: Path, every: int, keep: int, rank: Callable[[Record], float]):
-        """Takes where and how often to save.
+        """Configures where and how often to save.
 
         Args:
           run_dir: the run directory.

@@ -1,12 +1,12 @@
 """Checkpoints of a run: written atomically, and verified with digests when they are read.
 
-`checkpoints/ITERATION/` in a run directory has `player/`, the averaged variables, and `state/`, the
-rest of a `TrainState`; see `azjax.runs.storage`. Loading reads only arrays and JSON, and never runs
-code.
+`checkpoints/ITERATION/` in a run directory contains `player/`, the averaged variables, and
+`state/`, the rest of a `TrainState`; see `azjax.runs.storage`. Loading reads only arrays and JSON,
+and never runs code. A checkpoint is *sound* if all its files are present and unchanged.
 
 With several processes, all call `save` and `restore`. Each writes and reads the shards of its
-devices, so the replay buffer need not fit one host. The number of processes can change between
-sessions.
+devices, so the replay buffer can be larger than the memory of one host. The number of processes can
+change between sessions.
 """
 
 import collections
@@ -125,7 +125,7 @@ def restore(
 ) -> Restored:
     """Reads the newest sound checkpoint of a run.
 
-    Keys keep the implementation with which they were saved.
+    Typed keys keep the PRNG implementation with which they were saved.
 
     Args:
       run_dir: the run directory.
@@ -180,7 +180,7 @@ def restore_player(
 def _newest_sound(
     run_dir: Path, target: dict[str, Any], together: bool = False, step: int | None = None
 ) -> tuple[dict[str, Any], int, dict[int, str]]:
-    """Returns the trees and the iteration of the newest sound checkpoint, and newer damage."""
+    """Returns trees and iteration of the newest sound checkpoint, and the damage of newer ones."""
     available, damage = iterations(run_dir), {}
     for number in reversed(available) if step is None else [step]:
         try:
@@ -201,7 +201,7 @@ def _newest_sound(
 
 
 def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[str, Any]:
-    """Checks and reads trees of a checkpoint, in all processes `together` or in one."""
+    """Checks and reads trees of a checkpoint, in all processes `together` or in this one alone."""
 
     def check(share=slice(None)):
         summary = storage.read_summary(folder)

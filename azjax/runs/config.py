@@ -68,10 +68,11 @@ def is_custom(game: str) -> bool:
 def count_devices(
     shards: int, available: int, processes: int = 1, evenly: tuple[int, ...] | None = None
 ) -> int:
-    """Returns the most devices of one process that divide the shards of the replay buffer.
+    """Returns the largest usable number of devices per process.
 
-    If the shards may still change, see `fit_devices`, it is enough that the devices of all
-    processes divide the numbers in `evenly`, such as those of games and samples.
+    Their total over all `processes` must divide the shards of the replay buffer. If the number of
+    shards may still change (see `fit_devices`), the total may instead divide all numbers in
+    `evenly`, such as the numbers of games and samples.
 
     >>> count_devices(shards=16, available=6), count_devices(shards=16, available=6, processes=8)
     (4, 2)
@@ -126,7 +127,7 @@ def make_parts(
     """Builds the parts of a configuration; the same arguments return the same parts.
 
     All choices that depend on the hardware are made here: group sizes of games and simulations, and
-    the arithmetic and form of the layers. Tracing the parts makes no further choice, so a program
+    the data types and form of the layers. Tracing the parts makes no further choice, so a program
     can be lowered for a platform that this machine does not have.
 
     Args:

@@ -1,7 +1,7 @@
 """Run directories: the settings of a run, in `config.json`, next to its checkpoints.
 
-Reading a run directory never imports or runs code that it names, so directories of strangers are
-safe. The caller passes a custom game or network to `config.make_parts`.
+Reading a run directory never imports or runs code that it names, so directories from untrusted
+sources can be read. The caller passes a custom game or network to `config.make_parts`.
 """
 
 import contextlib
@@ -95,7 +95,7 @@ def _check_unused(path: pathlib.Path) -> None:
             f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
             "`run_dir`"
         )
-    if os.path.exists(os.path.realpath(path)):  # Also for `missing/..`.
+    if os.path.exists(os.path.realpath(path)):  # Resolves paths such as `missing/..` as well.
         raise CheckpointError(
             f"{path} exists already and is not a run directory: choose another `run_dir`"
         )
@@ -122,7 +122,7 @@ def _beside(path: pathlib.Path) -> pathlib.Path:
 
 
 def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be made ({error.strerror}): choose another `run_dir`")
+    return CheckpointError(f"{path} cannot be created ({error.strerror}): choose another `run_dir`")
 
 
 def read_config(run_dir: Path) -> Config:
@@ -188,7 +188,7 @@ def newest(game: str) -> pathlib.Path:
     """Returns the newest run of a game with a checkpoint; see `find_runs`.
 
     Raises:
-      CheckpointError: if it does not exist.
+      CheckpointError: if there is none.
     """
     for path in find_runs():
         with contextlib.suppress(CheckpointError):  # Not a usable run.
@@ -203,7 +203,7 @@ def newest(game: str) -> pathlib.Path:
 def find_runs() -> Iterator[pathlib.Path]:
     """Yields the runs in `runs/` that have a checkpoint, newest first.
 
-    It searches the current folder and then its parents, so notebooks in subfolders find them.
+    It searches the current folder and then its parents, for use in notebooks in subfolders.
     """
     here = pathlib.Path.cwd()
     for folder in (pathlib.Path(), *here.parents):

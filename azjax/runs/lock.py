@@ -1,4 +1,4 @@
-"""Locks of run directories: one program at a time trains there, or explores games of a player.
+"""Locks of folders: one program at a time trains in a run directory or explores a player's games.
 
 The operating system releases a lock when the program ends for any reason.
 """
@@ -21,7 +21,7 @@ NAME = "train.lock"
 def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]:
     """Holds a lock in a folder during a `with` block.
 
-    Other programs print what the holder `does`.
+    The error in other programs contains `does`, the activity of the holder.
 
     Raises:
       CheckpointError: if another program holds it, naming its process and host, or if the disk

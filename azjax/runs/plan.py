@@ -15,19 +15,19 @@ class Plan:
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
     """Settings to start from. default: the fastest to perfect tic-tac-toe; paper: network, PUCT and
     noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for games that can be
-    solved; connect_four and large: wider networks, for that game and for all others. Left out:
-    chosen by the game."""
+    solved; connect_four and large: wider networks, for that game and for all others. By default,
+    the game determines the preset."""
     smoke: bool = False
     """Shrink everything, to test the whole program in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"
-    """When to stop. perfect: no blunder in any position, alone and with search; unbeatable:
-    no losing line from either seat; never: after the last iteration; auto: perfect where the
-    game can be enumerated, never elsewhere."""
+    """When to stop. perfect: no blunder in any position, without and with search; unbeatable: no
+    losing line from either seat; never: after the last iteration; auto: perfect if the game can be
+    enumerated, otherwise never."""
     max_iterations: Positive = 500
     """Maximum number of iterations, including earlier sessions."""
     examine_every: Count = 0
     """In games that can be solved: maximum number of iterations between two verifications of the
-    network; 0: as often as a tenth of the evaluations in self-play allows."""
+    network; 0: verification makes at most a tenth as many network evaluations as self-play."""
     strength_every: Count = 0
     """Iterations between matches against UCT and the best older network; 0: no matches."""
     strength_games: Annotated[int, Range(2)] = 64
@@ -39,8 +39,8 @@ class Plan:
     report: bool = True
     """Write report.html at the end."""
     cpu_devices: Annotated[int, Range(0, MOST_DEVICES)] = 0
-    """CPU devices of each process; 0: one per core, as far as they divide games and batch. No
-    effect on GPUs and TPUs."""
+    """CPU devices of each process; 0: one per core, or fewer if that number does not divide games
+    and batch. No effect on GPUs and TPUs."""
 
     def __post_init__(self):
         check("", self)

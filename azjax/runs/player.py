@@ -28,7 +28,7 @@ class Player:
 
     Attributes:
       parts: the parts of its training.
-      params: parameters of the inference form of the network.
+      params: parameters for inference, from `network.fold`.
       iteration: number of training iterations.
       skipped: one sentence for each newer checkpoint that was damaged.
       run_dir: its run directory, if any.

@@ -14,15 +14,16 @@ from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 
 _TIC_TAC_TOE = ("tic_tac_toe", "mnk:3x3x3", "pgx:tic_tac_toe")  # `default` was tuned for it.
-# Maximum number of positions of custom games with the preset `default`. It masters the games of the
-# package with up to 20,000, but not Dots and Boxes on 2x2 boxes, with 5,349.
+# Custom games with up to this many positions get the preset `default`. It leads to perfect players
+# in the package's games with up to 20,000 positions, but not in Dots and Boxes on 2x2 boxes, which
+# has 5,349.
 _FEW = 1000
-# Dense layers evaluate ten times as many positions per second on two CPU cores as convolutions with
-# 64 channels, and up to twice as many again with weights shared between mirror images. Random
-# openings reach endgames that good players avoid. The root value in the target reduces variance.
-# Searches with 16 simulations and twice as many games learn faster than with 32. The buffer holds
-# 24 iterations, and the rate decays over 1,500, an hour on two cores. The guide lists further
-# experiments, under performance.
+# On two CPU cores, dense layers evaluate ten times as many positions per second as convolutions
+# with 64 channels. Sharing weights between mirror images can double this rate. Random openings
+# reach endgames that good players avoid. The root value in the target reduces variance. Searches
+# with 16 simulations and twice as many games learn faster than searches with 32. The buffer holds
+# 24 iterations, and the learning rate decays over 1,500, an hour on two cores. The guide lists
+# further experiments, under performance.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(
@@ -138,10 +139,10 @@ def name_for(name: str, game: Game | None = None) -> str:
     Raises:
       ValueError: if the game does not exist.
     """
-    base = name.partition(":")[0]  # Of any size.
+    base = name.partition(":")[0]  # The game without its size.
     if game is None and name in _TIC_TAC_TOE:
         return "default"
-    if game is None and base == "pgx":  # Making its games takes long.
+    if game is None and base == "pgx":  # Creating games of pgx takes long.
         return "large"
     measured = game is None and games.has_variants(base)
     made = games.make(name) if game is None else game
@@ -154,8 +155,8 @@ def name_for(name: str, game: Game | None = None) -> str:
 def fit(config: Config, game: Game) -> Config:
     """Adapts the network of a preset to a game.
 
-    It uses the only encoding of a game, and shares weights only if the number of symmetries divides
-    the widths of the layers.
+    If the game has a single encoding, the network uses it. Weights are shared only if the widths of
+    the layers are multiples of the number of symmetries.
     """
     network = config.network
     if isinstance(network, CustomNetworkConfig):

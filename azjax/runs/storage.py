@@ -4,8 +4,8 @@ Each process writes one file per folder: process 0 `arrays.npz`, process 1 `arra
 are named after their leaves in the tree. If an array is sharded over processes, each of them stores
 the rows of its devices, under names such as `.games.ply[512:768]`. Typed keys are stored as data.
 
-`summary.json` contains the fields of `Summary` and a SHA-256 of them, so a checkpoint in the folder
-of another iteration, or with other settings, is detected like a damaged file.
+`summary.json` contains the fields of `Summary` and a SHA-256 of them. It reveals a checkpoint that
+was moved to the folder of another iteration, or whose settings were changed.
 """
 
 import collections
@@ -92,7 +92,7 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
     """Reads only some rows of an array into memory.
 
     Args:
-      stored: the end, the file and the entry of each stored part, by its first row.
+      stored: for each stored part, by its first row: the end of its rows, the file and the entry.
       like: shape and type of the whole array.
       index: a slice for each axis; only the first selects a part.
     """
@@ -130,7 +130,7 @@ def plain(leaf: jax.Array) -> jax.Array:
 
 
 def describe(tree: Any) -> dict[str, str]:
-    """Returns the type and shape of every array, by name; of keys, the implementation."""
+    """Returns type and shape of every array by name; the type of keys is their implementation."""
     return {
         name: f"{key_impl(leaf) if is_key(leaf) else leaf.dtype}{list(leaf.shape)}"
         for name, leaf in _by_name(tree).items()
@@ -143,10 +143,11 @@ def _by_name(tree: Any) -> dict[str, Any]:
 
 
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
-    """Gives the typed keys of a target the implementations of the stored ones.
+    """Returns a target whose typed keys have the implementations of the stored ones.
 
-    `described` describes the stored arrays. In older checkpoints it describes the data of keys:
-    four numbers are a key of JAX's default implementation if that has four, or else of `rbg`.
+    `described` describes the stored arrays. In older checkpoints, it describes keys by their data.
+    Data of four numbers belong to a key of JAX's default implementation if its keys have four
+    numbers, and otherwise to one of `rbg`.
 
     Raises:
       ValueError: if the stored arrays do not match the target.

@@ -21,7 +21,7 @@ from azjax.search.evaluators import rollout_evaluator
 from azjax.training.loop import Callback, Loop
 from azjax.training.parts import Parts
 
-_STREAM = 2**31  # Folded into the seed; no iteration is as large, so no key is the training's.
+_STREAM = 2**31  # Folded into the seed; above all iterations, so no key of training is reused.
 _PLIES = 2  # Random moves of an opening.
 
 
@@ -29,14 +29,14 @@ class Strength(Callback):
     """Measures the averaged network in matches against two frozen opponents.
 
     One opponent is UCT with random rollouts. The other is the best older version of the network.
-    At first this is the network that the training starts from. A network that beats it takes its
+    At first this is the network that training starts from. A network that beats it takes its
     place: the interval of their Elo difference must be above 0. Games start from random openings,
     and each opening is played from both seats.
 
     The record gets the Elo differences `elo_uct` and `elo_best`; the ends of their 95% intervals,
     `elo_uct_low`, `elo_uct_high`, `elo_best_low` and `elo_best_high`; and `elo_best_iteration`, the
     iteration of the best older version. The matches have their own random keys and leave the
-    training state unchanged, so the training is bit for bit the same without them.
+    training state unchanged, so training is bit for bit the same without them.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Strength(Callback):
         """Builds the players. The matches compile when the first one is played.
 
         Args:
-          parts: what is trained.
+          parts: the components of training.
           every: iterations between two measurements.
           num_games: games against each opponent, half of them from each seat; fewer if the game
             has fewer openings and both players are deterministic.
-          seed: of all randomness in the matches.
-          folder: where the best older version is stored, for resumed trainings; None keeps it in
-            memory only.
-          search: of both versions of the network; the search of the parts by default.
-          simulations: of UCT.
+          seed: seed of all randomness in the matches.
+          folder: where the best older version is stored, for resumed runs; None keeps it in memory
+            only.
+          search: the search of both versions of the network; by default that of the parts.
+          simulations: simulations of UCT.
 
         Raises:
           ValueError: if a number is out of range.
@@ -121,7 +121,7 @@ class Strength(Callback):
             self._replace_best(loop)
 
     def on_checkpoint(self, loop: Loop) -> None:
-        """Deletes the older versions that no resumed training needs any more."""
+        """Deletes stored versions that a run resumed from this checkpoint will not need."""
         for number in self._stored():
             if number != self._best_iteration:
                 shutil.rmtree(self._path(number))

@@ -1,10 +1,10 @@
-"""Batched Monte Carlo tree search with any evaluator, on `mctx`.
+"""Batched Monte Carlo tree search with any evaluator, built on `mctx`.
 
 `PUCT` is AlphaZero's search, `Gumbel` that of Gumbel AlphaZero, and `UCT` the classic one without
-priors. Any object with the members of `Algorithm` is another. All of them take values in [-1, 1],
-never choose an illegal action at any depth, and handle games that end inside the tree. The tree
-and Gumbel's selection are those of `mctx`; `simulate.py` has the loop, which unlike that of
-`mctx.search` stops at finished games.
+priors. A custom algorithm is any object with the members of `Algorithm`. The three algorithms take
+values in [-1, 1], never choose an illegal action at any depth, and handle games that end inside the
+tree. The tree and Gumbel's selection are those of `mctx`. The loop is in `simulate.py`; unlike the
+loop of `mctx.search`, it does not search below finished games.
 """
 
 from azjax.search.algorithm import (

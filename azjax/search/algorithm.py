@@ -1,4 +1,4 @@
-"""The interface of search algorithms: `Algorithm`, its input `Roots`, and the search's result."""
+"""The interface of search algorithms: `Algorithm`, `Roots`, `Selection` and `SearchResult`."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -16,15 +16,15 @@ Engine = Literal["azjax", "mctx"]
 class Algorithm(Protocol):
     """A search algorithm: its settings, and its rule for selecting actions.
 
-    Any object with these members is an algorithm, for `make_search`, for agents and as
-    `Parts.search`. A frozen dataclass, such as `PUCT`, can also be an argument of cached
-    functions. `examples/search_rule.py` is a complete one in 40 lines.
+    Any object with these members can be passed to `make_search` and to agents, and can be
+    `Parts.search`. A frozen dataclass, such as `PUCT`, can also be an argument of cached functions.
+    `examples/search_rule.py` is a complete algorithm in 40 lines.
 
     Attributes:
       algorithm: its name.
       num_simulations: positions evaluated per move, without the root.
-      is_deterministic: whether the position alone determines the action, without noise, at
-        temperature 0 and with a deterministic evaluator.
+      is_deterministic: whether the action depends only on the position if there is no noise, the
+        temperature is 0 and the evaluator is deterministic.
 
     An optional attribute `engine` is the default engine of `make_search`.
     """
@@ -41,15 +41,15 @@ class Algorithm(Protocol):
     def select(self, roots: "Roots") -> "Selection":
         """Returns the functions that select actions in the trees of a batch of positions.
 
-        It is traced, and runs once per search, after the roots are evaluated and before the
+        It is traced and is called once per search, after the roots are evaluated and before the
         first simulation. A rule without noise or extra data needs four fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)
         ```
 
-        where `act(tree, node)` sees one tree, and `finish(tree)` sees all trees and usually ends
-        with `make_result(tree, action, visit_shares(tree))`.
+        Here, `act(tree, node)` gets one tree. `finish(tree)` gets all trees and usually ends with
+        `make_result(tree, action, visit_shares(tree))`.
         """
         ...
 
@@ -76,7 +76,7 @@ def check_algorithm(algorithm: Any) -> None:
 
 
 def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
-    """Returns the given engine; None: the algorithm's `engine`, or `azjax`.
+    """Returns the given engine, or if it is None the algorithm's `engine`, or `azjax`.
 
     Raises:
       ValueError: if the engine is unknown, or the algorithm lacks a member.
@@ -99,9 +99,9 @@ class Roots(NamedTuple):
         illegal.
       value: `float32 [B]`, the evaluator's, for the player to move; 0 where the game is over.
       keys: `[B]`, for the algorithm's random draws.
-      temperature: `float32 [B]`, for drawing the action; 0: the best action.
+      temperature: `float32 [B]`, for drawing the action; 0 means the best action.
       add_noise: whether to explore, as self-play does; False, or `bool [B]`.
-      budget: number of simulations expected; an int, or `int32 []` while tracing.
+      budget: the expected number of simulations; an int, or `int32 []` while tracing.
     """
 
     states: State  # [B, ...]
@@ -115,7 +115,7 @@ class Roots(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """How an algorithm searches from the given roots.
+    """The functions and data with which an algorithm searches from the given roots.
 
     Attributes:
       logits: `float32 [B, A]`, the prior of the roots, including noise. Illegal actions are masked
@@ -130,8 +130,8 @@ class Selection(NamedTuple):
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.
       first: `int32 [B, K]`, distinct actions that `at_root` chooses in the first simulations
-        regardless of their outcome; -1 after the last such action. The search may then evaluate
-        them in one call. None: unknown.
+        regardless of their outcome; -1 after the last such action. The search may evaluate them in
+        one call. None if unknown.
     """
 
     logits: jax.Array  # float32 [B, A]
@@ -172,7 +172,7 @@ class SearchResult(NamedTuple):
 
     @property
     def policy_value(self) -> jax.Array:
-        """`float32 [B]`, the value of the policy `action_weights`: its mean of `q_values`.
+        """`float32 [B]`, the value of the policy `action_weights`: the mean of `q_values` under it.
 
         The root's own value averages over all visits, including those to actions that the search
         then rejects, so it is too low where one action wins and the others lose. Actions without
@@ -217,7 +217,7 @@ def draw_by_visits(key: jax.Array, visits: jax.Array, temperature: jax.Array) ->
     Args:
       key: one key.
       visits: `[A]`.
-      temperature: `float32 []`; 0: the most visited action, ties to the lowest.
+      temperature: `float32 []`; 0 means the most visited action; ties go to the lowest.
     """
     logits = jnp.log(jnp.maximum(visits.astype(jnp.float32), 1e-30)) / jnp.maximum(
         temperature, 1e-3

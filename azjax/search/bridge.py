@@ -1,6 +1,6 @@
 # mctx's dataclasses hide their fields from type checkers.
 # pyright: reportCallIssue=false
-"""The bridge to mctx: azjax's games for mctx's policies, mctx's loop for azjax's algorithms.
+"""Bridge to mctx: azjax's games with mctx's policies, and azjax's algorithms in mctx's loop.
 
 `mctx_fns` makes the arguments of `mctx.gumbel_muzero_policy`, other policies and `mctx.search` from
 a game and an evaluator. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
@@ -20,8 +20,8 @@ from azjax.search.evaluators import Evaluator, Function, checked
 from azjax.search.simulate import Expansion, Model, Simulator, evaluate_states, expand
 from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
 
-# The fields that mctx writes below a finished game, with their initial values: those of the new
-# node `[B, N, ...]`, and those of the finished game's actions `[B, N, A]`.
+# The fields that mctx writes when it expands a finished game, with their initial values: fields of
+# the new node `[B, N, ...]`, and fields of the finished game's actions `[B, N, A]`.
 _NODES = {
     "node_visits": 0,
     "raw_values": 0,
@@ -47,7 +47,7 @@ class MctxFns(NamedTuple):
     keys or the evaluator's outputs have the wrong shapes.
 
     Attributes:
-      root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; keys are one, or `[B]`.
+      root: `(params, keys, states [B, ...]) -> mctx.RootFnOutput`; one key, or `[B]` keys.
       recurrent_fn: `(params, key, actions [B], states) -> (mctx.RecurrentFnOutput, states)`. The
         reward is the mover's, in [-1, 1]. The discount is -1 when the turn passes, 1 when the same
         player moves again, and 0 once the game is over. The value is for the player to move, and 0
@@ -78,8 +78,8 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 
     Args:
       game: the rules.
-      evaluate: any evaluator; mctx passes `params` to it. mctx has one key per batch, which is
-        split, so the values of a random evaluator depend on the batch.
+      evaluate: any evaluator; mctx passes `params` to it. mctx passes one key per batch, which is
+        split. Values of a random evaluator therefore depend on the batch.
 
     Raises:
       ValueError: if the evaluator is not callable.
@@ -106,7 +106,7 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 class _Embedding(NamedTuple):
     """mctx's embedding of a node: the state, and the number of the current simulation.
 
-    mctx does not pass the number to `recurrent_fn`, which folds it into each position's key.
+    `recurrent_fn` folds the number, which mctx does not pass, into each position's key.
     """
 
     states: State
@@ -118,14 +118,14 @@ def grow_by_mctx(
 ) -> Tree:
     """Adds simulations `first` to `last - 1` to every tree `[B, ...]` with `mctx.search`.
 
-    The trees are those of `simulate`. mctx also expands finished games, where moves change nothing;
-    each such node is removed after its simulation.
+    The resulting trees equal those of `simulate`. mctx also expands finished games, where moves
+    change nothing; each such node is removed after its simulation.
 
     Args:
       simulator: shared inputs of the simulations.
       tree: the trees after `first` simulations.
       first: the number of the first simulation.
-      last: the number after the last one, at most `N - 1`.
+      last: one more than the number of the last simulation; at most `N - 1`.
     """
     selection, keys = simulator.selection, simulator.keys
     most = tree.node_visits.shape[1] - 1
@@ -151,7 +151,7 @@ def grow_by_mctx(
     states = jax.tree.map(lambda leaf: leaf[:, ROOT], tree.embeddings)
     grown = mixing(mctx.search)(
         None,
-        jax.random.fold_in(keys[0], most),  # Unused: selections draw nothing.
+        jax.random.fold_in(keys[0], most),  # Unused: selection draws no random numbers.
         root=mctx.RootFnOutput(
             prior_logits=tree.children_prior_logits[:, ROOT],
             value=tree.raw_values[:, ROOT],

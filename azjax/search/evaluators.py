@@ -1,4 +1,4 @@
-"""Evaluators, the functions that give a search its priors and values."""
+"""Evaluators: functions that return the priors and values for a search."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ Function = Callable[[Any, Any, State], tuple[jax.Array, jax.Array]]
 
 @dataclasses.dataclass(frozen=True)
 class Evaluator:
-    """A function that evaluates positions, and whether it is deterministic. Call it directly.
+    """A callable record: a function that evaluates positions, and whether it is deterministic.
 
     Wherever an evaluator is expected, a plain function `(params, keys, states)` works as well and
     counts as random.
@@ -29,8 +29,8 @@ class Evaluator:
         player to move. `params` is the first argument of the search, any pytree; each position has
         its own key. A search ignores logits of illegal actions and values of finished games.
         Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
-      is_deterministic: whether `params` and a position alone determine the output, for any key.
-        Players and proofs need no repetition then.
+      is_deterministic: whether the output depends only on `params` and the position, not on the
+        key. If so, matches and proofs need not be repeated with other keys.
     """
 
     function: Function
@@ -42,7 +42,7 @@ class Evaluator:
 
 
 def is_deterministic(evaluate: Evaluator | Function) -> bool:
-    """Whether an evaluator is marked as deterministic; a plain function counts as random."""
+    """Returns whether an evaluator is deterministic; a plain function counts as random."""
     return isinstance(evaluate, Evaluator) and evaluate.is_deterministic
 
 
@@ -69,7 +69,7 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Evaluates with a network; `params` are its folded parameters.
+    """Makes an evaluator from a network; `params` are its folded parameters.
 
     Raises:
       ValueError: if the network was made for another game.
@@ -88,7 +88,7 @@ def network_evaluator(game: Game, network: Network) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def uniform_evaluator(game: Game) -> Evaluator:
-    """Returns equal logits and value 0 for every position; ignores `params`."""
+    """Makes an evaluator with equal logits and value 0 everywhere; it ignores `params`."""
 
     def evaluate(params, keys, states):
         del params, keys
@@ -100,7 +100,10 @@ def uniform_evaluator(game: Game) -> Evaluator:
 
 
 def rollout_evaluator(game: Game) -> Evaluator:
-    """Returns equal logits, and the outcome of one random game as the value; ignores `params`."""
+    """Makes an evaluator with equal logits and the outcome of one random game as the value.
+
+    It ignores `params`.
+    """
 
     def evaluate(params, keys, states):
         del params
@@ -116,7 +119,7 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
 
     Args:
       game: the rules.
-      keys: `[B]`, one per game; a game depends on its own key alone.
+      keys: `[B]`, one per game; a game depends only on its own key.
       states: `[B, ...]`.
 
     Returns:
@@ -143,7 +146,10 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
-    """Looks up the solution: logits 0 for optimal actions, -10 for others; ignores `params`."""
+    """Makes an evaluator from a solution: logits are 0 for optimal actions and -10 for others.
+
+    It ignores `params`.
+    """
     index = make_index(game, solution.states)
 
     def evaluate(params, keys, states):

@@ -1,7 +1,7 @@
-"""The first simulations of a search in one call of the evaluator.
+"""Evaluation of the first simulations of a search in one call.
 
-This is possible where the algorithm knows in advance which root actions they visit. On an
-accelerator, one call with many positions takes less time than several calls with few.
+This is possible if the root actions that they visit are known in advance. On an accelerator, one
+call with many positions takes less time than several calls with few.
 """
 
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from azjax.search.simulate import Expansion, Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
-_ROWS_PER_CALL = 128  # Evaluating this number of positions takes as long as starting a call.
+_ROWS_PER_CALL = 128  # Evaluating this many positions takes about as long as starting a call.
 
 
 def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]:

@@ -20,7 +20,7 @@ _MOST_ROWS = 8192  # Larger batches fill an accelerator anyway.
 class Gumbel:
     """Gumbel AlphaZero: sequential halving at the root, the improved policy below it.
 
-    It is stronger than PUCT with few simulations.
+    With few simulations, it is stronger than AlphaZero's search in the paper's experiments.
     """
 
     algorithm: Literal["gumbel"] = "gumbel"
@@ -32,13 +32,14 @@ class Gumbel:
     max_considered_actions: Positive = 16
     """Root actions that sequential halving starts with. Paper: 16."""
     value_scale: NonNegative = 0.1
-    """Weight of Q, in [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in Atari."""
+    """Weight of Q, scaled to [0, 1], against the prior's logits. Paper: 1 in board games, 0.1 in
+    Atari."""
     maxvisit_init: NonNegative = 50.0
-    """Added to the largest visit count, which multiplies that weight. Paper: 50."""
+    """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
+    Paper: 50."""
     rows_together: Count = 0
-    """Largest batch, over all games, in which the first simulations, which visit one root action
-    each, are evaluated in one call. 0: no such batch on CPUs, 8,192 elsewhere; chosen by
-    `config.make_parts`."""
+    """Evaluate the first simulations in one call if they have at most this many positions over all
+    games. 0: 8,192 on accelerators, separate calls on CPUs; chosen by `config.make_parts`."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
@@ -99,7 +100,7 @@ class Gumbel:
 
 
 def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
-    """Replaces `Gumbel.rows_together` by its default for a platform where it is 0.
+    """Replaces `Gumbel.rows_together` with the default for a platform if it is 0.
 
     On CPUs one call saves little time, and the program takes longer to compile.
     """
@@ -111,10 +112,10 @@ def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
 def considered_visits(
     considered: jax.Array, budget: int | jax.Array, length: int, most: int
 ) -> jax.Array:
-    """The schedule of sequential halving (Karnin et al. 2013), as in Gumbel AlphaZero.
+    """Returns the schedule of sequential halving (Karnin et al. 2013), as in Gumbel AlphaZero.
 
     All phases take an equal share of the budget. Each phase visits its actions equally often and
-    passes the better half on to the next phase. Two actions stay to the end.
+    passes the better half on to the next phase. The last phase has two actions.
 
     Args:
       considered: `int32 [B]`, number of actions in the first phase.
@@ -152,7 +153,7 @@ def _halving_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
 
 
 def _improved_action(qtransform: Any, tree: Tree, node: jax.Array) -> jax.Array:
-    """Chooses below the root, so that visits are proportional to the improved policy."""
+    """Chooses below the root; the visit counts follow the improved policy."""
     select: Any = mixing(mctx.gumbel_muzero_interior_action_selection)
     action = select(None, tree, node, None, qtransform=qtransform)
     legal = legal_actions(tree, node)  # mctx selects action 0 if a value is NaN.

@@ -44,29 +44,30 @@ def make_search(
 ) -> Search:
     """Builds `search(params, keys, states, temperature=0.0, add_noise=False)`.
 
-    The returned function is pure, for `jit`. Its arguments are
+    The returned function is pure and can be jitted. Its arguments are
 
     - `params`: passed to the evaluator.
     - `keys`: one key, or `[B]`, one per position.
     - `states`: `[B, ...]`. Results of finished positions are meaningless.
     - `temperature`: a float or `[B]`, 0 or more. PUCT and UCT draw the action from
-      `visits ** (1 / temperature)`; 0: the most visited action.
+      `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
 
     It raises ValueError if the states are not a batch of this game, an argument or an output of the
     evaluator has the wrong shape, or a temperature that is not traced is negative or NaN.
 
     The result for a position depends only on the position and its key, not on the rest of the
-    batch, except for rounding in matrix products of another size. The game alone decides which
-    actions are legal, at every depth: where an evaluator returns -inf for a legal action, its prior
-    is almost zero. Where it returns NaN, the row's `value` is NaN and its `action` is still legal.
+    batch, except for rounding in matrix products of another size. Only the game determines which
+    actions are legal, at every depth. If an evaluator returns -inf for a legal action, the prior of
+    the action is almost zero. If it returns NaN, the row's `value` is NaN and its `action` is still
+    legal.
 
     Args:
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      engine: the loop that grows the trees: `azjax`, this package's, or `mctx`, that of
-        `mctx.search`. The results are the same, on CPUs bit for bit. None: the algorithm's
+      engine: the loop that grows the trees. `azjax` is the loop of this package, and `mctx` is that
+        of `mctx.search`. The results are the same, on CPUs bit for bit. None means the algorithm's
         `engine`, or `azjax`.
 
     Raises:
@@ -94,7 +95,7 @@ def make_search(
 
 
 class Resumable(NamedTuple):
-    """A search that grows its tree a few simulations at a time, for players with a clock.
+    """A search that grows its tree a few simulations at a time, for players with a time limit.
 
     `budget` is the expected number of simulations, `int32 []`. Among the package's algorithms,
     only Gumbel uses it.
@@ -102,9 +103,9 @@ class Resumable(NamedTuple):
     Attributes:
       start: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
       grow: `(params, keys, states, budget, tree, done, count) -> tree`; makes `count` simulations
-        after the first `done`. Both are `int32 []`, so all numbers share one compiled program.
-        `done + count` is at most `num_simulations`. The budget may change in the first phase of
-        sequential halving.
+        after the first `done`. Both are `int32 []`, so one compiled program serves all numbers.
+        `done + count` is at most `num_simulations`. The budget may still change during the first
+        phase of sequential halving.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.
     """
 
@@ -116,14 +117,14 @@ class Resumable(NamedTuple):
 def make_resumable(
     algorithm: Algorithm, game: Game, evaluate: Evaluator | Function, engine: Engine | None = None
 ) -> Resumable:
-    """Builds the search of `make_search`, without noise, in steps.
+    """Builds the search of `make_search` as separate steps, without noise.
 
     Returns:
-      Functions for `jit`. All calls for one search take the same `keys`. The steps do not change
-      the final tree: with a deterministic evaluator it is that of `make_search`.
+      Functions for `jit`. All calls for one search must get the same `keys`. The final tree does
+      not depend on the steps; with a deterministic evaluator it is that of `make_search`.
 
     Raises:
-      ValueError: as `make_search` does.
+      ValueError: see `make_search`.
     """
     engine = choose_engine(algorithm, engine)
     evaluate = checked(game, evaluate)

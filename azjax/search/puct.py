@@ -32,8 +32,8 @@ class PUCT:
     """Weight of the prior's exploration bonus. AlphaZero: 1.25, with Q in [0, 1]; with Q in
     [-1, 1], as here, that is 2.5."""
     first_play_urgency: Literal["zero", "parent", "loss"] = "zero"
-    """Value assumed for an unvisited action: 0, the node's own, or -1. AlphaZero: loss for an
-    action of value in [0, 1], which is `loss` here."""
+    """Value assumed for an unvisited action: 0, the node's own, or -1. AlphaZero: 0 with values in
+    [0, 1], which is `loss` here."""
     dirichlet_alpha: Annotated[float, Range(0, excludes="low")] = 0.3
     """Concentration of the root noise over the legal actions. AlphaZero: 0.3 in chess, about
     10 / (number of legal actions)."""
@@ -48,7 +48,7 @@ class PUCT:
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Selects by `puct_action` with noise in the roots' priors; draws the action by visits."""
+        """Selects by `puct_action`, with noise in the roots' priors; draws the move by visits."""
         key_noise, key_action = split_each(roots.keys)
         logits = roots.logits
         if roots.add_noise is not False:
@@ -98,7 +98,7 @@ def puct_terms(settings: PUCT, tree: Tree, node: jax.Array) -> Terms:
 
 
 def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
-    """Returns the action with the highest score in one node of one tree; ties to the lowest."""
+    """Returns the action with the highest score in one node of one tree; ties go to the lowest."""
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
@@ -107,7 +107,7 @@ def _with_dirichlet(
 ) -> jax.Array:
     """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
 
-    Masked and normalized Gamma draws are a Dirichlet draw over the subset.
+    Gamma draws, masked and normalized, are a Dirichlet draw over the legal actions.
     """
     alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
     num_actions = legal.shape[-1]

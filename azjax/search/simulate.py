@@ -1,8 +1,8 @@
 """One simulation in a batch of trees: select, expand, back up.
 
-The trees and the results are those of `mctx.search`. Its vmapped loop copies a tree at every step;
-here one loop updates all trees of a batch in place. Selection stops at finished games, so a tree is
-never deeper than its game.
+The trees and the results equal those of `mctx.search`. The vmapped loop of mctx copies a tree at
+every step; here one loop updates all trees of a batch in place. Selection stops at finished games,
+so a tree is never deeper than the longest game.
 """
 
 import functools
@@ -24,7 +24,7 @@ class Model(NamedTuple):
     Attributes:
       game: the rules.
       evaluate: any evaluator.
-      params: for the evaluator.
+      params: the parameters of the evaluator.
       prior: see `Selection.prior`; None keeps the evaluator's logits.
     """
 
@@ -40,7 +40,7 @@ class Expansion(NamedTuple):
     Attributes:
       states: `[B, ...]`.
       reward: `float32 [B]`, of the move that led there, to the player who made it.
-      discount: `float32 [B]`, see `game.Step`.
+      discount: `float32 [B]`, see `games.base.Step`.
       logits: `float32 [B, A]`; `tree.NEVER` where illegal.
       value: `float32 [B]`, for the player to move; 0 where the game is over.
     """
@@ -70,7 +70,7 @@ class _Edge(NamedTuple):
     """An action in one node of each tree.
 
     Attributes:
-      depth: `int32 []`, moves between the roots and the deepest of the nodes.
+      depth: `int32 []`, the number of moves from the roots to the deepest of the nodes.
       node: `int32 [B]`.
       action: `int32 [B]`, the action chosen there.
     """
@@ -116,8 +116,8 @@ def simulate(
       selection: how to choose actions.
       expand: `(actions [B], states [B, ...]) -> Expansion`: plays and evaluates.
       tree: the trees.
-      simulation: `int32 []`, the number of simulations made before; a new node gets the next
-        number.
+      simulation: `int32 []`, the number of earlier simulations; a new node gets the number
+        `simulation + 1`.
     """
     edge = _select(selection, tree)
     batch = jnp.arange(len(edge.node))
@@ -193,7 +193,7 @@ def _backup(tree: Tree, leaf: jax.Array, value: jax.Array, depth: jax.Array) -> 
         reward = tree.children_rewards[batch, node, action]
         returned = reward + tree.children_discounts[batch, node, action] * value
         value = jnp.where(has_parent, returned, value)
-        # Every write depends on the read of the same array, so that XLA needs no copy.
+        # Every write depends on the read of the same array, so XLA needs no copy.
         count = tree.node_visits[batch, node]
         visits = count.astype(value.dtype)
         mean = (tree.node_values[batch, node] * visits + value) / (visits + 1.0)

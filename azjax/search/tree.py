@@ -12,16 +12,16 @@ from azjax.games.base import State
 ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
-NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf gives NaN.
+NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
 _LARGEST = 1e30  # Largest logit of a legal action; differs from `NEVER` even in sums.
 
 
 class Tree(Protocol):
-    """`B` search trees of `N` nodes, node 0 the root; functions of one tree see no axis `B`.
+    """`B` search trees of `N` nodes; node 0 is the root. Functions of one tree get no axis `B`.
 
     Attributes:
       node_visits: `int32 [B, N]`; 0 for a node that does not exist yet.
-      raw_values: `float32 [B, N]`, the evaluator's.
+      raw_values: `float32 [B, N]`, the evaluator's values.
       node_values: `float32 [B, N]`, means over the visits, for the player to move there.
       parents: `int32 [B, N]`; `NO_PARENT` at the root and for a node that does not exist yet.
       action_from_parent: `int32 [B, N]`; -1 where there is no parent.
@@ -29,7 +29,7 @@ class Tree(Protocol):
       children_prior_logits: `float32 [B, N, A]`; `NEVER` exactly where illegal.
       children_visits: `int32 [B, N, A]`.
       children_rewards: `float32 [B, N, A]`, to the player to move.
-      children_discounts: `float32 [B, N, A]`, see `game.Step`.
+      children_discounts: `float32 [B, N, A]`, see `games.base.Step`.
       children_values: `float32 [B, N, A]`, `node_values` of the node after each action, for the
         player to move in that node.
       embeddings: the states, leaves `[B, N, ...]`.
@@ -65,7 +65,7 @@ def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
     """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
 
     Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf becomes a prior of
-    almost zero and cannot make a legal action illegal. NaN stays.
+    almost zero and cannot make a legal action illegal. NaN is kept.
     """
     clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
     return jnp.where(legal, clipped, NEVER)

@@ -44,7 +44,7 @@ class UCT:
         check("search", self)
 
     def select(self, roots: Roots) -> Selection:
-        """Selects by `uct_action`, with random numbers instead of priors as the order to try."""
+        """Selects by `uct_action`; random numbers in place of priors order the untried actions."""
         keys_order, keys_action = split_each(roots.keys)
 
         def finish(tree):
@@ -62,7 +62,7 @@ class UCT:
 
 
 def random_order(keys: jax.Array, logits: jax.Array) -> jax.Array:
-    """Replaces logits `[B, A]` by uniform random numbers, drawn with one key `[B]` per row."""
+    """Replaces logits `[B, A]` with uniform random numbers, drawn with one key `[B]` per row."""
     shape = logits.shape[1:]
     return jax.vmap(lambda key: jax.random.uniform(key, shape, jnp.float32))(keys)
 

@@ -40,7 +40,7 @@ class LearnerConfig:
     l2: NonNegative = 0.0
     """c of the loss term c * ||theta||^2, over all parameters. AlphaGo Zero: 1e-4."""
     weight_decay: NonNegative = 0.0
-    """Decoupled weight decay (AdamW), except of parameters named `bias` or `scale`, as in Flax.
+    """Decoupled weight decay (AdamW), except for parameters named `bias` or `scale`, as in Flax.
     The papers: 0."""
     clip_norm: NonNegative = 1.0
     """Maximum global norm of the gradient; 0: no clipping. The papers: none."""
@@ -50,8 +50,8 @@ class LearnerConfig:
     """Fraction of the policy loss that is weighted by the divergence of each sample's target from
     the network's policy; see `alphazero_loss`. AlphaZero: 0."""
     ema_decay: Annotated[float, Range(0, 1, excludes="high")] = 0.99
-    """Decay of the running average of the parameters, which plays and is verified. The average
-    covers at most about the last tenth of the steps. 0: no averaging. AlphaZero: 0."""
+    """Decay of the running average of the parameters; the averaged network plays and is verified.
+    The average covers at most about the last tenth of the steps. 0: no averaging. AlphaZero: 0."""
 
     def __post_init__(self):
         check("learner", self)
@@ -126,7 +126,7 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
 def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
     """Excludes parameters named `bias` or `scale` from weight decay.
 
-    The optimizer reads parameters only to decay them, so it gets zeros in place of these.
+    The optimizer reads parameters only to decay them, so these are passed to it as zeros.
     """
 
     def weight(path, leaf):

@@ -16,7 +16,7 @@ def check_installed(package: str, needed_by: str) -> None:
 
 
 def _scalars(loop: Loop) -> dict[str, float]:
-    """Returns the metrics of an iteration that have a value, without its number."""
+    """Returns all metrics of an iteration that are not None, except `iteration`."""
     metrics = loop.record.as_dict().items()
     return {name: value for name, value in metrics if value is not None and name != "iteration"}
 
@@ -31,7 +31,7 @@ class TensorBoard(Callback):
 
     def on_start(self, loop: Loop) -> None:
         """Opens the event file."""
-        from tensorboardX import SummaryWriter  # An extra, and slow to import.
+        from tensorboardX import SummaryWriter  # An optional package that is slow to import.
 
         self._writer: Any = SummaryWriter(str(self._folder))
 
@@ -61,7 +61,7 @@ class WeightsAndBiases(Callback):
 
     def on_start(self, loop: Loop) -> None:
         """Starts a W&B run."""
-        import wandb  # An extra, and slow to import.
+        import wandb  # An optional package that is slow to import.
 
         self._run: Any = wandb.init(**self._settings)
 

@@ -81,7 +81,7 @@ class Callback:
 
 @dataclasses.dataclass
 class Loop:
-    """A training in progress, as passed to callbacks.
+    """A training run in progress, as passed to callbacks.
 
     Attributes:
       parts: the components of training.
@@ -92,7 +92,7 @@ class Loop:
       record: metrics of the last iteration; callbacks add to it with `add`.
       stop: set it to True to end training after this iteration.
       interrupted: set it to True to end training with a `KeyboardInterrupt`.
-      callbacks: in the order in which they are called.
+      callbacks: the callbacks, in the order in which they are called.
     """
 
     parts: Parts

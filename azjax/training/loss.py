@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from azjax.games.base import describe
 from azjax.training.targets import Sample
 
-Losses = dict[str, jax.Array]  # By name; each `float32 []`.
+Losses = dict[str, jax.Array]  # The terms by name, each `float32 []`.
 Loss = Callable[[Any, Any, Sample, str | None], tuple[jax.Array, Losses]]
 """`(outputs, params, samples, axis_name) -> (total, terms)`; see `alphazero_loss`."""
 
@@ -48,7 +48,7 @@ def alphazero_loss(
     weights as frequencies in its buffer (Wu 2020, policy surprise weighting).
 
     Args:
-      outputs: of the network: logits `[B, A]`, value `[B]` and any further outputs.
+      outputs: outputs of the network: logits `[B, A]`, value `[B]` and any others.
       params: trainable parameters of the network.
       samples: `[B, ...]`.
       axis_name: mesh axis that the batch is split over; None for a single device.

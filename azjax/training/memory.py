@@ -58,7 +58,7 @@ class Estimate(NamedTuple):
 def estimate(parts: Parts, mesh: Mesh, *programs: Any) -> Estimate:
     """Estimates the memory that training needs on each device of a mesh.
 
-    `work` is the extra memory of the largest of the compiled `programs`, and 0 if there are none.
+    `work` is the additional memory of the largest of the compiled `programs`; 0 without programs.
     """
     state = abstract_state(parts, mesh)
     learner = state.learner
@@ -84,7 +84,7 @@ def check_fits(needs: Estimate) -> None:
         return
     largest = max(_LESS, key=lambda part: getattr(needs, part))
     raise ValueError(
-        f"the run needs {describe_bytes(needs.total)} on each device, and it has "
+        f"the run needs {describe_bytes(needs.total)} on each device, which has "
         f"{describe_bytes(needs.limit)}: {largest} takes most of it, so use {_LESS[largest]}"
     )
 
@@ -96,7 +96,7 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
     """
     needed, limit = positions * tree_bytes(search, game), device_memory()
     if needed > limit:
-        most = max(1, search.num_simulations * limit // needed - 2)  # 2: the root, and more.
+        most = max(1, search.num_simulations * limit // needed - 2)  # 2: the root and rounding.
         raise ValueError(
             f"trees of {search.num_simulations} simulations, {positions} at a time, need "
             f"{describe_bytes(needed)}, and the device has {describe_bytes(limit)}: use at most "

@@ -26,11 +26,11 @@ class Record:
       games: number of games finished in this iteration.
       games_per_second: over this iteration.
       losses: by name, see `loss.alphazero_loss`; `loss` is the minimized total.
-      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: of the raw
-        network, see `verify.Verdict`; None if it was not verified.
-      errors: of the raw network in labelled positions, see `labelled.Rates`: `error`, the fraction
-        of moves that worsen the outcome, `error/CLASS`, and `sign_error`, the fraction of values
-        with the wrong sign. Empty without this evaluation.
+      blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: results for
+        the network without search, see `verify.Verdict`; None if it was not verified.
+      errors: results for the network without search in labelled positions, see `labelled.Rates`:
+        `error`, the fraction of moves that worsen the outcome, `error/CLASS`, the same for a class,
+        and `sign_error`, the fraction of values with the wrong sign. Empty without this evaluation.
       extra: metrics that callbacks added, by name.
     """
 
@@ -75,7 +75,7 @@ class Record:
 def rank(record: Record, always_examined: bool = True) -> float:
     """Returns the score of a checkpoint, by fewest blunders, then lowest loss; higher is better.
 
-    Blunders count only if they are `always_examined`, that is, in every iteration.
+    Blunders count only if every iteration is examined (`always_examined`).
     """
     loss = record.losses["loss"]
     if record.blunders is None or not always_examined:
@@ -86,7 +86,7 @@ def rank(record: Record, always_examined: bool = True) -> float:
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
     """Waits for the `Metrics` of an iteration, and returns its record.
 
-    The iteration started at the `time.time()` of `before`, and the run at that of `started`.
+    `before` and `started` are the values of `time.time()` when the iteration and the run started.
     """
     measured = jax.device_get(measured)
     now, losses = time.time(), measured.losses
@@ -129,8 +129,8 @@ def read_records(path: pathlib.Path) -> list[dict]:
     """Reads the records that `JsonLines` wrote, except for an incomplete last line.
 
     Raises:
-      ValueError: naming the first line that is not a record of a later iteration than the line
-        before.
+      ValueError: names the first line that is not a record, or whose iteration is not later than
+        that of the previous line.
     """
     lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
     records, last = [], 0
@@ -216,7 +216,7 @@ def _cells(record: Record) -> dict[str, str]:
 
 
 def _extra_cells(record: Record) -> dict[str, str]:
-    """What callbacks added, by name; `NAME_low` and `NAME_high` are shown as an interval."""
+    """Returns the metrics of callbacks by name; shows `NAME_low` and `NAME_high` as an interval."""
     extra = record.extra
     cells = {name: f"{value:.4g}" for name, value in extra.items()}
     for name in extra:
@@ -276,7 +276,7 @@ class Display:
     def _render(self) -> Group:
         rows = [_cells(record) for record in self._records[-self._rows :]]
         titles = dict.fromkeys(title for row in rows for title in row)
-        # The columns of the verification come last, also if no displayed iteration has one.
+        # The columns of the verification come last, even if no displayed iteration has them.
         proof = {title: None for record in self._records for title in _proof_cells(record)}
         titles = [title for title in titles if title not in proof] + [*proof]
         table = Table(box=None, padding=(0, 1, 0, 0))

@@ -29,7 +29,7 @@ class Parts(NamedTuple):
       network: from `networks.make_network`, `from_module` or `from_nnx`.
       search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
       selfplay: settings of self-play.
-      targets: from self-play to samples, see `targets.make_targets`.
+      targets: turn self-play into samples, see `targets.make_targets`.
       replay: the replay buffer, see `replay.make_replay`.
       learner: loss, optimizer and running average, see `learner.make_learner`.
     """
@@ -84,12 +84,12 @@ def _check_members(parts: Parts) -> None:
 
 
 def _check_shards(parts: Parts, num_devices: int) -> None:
-    """Checks that the shards of the buffer divide games and batch, and the devices the shards."""
+    """Checks that games and batch are multiples of the shards, and the shards of the devices."""
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(
-            f"replay.shards is {shards}, which {num_devices} devices do not divide: use "
-            f"{num_devices} or a multiple of it"
+            f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
+            f"use {num_devices} or a multiple of it"
         )
     if shards > min(games, batch):
         most = math.gcd(games, batch)
@@ -100,8 +100,8 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:
             raise ValueError(
-                f"{name} is {value}, which the {shards} shards of the buffer do not divide: "
-                f"use a multiple of {shards}, such as {-(-value // shards) * shards}"
+                f"{name} is {value}, not a multiple of replay.shards, {shards}: use a multiple "
+                f"of it, such as {-(-value // shards) * shards}"
             )
 
 

@@ -41,7 +41,7 @@ def make_archive(example: Any, places: int) -> Archive:
 
 
 def add(archive: Archive, states: State, entries: Any) -> Archive:
-    """Stores entries `[N, ...]` by their states `[N, ...]`; in each bucket the last one stays.
+    """Stores entries `[N, ...]` by their states `[N, ...]`; each bucket keeps the last one.
 
     Raises:
       ValueError: if a leaf of the states cannot be hashed, see `hashing.contents`.

@@ -29,15 +29,15 @@ class ReplayConfig:
     """Number of newest positions to keep, over all devices, rounded down to a multiple of the
     shards. AlphaZero: those of the last million games."""
     shards: Annotated[int, Range(1, _MOST_SHARDS)] = 8
-    """Ring buffers, a multiple of the number of devices. If the devices do not divide the default,
-    a new run has one per device and rounds up the numbers of games and samples to match."""
+    """Number of ring buffers; a multiple of the number of devices. If the default is not a
+    multiple, a new run has one per device and rounds up the numbers of games and samples."""
 
     def __post_init__(self):
         check("replay", self)
 
 
 class Replay(NamedTuple):
-    """The buffer as pure functions of `D` shards, those of one device or of all.
+    """The buffer as pure functions of `D` shards, on one device or on all.
 
     Attributes:
       init: `(example, D) -> state`, for one example `Sample`; leaves are `[D, ...]`.
@@ -60,8 +60,8 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     """Builds the buffer, for batches of `batch_size` samples over all shards.
 
     Raises:
-      ValueError: if it holds less than one batch, or, when it is used, if the shards do not divide
-        the batch.
+      ValueError: if the buffer holds less than one batch. Its functions raise one if the batch size
+        is not a multiple of the number of shards.
     """
     if config.capacity < batch_size:
         raise ValueError(

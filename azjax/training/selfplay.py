@@ -14,7 +14,7 @@ from azjax.search import Search, SearchResult
 from azjax.training.positions import Archive
 from azjax.training.starts import Games, SelfPlayConfig, new_starts, restart, start_games
 
-_CPU_GAMES = 256  # Their search trees fit into the cache of a core.
+_CPU_GAMES = 256  # The search trees of this many games fit into the cache of a core.
 
 
 class Transition(NamedTuple):
@@ -28,9 +28,9 @@ class Transition(NamedTuple):
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
       discount: `float32 []`, see `game.Step`; 0 if the move ended the game.
-      extra: the result of the `note` of `unroll`; empty by default.
-      new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before the
-        move, and the game after a random move instead.
+      extra: what `note`, an argument of `unroll`, returns; empty by default.
+      new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before this
+        move, and the game after a random move in its place.
     """
 
     planes: jax.Array  # [H, W, C]
@@ -64,11 +64,11 @@ def unroll(
     """Plays `config.unroll_length` moves in every game; finished games restart in place.
 
     Args:
-      config: lengths, openings, temperature and the size of groups played one after another.
+      config: lengths, openings, temperature, and the size of groups of games.
       game: the rules.
-      encoding: of the recorded planes.
+      encoding: the encoding of the recorded planes.
       search: from `search.make_search`.
-      params: for the evaluator of the search.
+      params: parameters for the evaluator of the search.
       keys: one key, or `[B]`, one per game, so that a game does not depend on the others.
       games: the games in flight.
       note: `SearchResult -> extra`, further data to record about each search; leaves `[B, ...]`.

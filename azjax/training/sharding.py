@@ -63,7 +63,7 @@ def _on_mesh(mesh: Mesh, step: Callable, out_specs: Any) -> Callable:
 def make_state(
     parts: Parts, key: jax.Array, mesh: Mesh, check: Callable[[Any], None] | None = None
 ) -> TrainState:
-    """Computes `init` on a mesh. `check` gets the compiled program before it runs.
+    """Computes `init` on a mesh, after calling `check` with the compiled program.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.
@@ -135,7 +135,7 @@ def compiler_options(often: bool = True, platform: str | None = None) -> dict[st
     """Returns options for `lower(...).compile(...)` that shorten compilation.
 
     On CPUs most time goes to matrix products in precompiled kernels, so optimizing the rest does
-    not speed up an iteration measurably. Programs that do not run `often` need even less.
+    not speed up an iteration measurably. Programs that do not run `often` are optimized even less.
     """
     on_cpu = resolve_platform(platform) == "cpu"
     return {"xla_backend_optimization_level": 1 if often else 0} if on_cpu else {}

@@ -22,7 +22,7 @@ class SelfPlayConfig:
     games: Positive = 1024
     """Games played in parallel, over all devices. AlphaZero: 5,000 processes."""
     games_at_once: Count = 0
-    """Games that a device plays together, group after group, to save memory and fit the cache.
+    """Games in a group. A device plays group after group, to save memory and fit the cache.
     0: 256 on CPUs, all elsewhere; `config.make_parts` chooses."""
     unroll_length: Annotated[int, Range(1, _MOST_PLIES)] = 8
     """Moves that every game makes in one iteration."""
@@ -37,7 +37,8 @@ class SelfPlayConfig:
     """Buckets of the position buffer, from which games may start; see `azjax.training.positions`.
     AlphaZero: 0."""
     archive_share: Fraction = 0.5
-    """Fraction of the games with an opening that start from the position buffer instead."""
+    """Of the games with random openings, the fraction that start from the position buffer
+    instead."""
     temperature: NonNegative = 1.0
     """PUCT: moves are sampled from visits ** (1 / temperature). AlphaZero: 1."""
     temperature_plies: Count = 30
@@ -98,7 +99,7 @@ def _start(config: SelfPlayConfig, game: Game, archive: Archive | None, key: jax
 def restart(
     start: Callable[[jax.Array], Games], keys: jax.Array, over: jax.Array, games: Games
 ) -> Games:
-    """Replaces finished games, in chunks, so that few of them cost little.
+    """Replaces finished games in chunks, so the cost grows with their number.
 
     Args:
       start: `keys [K] -> Games [K]`.
@@ -122,7 +123,10 @@ def restart(
 
 
 def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
-    """Returns games `[B, 2, ...]`: unchanged, and after a random move unless that ends them."""
+    """Returns each game unchanged and after a random move that does not end it, `[B, 2, ...]`.
+
+    If the random move ends a game, the game is returned unchanged twice.
+    """
 
     def explore(key, one):
         state = game.step(one.states, random_action(game, key, one.states))[0]

@@ -32,8 +32,8 @@ class TrainState:
       learner: variables, their running average and the optimizer state.
       replay: the replay buffer; leaves `[shards, ...]`.
       games: the games in flight; leaves `[B, ...]`.
-      archive: the position buffer, or None.
-      key: the key of the run; iteration `i` uses `fold_in(key, i)` and nothing else.
+      archive: the position buffer, see `azjax.training.positions`, or None.
+      key: the key of the run; iteration `i` uses only `fold_in(key, i)`.
       iteration: `int32 []`, number of completed iterations.
     """
 
@@ -102,7 +102,7 @@ def example(parts: Parts) -> Sample:
 
 
 def _example_note(parts: Parts) -> Any:
-    """Returns zeros of the shapes that `targets.note` returns for one position."""
+    """Returns what `targets.note` returns for one position, with zeros in all arrays."""
     if parts.targets.note is no_extra:  # Avoids tracing a search.
         return ()
 
@@ -168,7 +168,7 @@ def self_play(
 
 
 def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Archive | None:
-    """Adds games `[T, B, 2, ...]` of all devices to the position buffer, which is replicated."""
+    """Adds games `[T, B, 2, ...]` of all devices to the replicated position buffer."""
     if archive is None:
         return None
     if axis_name is not None:
@@ -178,7 +178,7 @@ def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Arc
 
 
 def _local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
-    """Returns the keys of the games or shards of this device, independent of the devices."""
+    """Returns a key for each game or shard of this device, the same for any number of devices."""
     first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
 

@@ -54,7 +54,7 @@ class Targets(NamedTuple):
     Attributes:
       make: `transitions [T, B, ...] -> Sample [T, B, ...]`.
       augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, draws symmetric copies.
-      note: `SearchResult -> extra`, further data about each search, which `make` gets as
+      note: `SearchResult -> extra`, further data about each search; passed to `make` as
         `Transition.extra`.
     """
 
@@ -131,7 +131,7 @@ def augment(game: Game, key: jax.Array, samples: Sample) -> Sample:
 
 
 def transform(game: Game, sample: Sample, symmetry: jax.Array) -> Sample:
-    """Applies the symmetry of that number to one sample."""
+    """Applies the symmetry with the number `symmetry` to one sample."""
     if game.symmetries is None:
         return sample
     cells = jnp.asarray(game.symmetries.cells)[symmetry]

@@ -177,7 +177,7 @@ def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
     if path.exists():
         return Section(name, element=node("p", None, node("a", {"href": path.name}, path.name)))
     if config.parts or is_custom(config.game) or isinstance(config.network, CustomNetworkConfig):
-        text = "azjax explain, with the same custom option, writes an interactive page."
+        text = "The program azjax explain writes an interactive page about this player."
         return Section(name, element=node("p", None, text))
     words = command("azjax", "explain", "--run-dir", run_dir, "--out", path)
     intro = "An interactive page about this player is written by:"

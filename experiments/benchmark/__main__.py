@@ -43,7 +43,7 @@ def measure(options: Options) -> dict:
 
 
 def _import(module: str) -> Any:
-    """Imports a module that needs pgx, an extra."""
+    """Imports a module that needs pgx, an optional package."""
     return importlib.import_module(f"experiments.benchmark.{module}")
 
 
@@ -76,8 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status.
 
     Args:
-      arguments: of the command line. None: those of this process, whose CPU is then split into
-        devices; in other programs, JAX may have started already.
+      arguments: the command line. None: that of this process. Only then is the CPU split into
+        devices, since JAX may have started already in other programs.
     """
     return console.run(lambda: _run(arguments), interrupted="the results were not written")
 

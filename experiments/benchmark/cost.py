@@ -1,7 +1,7 @@
 """Estimated costs of a search on an accelerator; nothing here runs on one.
 
-The programs are built for GPUs (float32, all games together, no forms for CPUs) and then traced and
-optimized by XLA for this CPU. Fusion differs by platform.
+The programs are built for GPUs (float32, all games together, no CPU-specific code) and then traced
+and optimized by XLA for this CPU, so fusion differs from that on an accelerator.
 """
 
 import dataclasses
@@ -102,7 +102,7 @@ def make_searches(parts: Parts) -> dict[str, Callable]:
 
 
 def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:
-    """The policy of mctx, with the same game, network and settings."""
+    """Returns the search of mctx with the same game, network and settings."""
     fns = mctx_fns(game, Evaluator(evaluate))
 
     def search(params, key, states):
@@ -127,7 +127,7 @@ def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:
 
 
 def _sum_up(loops: list[Loop], calls: int) -> dict:
-    """The cost of one move: each loop's cost times its iterations."""
+    """Computes the cost of one move: each loop's cost times its trips."""
     total = {name: sum(loop.trips * getattr(loop.once, name) for loop in loops)
              for name in ("kernels", "bytes", "flops")}  # fmt: skip
     temporary = next(loop.once.memory for loop in loops if not loop.path)
@@ -152,7 +152,7 @@ def _row(loop: Loop) -> dict:
 
 
 def choose_sizes(options: Options) -> list[dict]:
-    """Prints initial sizes for cards, and the time and memory that they take.
+    """Prints initial sizes for GPU cards, and the time and memory that they need.
 
     The number of games is the smallest power of two for which memory traffic takes at least as long
     as kernel launches, or a smaller one if the run would need more than half of the card's memory.
@@ -190,7 +190,7 @@ def choose_sizes(options: Options) -> list[dict]:
 
 
 def config_of(games: int) -> Config:
-    """The preset with another number of games and the same number of samples per move."""
+    """Returns the preset with another number of games and the same number of samples per move."""
     config = presets.get(_PRESET)
     moves = games * config.selfplay.unroll_length
     batch = min(_BATCH, games)
@@ -205,7 +205,7 @@ def config_of(games: int) -> Config:
 
 
 def find_needs(games: int) -> memory.Estimate:
-    """The memory that training needs on one device; compiled for this CPU, not run."""
+    """Returns the memory that training needs on one device; compiled for this CPU, not run."""
     parts, mesh = make_gpu_parts(config_of(games)), training.make_mesh(jax.devices()[:1])
     state = training.abstract_state(parts, mesh)
     iterate = training.compiled(training.make_iteration(parts, mesh), state, often=False)

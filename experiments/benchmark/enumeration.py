@@ -40,7 +40,7 @@ def time_solve(options: Options) -> list[dict]:
 
 
 def time_lines(options: Options) -> list[dict]:
-    """Explores all games of the untrained preset `connect_four`, moving first."""
+    """Times exhaustive play of an untrained `connect_four` network, up to a number of positions."""
     player = new_player(make_parts(presets.get("connect_four")))
     rows = []
     for simulations, count in _PLAYERS.items():
@@ -61,7 +61,7 @@ def time_lines(options: Options) -> list[dict]:
 
 
 def _explore(player: Player, act: exhaustive.Act, count: int) -> tuple[int, float, float]:
-    """Decides at least `count` positions; returns their number, all seconds, and those of `act`."""
+    """Decides `count` positions or more; returns their number, all seconds, and those in `act`."""
     acting = 0.0
 
     def timed(states):

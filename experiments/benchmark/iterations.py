@@ -22,7 +22,7 @@ from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
-_BATCH = 1024  # Of the learner.
+_BATCH = 1024  # Batch size of the learner.
 _PLIES = 2  # With --batch; few, so that the largest sizes take seconds.
 _COUNTS = (1, 4, 16)  # Numbers of seeds.
 
@@ -30,7 +30,7 @@ _COUNTS = (1, 4, 16)  # Numbers of seeds.
 def run_config(
     options: Options, devices: int, games: int, plies: int, opening_share: float = 0.0
 ) -> Config:
-    """A run of `plies` moves per game, each sampled once on average."""
+    """Returns settings with `plies` moves per game, each sampled once on average."""
     moves = games * plies
     batch = min(_BATCH, moves) // devices * devices
     return Config(
@@ -45,7 +45,7 @@ def run_config(
 
 
 def preset_config(games: int) -> Config:
-    """The preset `default` with another number of games, and a buffer that holds their moves."""
+    """Returns the preset `default` with this number of games and a buffer for their moves."""
     config = presets.get("default")
     capacity = max(config.replay.capacity, games * config.selfplay.unroll_length)
     return dataclasses.replace(

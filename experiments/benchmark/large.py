@@ -39,7 +39,7 @@ def _time_game(options: Options, name: Large) -> dict:
     game, folded = parts.game, parts.network.fold(held[0].learner.ema_params)
     spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     states = jax.device_put(init_batch(game, options.games), spread)
-    evaluations = _PLIES * (options.simulations + 1)  # Of each game's searches.
+    evaluations = _PLIES * (options.simulations + 1)  # Network calls in the searches of one game.
     rules, both = (
         _play(parts, mesh, evaluations, evaluates).lower(folded, states).compile()
         for evaluates in (False, True)

@@ -1,7 +1,7 @@
 """Costs of a program's loops: the number of trips, and the arithmetic and traffic of one trip.
 
-XLA's cost analysis counts the body of a loop once, independent of its trips. So each body is
-compiled alone, and an interpreter of the traced program counts the trips.
+XLA's cost analysis counts the body of a loop only once. So each body is compiled alone, and an
+interpreter of the traced program counts the trips.
 """
 
 import itertools
@@ -56,7 +56,7 @@ def find_loops(function: Callable, *args: Any, calls: str = "") -> tuple[list[Lo
     """Runs `function(*args)`; returns its loops and its number of calls of a jitted function.
 
     Args:
-      function: of arrays.
+      function: a function of arrays.
       *args: its arguments.
       calls: the name of the jitted function.
     """
@@ -115,7 +115,7 @@ class _Counter:
 
     Attributes:
       calls: the name of the jitted function whose calls are counted.
-      places: each loop's index in the counts; for the calls, under None.
+      places: the index of each loop in the counts; that of the calls has the key None.
       bodies: each loop's body, and the indices of its arguments that are carried.
     """
 

@@ -19,7 +19,7 @@ _DEFAULT = presets.get("default")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Measures speeds and times to perfect; without flags --speed."""
+    """Measures speed and the time to a perfect player. The default is --speed."""
 
     speed: bool = False
     """Time search, self-play and iteration against the textbook baseline (needs pgx)."""
@@ -37,7 +37,7 @@ class Options:
     lines: bool = False
     """Time exhaustive play of a Connect Four player against every reply."""
     explorer: bool = False
-    """Time searches in a browser, of 200 simulations, and the steps of the explorer."""
+    """Time searches of 200 simulations and the steps of the explorer, in a browser."""
     products: bool = False
     """Time matrix products alone, as a reference for the machine's speed."""
     solve: bool = False
@@ -48,7 +48,7 @@ class Options:
     """Count a search's network calls, loop iterations, kernels and memory traffic for the numbers
     of games of --cost-games, as compiled for accelerators; nothing runs on one. Takes minutes."""
     cards: bool = False
-    """Compute initial sizes for cards of 16, 40 and 80 GB."""
+    """Compute initial sizes for GPU cards of 16, 40 and 80 GB."""
     games: Positive = 1024
     """Games in parallel, over all devices."""
     simulations: Simulations = 32
@@ -75,7 +75,7 @@ class Options:
     solve_games: tuple[str, ...] = ("connect_four:4x4", "connect_four:5x4", "othello:4")
     """With --solve: names of enumerable games."""
     large_games: tuple[Large, ...] = ("othello", "go_9x9")
-    """With --large: pgx's names of games."""
+    """With --large: names of games in pgx."""
     out: pathlib.Path = pathlib.Path("benchmark.json")
     """File for the results, JSON."""
 
@@ -106,7 +106,7 @@ class Options:
         return tuple(name for name in names if getattr(self, name) is True) or ("speed",)
 
     def divided(self) -> list[int]:
-        """Numbers of games and shards that the number of devices must divide."""
+        """Numbers of games and shards; each must be a multiple of the number of devices."""
         numbers = [self.games] if "speed" in self.measures or self.large else []
         numbers += self.batch_sizes if self.batch else ()
         if self.first_iteration or self.many_seeds or self.verification:

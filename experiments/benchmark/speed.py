@@ -1,8 +1,8 @@
 """Speed of search and self-play against the textbook baseline.
 
 Both have the same network, simulations and games, and are timed in turn. azjax runs on all devices,
-as in training. The baseline is one program on the first device. On CPUs its operations still use
-all cores, since devices share the threads.
+as in training. The baseline is one program on the first device. On CPUs, its operations still use
+all cores, since all devices share one pool of threads.
 """
 
 import jax
@@ -34,7 +34,7 @@ def time_speed(options: Options) -> list[dict]:
 
 
 def _row(what: str, unit: str, azjax: float, baseline: float | None = None) -> dict:
-    """A row of the table; the ratio is None without a baseline."""
+    """Returns a row of the table; the ratio is None without a baseline."""
     ratio = azjax / baseline if baseline else None
     row = {"what": what, "unit": unit, "azjax": azjax, "textbook": baseline}
     return row | {"azjax / textbook": ratio}

@@ -42,7 +42,7 @@ _SEARCH = """async ([setting, values]) => {
   return times;
 }"""
 _SEEDS = ["seed", list(range(1, 21))]
-_SLOWER = 4  # Times; about a phone's processor.
+_SLOWER = 4  # Slowdown of the processor; about that of a phone.
 _SPEEDS = {"": 1, f", processor {_SLOWER} times slower": _SLOWER}
 _SETTLING = 700  # Milliseconds until a page has opened.
 _PAGES = 5  # Searches of Connect Four, each in a new page.

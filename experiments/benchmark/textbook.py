@@ -2,9 +2,9 @@
 # pyright: reportCallIssue=false
 """The baseline: AlphaZero written the usual way from public libraries, without azjax.
 
-pgx's environment, flax's convolutions with BatchNorm, mctx's policies with their defaults, and
-games that restart in a scan of fixed length. An iteration learns from each of its moves once, as in
-pgx's AlphaZero example.
+It uses pgx's environment, flax's convolutions with BatchNorm and mctx's policies with their
+defaults; games restart in a scan of fixed length. An iteration learns from each of its moves once,
+as in pgx's AlphaZero example.
 """
 
 from typing import Any, NamedTuple
@@ -120,7 +120,7 @@ def make_selfplay(env: Any, search, plies: int):
 def make_iteration(env: Any, network: ResNet, search, plies: int, batch: int):
     """Builds `start(variables, games) -> Training` and `iterate(Training, key) -> Training`.
 
-    Self-play is one program, an optimizer step another.
+    Self-play is one program, and an optimizer step is another.
     """
     play, optimizer = jax.jit(make_selfplay(env, search, plies)), optax.adam(1e-3)
 

@@ -30,7 +30,7 @@ def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: s
 
 
 def time_first_iteration(options: Options) -> list[dict]:
-    """Times pairs of processes: one with an empty compilation cache, one with the cache filled."""
+    """Times pairs of processes: the first fills a compilation cache, and the second reads it."""
     times: dict[str, list[float]] = {"cold, s": [], "warm cache, s": []}
     for _ in track(range(options.repeats), "starting", transient=True):
         with tempfile.TemporaryDirectory() as name:
@@ -83,7 +83,7 @@ def time_to_perfect(options: Options) -> list[dict]:
 
 
 def _medians(rows: list[dict], kind: str) -> dict:
-    """The medians of one kind of network, as a row."""
+    """Returns a row with the medians of one kind of network."""
     rows = [row for row in rows if row["network"] == kind]
     names = ("unbeatable, s", "perfect, s", "process, s", "iterations")
     medians = {name: _median([row[name] for row in rows]) for name in names}
@@ -118,11 +118,11 @@ def train_once(options: Options, games: int, seed: int, kind: str) -> dict:
 
 
 def _first(records: list[dict], *mistakes: str) -> float | None:
-    """Seconds until the first iteration without these mistakes; None: never."""
+    """Returns the seconds until the first iteration without these mistakes, or None."""
     return next((r["seconds"] for r in records if not any(r[name] for name in mistakes)), None)
 
 
 def _median(values: list[float | None]) -> float | None:
-    """The median; None counts as slower than all others."""
+    """Returns the median; None counts as slower than all other values."""
     middle = statistics.median_high([math.inf if value is None else value for value in values])
     return None if middle == math.inf else middle

@@ -27,12 +27,12 @@ from experiments.lecture.setup import Experiment, Setup
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Reproduces the lecture "Monte Carlo Tree Search" (CSI 4106, Turcotte, 2025) at scale."""
+    """Repeats the lecture "Monte Carlo Tree Search" (CSI 4106, Turcotte, 2025) with more games."""
 
     out: pathlib.Path
     """Folder for index.html and results.json; created if it does not exist."""
     quick: bool = False
-    """Fewer games and searches: one minute instead of several."""
+    """Use fewer games and searches; takes one minute instead of several."""
     run_dir: pathlib.Path | None = None
     """A trained run for the experiment with a network. Default: train one for two iterations."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0

@@ -1,4 +1,4 @@
-"""A test whether a count of the lecture is compatible with ours."""
+"""A test of whether a count of the lecture is compatible with ours."""
 
 from collections.abc import Sequence
 

@@ -159,8 +159,8 @@ def show_constant(results: dict, page) -> None:
     page.text(
         f"Points lost per game (a draw is half a point), from {results['games']:,} games per dot, "
         "against Random moving first and against Minimax moving second. Against Minimax a draw is "
-        "the best result. The lecture expects a U-shaped curve: too little exploration depends on "
-        "the luck of the first rollouts, and too much spreads the visits over bad moves."
+        "the best result. The lecture expects a U-shaped curve: with too little exploration, the "
+        "move depends on the luck of the first rollouts; with too much, bad moves get many visits."
     )
     constants = list(dict.fromkeys(row["constant"] for row in results["rows"]))
     charts, verdicts = [], []
@@ -196,7 +196,7 @@ def _find_u(constants: list[float], lost: list[Interval]) -> dict[str, str]:
 
 
 def _interval(measured: list[int] | float) -> Interval:
-    """Returns points lost per game, from counts of outcomes for the opponent; a mean unchanged."""
+    """Returns the points lost per game from the opponent's outcome counts, or a mean unchanged."""
     if not isinstance(measured, list):
         return Interval(measured, measured, measured)
     losses, draws, wins = measured

@@ -13,7 +13,7 @@ from experiments.lecture.setup import Setup
 LECTURE = {100: 2.080957, 1_000: 1.992136, 10_000: 2.007041, 100_000: 1.996149}
 LECTURE_PATH = 2.022106  # The last estimate in its picture, from 500 samples.
 EXACT = 2.0
-_DEVIATION = math.sqrt(math.pi * math.pi / 2 - EXACT**2)  # Of an estimate from one sample.
+_DEVIATION = math.sqrt(math.pi * math.pi / 2 - EXACT**2)  # For estimates from one sample.
 
 
 def integrate(function, low: float, high: float, samples: jax.Array) -> jax.Array:

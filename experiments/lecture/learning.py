@@ -27,7 +27,7 @@ SERIES = (
     Series(20, "minimax", 375, (0, 372, 3)),
     Series(50, "minimax", 375, (0, 375, 0)),
 )
-_LECTURE_CROSSING = 75  # Games for which the thinker leads in the lecture's plot.
+_LECTURE_CROSSING = 75  # Games for which the thinker, MCTS(40), leads in the lecture's plot.
 _ENOUGH = 100  # Learners needed for a 99% range.
 _WINDOW = 10  # Games in the moving average that determines the crossing.
 ORDERS: tuple[Order, ...] = ("last", "random")  # The lecture's learner uses "last".

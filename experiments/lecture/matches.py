@@ -1,4 +1,4 @@
-"""The number of all games, and the lecture's pairings with its counts and ours."""
+"""The number of all possible games, and the lecture's pairings with its counts and ours."""
 
 from xml.etree.ElementTree import Element
 
@@ -99,7 +99,7 @@ def show_matches(results: list[dict], page) -> None:
         "Each row is a pairing: the lecture's count from 100 games, and our rates in percent with "
         f"95% intervals from {' or '.join(f'{n:,}' for n in games)} games. The p-value is the "
         "probability, under our rates, of a count at most as likely as the lecture's; below "
-        f"{SIGNIFICANCE} the two are called incompatible."
+        f"{SIGNIFICANCE}, we call the two counts incompatible."
     )
     rows = []
     for row in results:
@@ -152,8 +152,8 @@ def _explain_incompatible(results: list[dict], page) -> None:
     for row in wrong:
         page.text(
             f"{row['first']} – {row['second']}: the lecture's {row['lecture']} in 100 games has a "
-            f"probability of {row['p-value']:.2g} under our rates. Of {len(tested)} counts, "
-            f"{SIGNIFICANCE * len(tested):.2f} are expected to be this unlikely by chance. The "
+            f"p-value of {row['p-value']:.2g}. Of {len(tested)} counts, "
+            f"{SIGNIFICANCE * len(tested):.2f} are expected below {SIGNIFICANCE} by chance. The "
             "lecture also uses the same seed for its random player in every pairing, and each of "
             "its players has one stream of random numbers for all 100 games."
         )

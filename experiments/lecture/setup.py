@@ -1,4 +1,4 @@
-"""What the experiments share: the game, its players, and the amounts of a full or quick run."""
+"""Shared parts of the experiments: the game, its players, and the sizes of full and quick runs."""
 
 import dataclasses
 import functools
@@ -32,7 +32,7 @@ class Setup:
     Attributes:
       game: tic-tac-toe.
       solution: its exact solution.
-      quick: whether to use the smaller amounts.
+      quick: whether to use fewer games and searches.
       seed: seed of all randomness.
       advance: callback for a progress bar, called with a number of finished steps.
     """
@@ -53,7 +53,7 @@ class Setup:
         return self.choose(1024, 256)
 
     def choose(self, full: Any, quick: Any) -> Any:
-        """Returns one of two amounts."""
+        """Returns the amount for a full or a quick run."""
         return quick if self.quick else full
 
 
@@ -147,7 +147,10 @@ def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
 
 
 def _chunks(solution: Solution) -> Iterator[np.ndarray]:
-    """Yields chunks of decision states of one ply, which cost about the same, in three sizes."""
+    """Yields chunks of decision states in three sizes; the states of a chunk are of one ply.
+
+    Minimax takes about the same time for all of them.
+    """
     for start, end in itertools.pairwise(solution.layers):
         rows = np.arange(start, end)[~solution.over[start:end]]
         size = next(size for size in (1, 16, 256) if len(rows) <= size or size == 256)

@@ -20,13 +20,13 @@ from experiments.lecture.page import figure, table
 from experiments.lecture.setup import ROOT_2, Setup
 
 BOARD = (1, -1, 1, 0, -1, 0, 0, 0, 0)  # X to move; O threatens to complete the middle column.
-SIMULATIONS = 30  # From this board.
+SIMULATIONS = 30  # Simulations from this board.
 BUDGETS = (10, 100, 1_000)  # Simulations from the empty board.
 _SHOWN = 13  # Maximum nodes of a tree, so that its root is in view on a phone.
 
 
 def repeatable_rollout(game: Game) -> Evaluator:
-    """Plays a random game from each position, always the same one, so it can be shown."""
+    """Plays a random game from each position, always the same one, so that the page can show it."""
 
     def evaluate(key, _, states):
         keys = jax.vmap(lambda state: _key_of(key, state))(states)
@@ -94,8 +94,8 @@ def show(results: dict, page) -> None:
     """Shows three simulations in four phases, and the trees."""
     page.text(
         "X is to move, and O threatens to complete the middle column. A search makes "
-        f"{SIMULATIONS} simulations, each with the four phases of the lecture. Shown are the first "
-        "one, the first one where every move has been tried, and the last one.",
+        f"{SIMULATIONS} simulations, each with the four phases of the lecture. This page shows the "
+        "first one, the first one after every move has been tried, and the last one.",
         "For each move, n is the number of simulations that took it, and V their mean outcome for "
         "the player who makes it: 1 won, 0 drawn, −1 lost. UCB1 is V plus the bonus "
         "√2 √(ln(N + 1) / n). N is the n of the move that led here, or at the root the number of "
@@ -127,7 +127,9 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
         title = f"then after {', '.join(moves[:k])}" if k else "1. Selection: at the root"
         visits, means, scores = ucb1(before, i)
         shown = _scores(visits, means, scores, action)
-        phases.append(figure(f"{title}, {moves[k][0]} takes the highest UCB1.", shown))
+        phases.append(
+            figure(f"{title}, {moves[k][0]} takes the move with the highest UCB1.", shown)
+        )
         n, old, new = int(visits[action]), float(means[action]), float(ucb1(after, i)[1][action])
         change = f"{signed(old)} → {signed(new)}" if n else signed(new)
         outcome = round((n + 1) * new - n * old)
@@ -140,7 +142,9 @@ def _phases(before: Any, after: Any, path: np.ndarray, states: list[State]) -> l
     words = "random moves to the end" if len(states) > 1 else "none, as the game is over"
     words += f"; {('drawn', 'won', 'lost')[outcome]} for {moves[-1][0]}"
     phases.append(figure(f"3. Rollout: {words}.", _playout(states)))
-    words = "4. Back-propagation: V of each move takes in the outcome for the player who made it."
+    words = (
+        "4. Back-propagation: the outcome for the player who made a move is averaged into its V."
+    )
     return [*phases, figure(words, table(backups[::-1]))]
 
 

@@ -56,7 +56,7 @@ def test_floats_of_other_precisions_are_refused():
     )
     with pytest.raises(ValueError, match="a state with a leaf of float16 cannot be looked up: use"):
         hashing.contents(init_batch(game, 2), axes=1)
-    with pytest.raises(ValueError, match="use whole numbers, such as int8"):
+    with pytest.raises(ValueError, match="use integers, bool or float32"):
         hashing.make_index(NIM, np.zeros((3, 2), np.float16))
 
 

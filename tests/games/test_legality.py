@@ -119,6 +119,7 @@ def test_a_logit_of_minus_infinity_is_a_prior_of_almost_zero(tic_tac_toe, config
     np.testing.assert_array_equal(run(np.full(9, -np.inf)).prior[0], run(np.zeros(9)).prior[0])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("config", SETTINGS, ids=lambda config: config.algorithm)
 def test_a_result_does_not_depend_on_the_batch_around_it(tic_tac_toe, some_states, config):
     """Therefore it does not depend on the number of devices that share a batch."""

@@ -28,7 +28,7 @@ def test_a_mean_of_one_rate_is_that_rate():
     assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
     assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
     for counts, totals in [([], []), ([1], [2, 3])]:
-        with pytest.raises(ValueError, match="counts of .* totals: give equally many"):
+        with pytest.raises(ValueError, match="counts of .* totals: give as many"):
             mean_proportion(counts, totals)
 
 
@@ -216,8 +216,8 @@ GAME = [[1, 0, 1]]
         (lambda: mean_score(0, 0, 0), r"is \[0, 0, 0\]: .* with a sum above 0"),
         (lambda: fit("ab", [0], [1, 0], GAME), r"have shapes \(1,\), \(2,\), \(1, 3\): use \[M\]"),
         (lambda: fit("ab", [0], [1], [[1, 2]]), r"have shapes .*\(1, 2\)"),
-        (lambda: fit("ab", [0.0], [1.0], GAME), "not whole"),
-        (lambda: fit("ab", [0], [1], [[2, -1, 2]]), "or below 0"),
+        (lambda: fit("ab", [0.0], [1.0], GAME), "not natural"),
+        (lambda: fit("ab", [0], [1], [[2, -1, 2]]), "not natural numbers"),
         (lambda: fit("aa", [0], [1], GAME), "use a different one for each"),
         (lambda: fit("ab", [0], [1], [[0, 0, 0]]), "counts sum to 0"),
         (lambda: fit("ab", [0], [2], GAME), "there is no player 2: use 0 to 1"),

@@ -176,6 +176,7 @@ def complain_of_certificate(run_dir):
         print(error.value)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("program", "statuses"),
     [

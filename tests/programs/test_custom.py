@@ -93,6 +93,7 @@ def said(capfd):
     return err
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("name", "status", "shown"),
     [
@@ -198,7 +199,7 @@ def test_an_edited_comment_in_the_network_is_accepted(inside, capfd):
     edit("nn.gelu(nn.Dense(8)", "nn.relu(nn.Dense(8)", file="net.py")
     for name in ("verify", "train"):
         assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-        assert "the network is not the one that run was trained with, its arrays or" in said(capfd)
+        assert "the network is not the one that run was trained with; its arrays or" in said(capfd)
     pathlib.Path("run/network.json").unlink()
     assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 2
     assert "and did not record the network to compare: give that file as it was" in said(capfd)
@@ -209,7 +210,7 @@ def test_other_rules_are_refused_by_every_program(name, inside, capfd):
     edit("valid & moved.over, 1.0", "valid & moved.over, -1.0")
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     assert said(capfd).endswith(
-        "the rules of misere_pile are not those that run was trained with, their rewards differ: "
+        "the rules of misere_pile are not those that run was trained with; their rewards differ: "
         "pass the original game, or train a new run\n"
     )
 

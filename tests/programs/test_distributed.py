@@ -541,7 +541,7 @@ def test_any_number_of_devices_trains_and_resumes(tmp_path, monkeypatch, capfd):
     use_devices(2, monkeypatch)
     assert train.main(["--resume", "--run-dir", str(run_dir), "--max-iterations", "2"]) == 0
     printed = capfd.readouterr()
-    assert "1 of 2 devices are used: the run has 3 shards" in printed.err
+    assert "1 of 2 devices are used: no larger number of devices divides the 3" in printed.err
     assert printed.out.startswith("memory on the device: ")
     assert runs.read_config(run_dir) == config
     assert iterations(run_dir) == [1, 2]
@@ -559,7 +559,7 @@ def test_a_resumed_run_keeps_its_settings(monkeypatch):
 
 
 def test_the_guide_has_the_numbers_of_the_default():
-    text = (ROOT / "docs" / "devices.md").read_text()
+    text = (ROOT / "docs" / "how_to" / "devices.md").read_text()
     rows = [row for row in text.splitlines() if re.match(r"\| [0-9]", row)]
     assert len(rows) == 6
     for row in rows:

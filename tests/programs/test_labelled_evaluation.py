@@ -111,7 +111,7 @@ def test_labelling_needs_the_solver(monkeypatch, capfd):
     out, err = capfd.readouterr()
     assert out == "" and err.count("\n") == 1
     install = command("pip", "install", "bitbully", "bitbully-databases")
-    assert err.startswith(f"error: the solver is missing: {install}, which ")
+    assert err.startswith(f"error: the solver is missing: install it with {install}; ")
 
 
 def test_the_file_names_its_source():

@@ -51,6 +51,7 @@ def after(game, moves, count):
     return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], count, axis=0), state)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("name", "expansion", "exploration", "moves", "then"),
     [

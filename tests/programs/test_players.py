@@ -357,7 +357,7 @@ EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired,
             "puct:5",
             "'puct:5' needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or",
         ),
-        ("network@nothing", "nothing is not a run directory (no config.json in it): give"),
+        ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
     ],
 )
 def test_refuses_in_one_sentence(spec, sentence, tic_tac_toe, tmp_path, monkeypatch):
@@ -402,7 +402,7 @@ def test_refuses_missing_checkpoints(tic_tac_toe, run, tmp_path):
     assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), sentence)
     assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
     runs.create_run(tmp_path / "new", CONFIG)
-    sentence = f"{tmp_path / 'new'} has no checkpoint yet: train on"
+    sentence = f"{tmp_path / 'new'} has no checkpoint yet: resume the run"
     assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), sentence)
     assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")
     assert_refuses(lambda: expand("stockfish#all"), "unknown player 'stockfish'")

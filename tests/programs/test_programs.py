@@ -753,8 +753,8 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--resume --run-dir nothing", ["nothing is not a run directory", "config.json"]),
         ("--resume --run-dir=", [". is not a run directory"]),
         ("--resume --run_dir nothing", ["nothing is not a run directory", "config.json"]),
-        ("--run-dir /dev/null/run", ["/dev/null/run cannot be made", "choose another"]),
-        ("--run-dir /proc/azjax/run", ["/proc/azjax/run cannot be made", "choose another"]),
+        ("--run-dir /dev/null/run", ["/dev/null/run cannot be created", "choose another"]),
+        ("--run-dir /proc/azjax/run", ["/proc/azjax/run cannot be created", "choose another"]),
     ],
 )
 def test_refuses_bad_input_in_one_sentence(arguments, fragments, tmp_path, monkeypatch, capfd):
@@ -782,12 +782,12 @@ def make_loop(folder):
 
 def make_dangling_parent(folder):
     (folder / "runs").symlink_to("nothing")
-    return "runs/run", "runs/run cannot be made ("
+    return "runs/run", "runs/run cannot be created ("
 
 
 def make_file_above(folder):
     (folder / "file").write_text("kept")
-    return "file/deep/run", "file/deep/run cannot be made (Not a directory): "
+    return "file/deep/run", "file/deep/run cannot be created (Not a directory): "
 
 
 def make_folder(folder):
@@ -810,10 +810,14 @@ PLACES = {
     "the folder above": make_nothing("..", ".. exists already and is not a run directory: "),
     "a detour": make_nothing("deep/..", "deep/.. exists already and is not a run directory: "),
     "the root": make_nothing("/", "/ exists already and is not a run directory: "),
-    "no room below": make_nothing("deep/" * 800 + "run", "cannot be made (File name too long): "),
-    "a long name": make_nothing("deep/" + 300 * "x", "cannot be made (File name too long): "),
-    "a name without room": make_nothing("deep/" + 254 * "x", "cannot be made (File name too long"),
-    "a read-only disk": make_nothing("/proc/run", "/proc/run cannot be made ("),
+    "no room below": make_nothing(
+        "deep/" * 800 + "run", "cannot be created (File name too long): "
+    ),
+    "a long name": make_nothing("deep/" + 300 * "x", "cannot be created (File name too long): "),
+    "a name without room": make_nothing(
+        "deep/" + 254 * "x", "cannot be created (File name too long"
+    ),
+    "a read-only disk": make_nothing("/proc/run", "/proc/run cannot be created ("),
 }
 
 

@@ -503,7 +503,7 @@ def test_a_player_is_proved_and_repaired_from_python(choose, short_searches, tmp
     )
     assert better.is_proof and better.lost == 0 < len(better.table.actions)
     assert rounds[0] == found.lost and len(rounds) == better.table.rounds
-    with pytest.raises(ValueError, match="run_dir is None, and the player is from no run"):
+    with pytest.raises(ValueError, match="run_dir is None, and the player has none"):
         azjax.prove_seat(player, "second")
 
 

@@ -229,6 +229,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize(
     ("name", "policy", "starts"), CASES, ids=lambda case: getattr(case, "__name__", None)

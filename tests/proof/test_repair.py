@@ -60,6 +60,7 @@ def overrides(table, place):
     return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("seat", "searcher", "symmetric"),
     [

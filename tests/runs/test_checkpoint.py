@@ -694,7 +694,7 @@ def test_check_free_changes_nothing(tmp_path):
 
 def test_names_the_reason_why_a_directory_cannot_be_created(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot be made .Not a directory.: choose another"):
+    with pytest.raises(CheckpointError, match="cannot be created .Not a directory.: choose"):
         runs.create_run(tmp_path / "file" / "run", CONFIG)
 
 
@@ -703,7 +703,7 @@ def test_an_incomplete_directory_is_deleted(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(directory.os, "rename", fail)
-    with pytest.raises(CheckpointError, match="run cannot be made .No space left on device.: "):
+    with pytest.raises(CheckpointError, match="run cannot be created .No space left on device.: "):
         runs.create_run(tmp_path / "run", CONFIG)
     assert not any(tmp_path.iterdir())
 

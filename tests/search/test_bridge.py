@@ -98,6 +98,7 @@ def test_both_engines_find_the_same_bit_for_bit(algorithm, name, kind, solution)
     assert (~legal & ~over[:, :1]).any()  # Some actions were illegal.
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("algorithm", "add_noise"), [("puct", False), ("gumbel", True), ("uct", True)]
 )
@@ -178,6 +179,7 @@ def searches(monkeypatch):
     return calls
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("algorithm", [PUCT, Gumbel, UCT])
 @pytest.mark.parametrize(
     ("setting", "given", "runs"),

@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_contract(solution, name, kind):
     game = games.make(name)

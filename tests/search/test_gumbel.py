@@ -79,6 +79,7 @@ def assert_equals_textbook(result, expected):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("settings", "explore"), CASES, ids=str)
 def test_gumbel_equals_the_textbook(some_states, settings, explore):
     config, table = config_of(settings), bench("tic_tac_toe").random_table()

@@ -139,7 +139,7 @@ def test_wrong_states_and_keys_are_rejected(call, tic_tac_toe):
         return getattr(fns, call)(*before[call], states)
 
     ask(states)
-    with pytest.raises(ValueError, match="states must be a batch, with one axis in front"):
+    with pytest.raises(ValueError, match="states must be a batch, with one leading axis"):
         ask(from_board(OPEN))
     with pytest.raises(ValueError, match="use states of that game"):
         ask(init_batch(azjax.make("connect_four"), 2))
@@ -168,6 +168,7 @@ def test_each_position_has_a_key_for_its_rollout(tic_tac_toe):
     np.testing.assert_array_equal(fns.root(None, jax.random.key(1), states).value, values)
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_a_win_is_found_next_to_a_finished_game(name, tic_tac_toe):
     """Without noise; results in the finished game are meaningless but finite."""
@@ -182,6 +183,7 @@ def test_a_win_is_found_next_to_a_finished_game(name, tic_tac_toe):
 # Differences between mctx and azjax.
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_mctx_expands_finished_games(name, tic_tac_toe):
     evaluate, states = uniform_evaluator(tic_tac_toe), batch(THREAT)
@@ -191,6 +193,7 @@ def test_mctx_expands_finished_games(name, tic_tac_toe):
     assert visits_below(ours(name, tic_tac_toe, evaluate, states).tree, tic_tac_toe)[0] == 0
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_tac_toe):
     """Although their logits are the lowest: MuZero's noise and Gumbel's halving reach them."""
@@ -203,6 +206,7 @@ def test_mctx_visits_illegal_root_actions_unless_it_is_given_the_mask(name, tic_
     assert unmasked[~legal].sum() > 0 and masked[~legal].sum() == 0
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(name, tic_tac_toe):
     def evaluate(params, keys, states):
@@ -227,6 +231,7 @@ def test_muzero_s_noise_on_illegal_actions_is_lost(tic_tac_toe):
     assert 0 < moved[0] < moved[1] / 3
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_mctx_rescales_the_values_of_every_node(name):
     """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""

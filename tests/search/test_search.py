@@ -276,6 +276,7 @@ def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
     np.testing.assert_array_equal(tree.children_discounts[:, 0][row, action], expected)
 
 
+@pytest.mark.slow_after(2)
 @BOTH
 @pytest.mark.parametrize("explore", [False, True])
 def test_rows_do_not_mix(some_states, config, explore):
@@ -361,6 +362,7 @@ def searches_with_noise(config):
     return [run(config, table, states, seed=seed, add_noise=True) for seed in range(16)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("alpha", "fraction"), [(0.3, 0.25), (5.0, 1.0)])
 def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
     """For two actions the Dirichlet is a Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
@@ -401,6 +403,7 @@ def test_puct_learns_from_visit_shares(some_states):
     np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 def test_noise_may_be_added_to_some_positions(some_states, config):
     table = bench("tic_tac_toe").random_table()

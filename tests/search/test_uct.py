@@ -92,6 +92,7 @@ def test_uct_equals_the_textbook_where_a_player_moves_twice():
     assert_same_mean(actions[:, None] * 1.0, their_actions[:, None] * 1.0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("board", [FORK, LATE])
 def test_every_node_follows_the_ucb1_formula(board):
     """With 60 constants, so that a slightly different bound changes the choice in many nodes."""
@@ -129,6 +130,7 @@ def test_every_action_is_tried_before_any_is_repeated():
     assert abs(visits.mean(axis=0) - 5 / 9).max() < 5 * math.sqrt(5 / 9 * 4 / 9 / 2048)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "hex:11"])
 def test_untried_actions_are_tried_in_uniformly_random_order(name):
     """At the root and below it, counted over many positions."""

@@ -101,6 +101,7 @@ def test_the_contract_of_games(name):
     check.check_game(games.make(name), num_games=2)
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS.values()])
 @pytest.mark.parametrize("engine", ["azjax", "mctx"])
@@ -111,6 +112,7 @@ def test_searches(engine, algorithm, make, tic_tac_toe):
         trace(functools.partial(search, None, **asked), key, states)
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize(
     "config", TRAININGS, ids=lambda config: f"{config.game}-{config.search.algorithm}"
 )

@@ -104,7 +104,7 @@ def test_states_that_cannot_be_hashed_are_rejected():
         init=lambda: (parts.game.init(), jnp.float16(0.5)),
         observe=lambda state, encoding: parts.game.observe(state[0], encoding),
     )
-    with pytest.raises(ValueError, match=r"a leaf of float16 cannot be looked up: use whole"):
+    with pytest.raises(ValueError, match=r"a leaf of float16 cannot be looked up: use int"):
         training.check_parts(parts._replace(game=broken))
 
 

@@ -293,7 +293,7 @@ def functions_of_a_mesh(parts, mesh):
 
 def test_devices_that_do_not_divide_the_shards_are_rejected_without_a_program():
     for call in functions_of_a_mesh(make_parts(TOWER), training.make_mesh(jax.devices()[:3])):
-        with pytest.raises(ValueError, match="replay.shards is 8, which 3 devices"):
+        with pytest.raises(ValueError, match="replay.shards is 8, not a multiple of"):
             call()
 
 
@@ -328,6 +328,7 @@ def test_an_unknown_game_or_preset_is_rejected():
         presets.get("best")
 
 
+@pytest.mark.slow_after(12)
 @pytest.mark.parametrize("game", NAMES)
 @pytest.mark.parametrize("name", presets.PRESETS)
 def test_presets_build_and_shrink(name, game):
@@ -343,6 +344,7 @@ def test_presets_build_and_shrink(name, game):
     assert small < size / 5
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", presets.PRESETS)
 def test_small_presets_trace(name):
     config = presets.smoke(presets.get(name))

@@ -237,7 +237,7 @@ def test_a_damaged_certificate_raises(run_dir):
     path = run_dir / "certificate.json"
     path.write_text('{"game": "tic_tac_toe"}')
     with pytest.raises(
-        ValueError, match="certificate.json is damaged: delete it, or write it again"
+        ValueError, match="certificate.json is damaged: delete it, or make it again"
     ):
         sentence(run_dir)
     path.unlink()

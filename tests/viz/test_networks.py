@@ -84,6 +84,7 @@ def compute(packed, planes):
     return logits, np.tanh(value[:, 0])
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_packed_network_computes_the_same(kind):
     player = make_player(kind)

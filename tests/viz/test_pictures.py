@@ -81,7 +81,7 @@ def test_a_batch_has_captions_and_labels_by_state():
     look = {"labels": [["a", "", ""], ["", "b", ""], ["", "", "c"]], "size": 40}
     picture = draw_states(NIM, states, ["one", "two", "three"], most=2, **look)
     assert texts(picture) == ["|||", "0: a", "||", "1: b", "one", "two", "and 1 more"]
-    with pytest.raises(ValueError, match="states must be a batch, with one axis in front"):
+    with pytest.raises(ValueError, match="states must be a batch, with one leading axis"):
         draw_states(NIM, states[0])
 
 
