@@ -422,6 +422,13 @@ def test_a_run_without_records_has_a_report(player, solution, tmp_path):
     assert "azjax explain" not in written.text
 
 
+def test_a_run_with_custom_parts_has_a_report(player, solution, tmp_path):
+    spare = tmp_path / "spare"
+    runs.create_run(spare, dataclasses.replace(CONFIG, parts="file.py:make_parts"))
+    written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
+    assert "The program azjax explain writes" in written.text
+
+
 OTHERS = {
     "with pictures": connect_four.make(),
     "with text": misere_pile.make()._replace(player=lambda state: state.player.reshape(())),
