@@ -74,7 +74,7 @@ def _live(
     if game.is_small and (start := tour_start(game, solve(game))) is not None:
         data["tour"] = start
     name = type(search).__name__
-    chosen = "" if name == "PUCT" else f" This run was trained with {name}, which is in the list."
+    chosen = "" if name == "PUCT" else f"; this run was trained with {name}"
     perfect = "; dots mark the moves that keep the result of perfect play" if game.is_small else ""
 
     def section(kind: str, label: str, title: str, intro: str) -> page.Section:
@@ -84,8 +84,8 @@ def _live(
         "explorer",
         "Search",
         "The search, step by step",
-        "How the player looks ahead before a move. Press “next phase” to follow the search. It "
-        f"starts with PUCT, the search of AlphaZero.{chosen}",
+        "How the player looks ahead before a move. Press “next phase” to follow the search. The "
+        f"evaluator estimates new positions. PUCT is the search of AlphaZero{chosen}.",
     )
     compare = section(
         "compare",

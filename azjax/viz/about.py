@@ -24,7 +24,7 @@ _LEAD = (
 )
 _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
-    "Most parts show the same position: change it in one of them, and the others follow."
+    "Most parts share one position: change it in one of them, and the others follow."
 )
 _RECORDED = (
     "This page shows recorded searches and games of one player that was trained in this way."

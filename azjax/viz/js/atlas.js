@@ -282,7 +282,7 @@ function atlasLegend(mode) {
   }
   return [
     entry(["ok"], "optimal"),
-    entry(["some", "half", "all"], "blunder; darker if it occurs in more of the symmetric positions"),
+    entry(["some", "half", "all"], "blunder in some, at least half, or all of the symmetric positions"),
     over,
   ];
 }

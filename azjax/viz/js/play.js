@@ -213,7 +213,7 @@ class Match {
         { class: "az-group" },
         pushButton("New game", "new", () => this.#begin(this.you)),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
-        there && pushButton("Play from the position in the other sections", "there", goThere),
+        there && pushButton("Play from the shared position", "there", goThere),
       ),
       h(
         "div",
@@ -221,7 +221,7 @@ class Match {
         toggle("thoughts", "Show the network\u2019s policy"),
         this.game.table && toggle("truth", "Show perfect play"),
       ),
-      h("label", { class: "az-field" }, h("span", {}, "your opponent"), h("select", keys, SIMULATIONS.map(strength))),
+      h("label", { class: "az-field" }, h("span", {}, "the network plays"), h("select", keys, SIMULATIONS.map(strength))),
     );
   }
 
@@ -272,5 +272,5 @@ function perfectWords(value, mover, over) {
 }
 
 function strengthWords(simulations) {
-  return simulations ? `the network with a search of ${simulations} simulations` : "the network without search";
+  return simulations ? `with ${simulations} simulations` : "without search";
 }

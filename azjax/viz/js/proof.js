@@ -167,7 +167,7 @@ class Walk {
     });
     const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
     const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", {}, "Your replies, and how the network does in all the games that follow");
+    const caption = h("caption", {}, "Your replies, and how the network does in all games that follow. The board shows how many these are.");
     return h("table", { class: "az-proof-replies" }, caption, h("thead", {}, head), h("tbody", {}, rows));
   }
 }

@@ -1,6 +1,6 @@
 import { fixed, signed } from "./dom.js";
 import { playout } from "./playout.js";
-import { listWords, moveName, outcomeWords, playerName, sentence } from "./words.js";
+import { listWords, moveName, outcomeWords, playerName } from "./words.js";
 
 // The steps of the tour. Each has a search and a moment (`change`, also for the page), a text and a
 // question. Its answer is computed from the search, and shown at a later moment (`reveal`).
@@ -33,7 +33,7 @@ export function tourSteps(count) {
       ask: "Which move would you play?",
       options: legal,
       answer: optimal,
-      explain: (search) => `${sentence(listWords(optimal(search).map((action) => name(search, action)), "or"))} keeps the ${ENDS[truth(search)]}. This game is small enough to be solved exactly, but the search does not use the solution.`,
+      explain: (search) => `Only ${listWords(optimal(search).map((action) => name(search, action)), "or")} keeps the ${ENDS[truth(search)]}. This game is small enough to be solved exactly, but the search does not use the solution.`,
       why: (search, action) => `After ${name(search, action)}, perfect play ends in a ${ENDS[after(search, action)]} for ${mover(search)}.`,
     },
     {
@@ -70,18 +70,18 @@ export function tourSteps(count) {
     {
       title: "Which move next?",
       change: { ...classic, t: 3 * count },
-      text: () => "Every move has now been tried once. From here on, UCT chooses the move with the highest score S = Q + U. Q is the mean outcome of the move so far. U = C\u221a(ln N / n) is a bonus for moves with few visits: n counts the visits of the move, N those of the position, and C is a constant.",
+      text: () => "Every move has been tried once. From now on, UCT chooses the move with the highest score S = Q + U. Q is the mean outcome of the move. U = C\u221a(ln N / n) is a bonus for moves with few visits: n counts the visits of the move, N those of the position, and C is a constant.",
       ask: "Which move is chosen next?",
       options: legal,
       answer: (search) => [first(search, count)],
       explain: (search) => {
         const { Q, U, S, best } = search.stats(0, count);
-        return `${sentence(name(search, first(search, count)))}: ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}. No score is higher; in a tie, the move that was tried first is chosen.`;
+        return `The score of ${name(search, first(search, count))} is ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}. No score is higher; in a tie, the move that was tried first is chosen.`;
       },
       why: (search, action) => {
         const { S, best } = search.stats(0, count);
         const mine = S[legal(search).indexOf(action)];
-        return mine < S[best] ? `The score of ${name(search, action)} is only ${fixed(mine)}.` : `${sentence(name(search, action))} has the same score, but was tried later.`;
+        return mine < S[best] ? `The score of ${name(search, action)} is only ${fixed(mine)}.` : `The score of ${name(search, action)} is the same, but it was tried later.`;
       },
       terms: count,
       reveal: () => ({ t: 3 * count + 1 }),
@@ -133,7 +133,7 @@ export function tourSteps(count) {
       ask: "Guess: which move gets the last simulation?",
       options: legal,
       answer: lastTwo,
-      explain: (search) => `${sentence(listWords(lastTwo(search).map((action) => name(search, action))))} got the last simulations. ${played(search)}`,
+      explain: (search) => `The last simulations went to ${listWords(lastTwo(search).map((action) => name(search, action)))}. ${played(search)}`,
       reveal: () => ({ t: 3 * few }),
     },
   ];

@@ -119,7 +119,7 @@ class Tour {
   #answer(step) {
     const { search } = this.bench;
     const isRight = step.answer(search).includes(this.chosen);
-    const verdict = this.chosen === null ? "" : isRight ? "Right. " : "Not quite. ";
+    const verdict = this.chosen === null ? "" : isRight ? "Correct. " : "Not quite. ";
     const why = this.chosen === null || isRight || !step.why ? "" : ` ${step.why(search, this.chosen)}`;
     return [
       h("p", { class: "az-tour-said" }, verdict, step.explain(search), why),
