@@ -88,7 +88,7 @@ def write_report(
             "Configuration", element=_facts([("iteration", player.iteration), *flatten(config)])
         ),
     ]
-    heading = f"{run_dir.resolve().name}: {game_title(player.game.name)}"
+    heading = f"Training report of {run_dir.resolve().name}: {game_title(player.game.name)}"
     return write_page(run_dir / "report.html", heading, sections)
 
 
@@ -229,8 +229,9 @@ def first_moves(player: Player) -> Section:
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     search = player.parts.search
     intro = (
-        "What the network suggests without a search (its policy), and how often the search visits "
-        f"each move. The search makes {search.num_simulations} simulations, without noise."
+        "What the raw network, without a search, suggests (its policy), and how often the search "
+        "visits each move. Q is the mean value that the search found for its move. The search "
+        f"makes {search.num_simulations} simulations, without noise."
     )
     if search.algorithm == "gumbel":
         intro += " Gumbel's search visits every move that it considers, including bad ones."
