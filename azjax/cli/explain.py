@@ -227,11 +227,12 @@ def _atlas(
 ) -> page.Section:
     """Shows the whole game over the iterations."""
     solution = solve(player.game)
-    which = "position" if places.total == len(places.ply) else "position of a random sample"
+    which = "the game" if places.total == len(places.ply) else "a random sample"
     return page.Section(
         "All positions, during the training",
-        f"Each dot is one {which}; positions that are equal up to symmetry share one. The start is "
-        "at the top, and each block is one move later. Orange dots are the network's errors.",
+        f"Each dot is one position of {which}; symmetric positions share a dot. The start is at "
+        "the top, and each block is one move later. An orange dot is a blunder: the network's "
+        "move gives up a win or a draw.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
         label="All positions",

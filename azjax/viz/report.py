@@ -242,11 +242,11 @@ def first_moves(player: Player) -> Section:
 def _numbering(game: Game) -> str:
     """Explains the numbers of the moves."""
     what = {
-        "tic_tac_toe": "the cells, row by row",
-        "mnk": "the cells, row by row",
-        "connect_four": "the columns, from the left",
-    }.get(game.name.partition(":")[0], "the actions of the game")
-    return f"Moves are the numbers of {what}, starting with 0."
+        "tic_tac_toe": "cell, counted row by row from 0",
+        "mnk": "cell, counted row by row from 0",
+        "connect_four": "column, counted from 0 at the left",
+    }.get(game.name.partition(":")[0], "action")
+    return f"A move is given as the number of its {what}."
 
 
 def _heat(
@@ -282,7 +282,7 @@ def games(player: Player, seed: int) -> Section:
     intro = (
         "The network plays against itself from the start, with the exploration of training. The "
         "caption of a position gives the move, its probability in the search's policy (the shade "
-        "of the cells), and the search's Q for the player to move, its mean value of the move: "
+        "of the cells), and Q, the search's mean value of the move for the player to move: "
         f"+1 won, −1 lost. {_numbering(player.game)}"
     )
     return Section("Games of self-play", intro, element=games_strips(player.game, played))

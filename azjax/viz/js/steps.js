@@ -39,7 +39,7 @@ export function tourSteps(count) {
     {
       title: "Selection",
       change: { ...classic, t: 0 },
-      text: (search) => `The classic search, UCT, builds a tree of positions. It starts with one, the root: the position on the board. Each simulation follows the moves with the highest scores down the tree, to a new position. An untried move has an infinite score, so each of the ${legal(search).length} moves is tried once before any is tried twice.`,
+      text: (search) => `The classic search, UCT, builds a tree of positions. Its root is the position on the board. Each simulation follows the moves with the highest scores down the tree, to a new position. An untried move has an infinite score, so each of the ${legal(search).length} moves is tried once before any is tried twice.`,
       ask: "Guess: which move is tried first?",
       options: legal,
       answer: (search) => [first(search, 0)],
@@ -129,7 +129,7 @@ export function tourSteps(count) {
     {
       title: "Gumbel AlphaZero",
       change: { ...network, algorithm: "gumbel", t: 0 },
-      text: () => "A later search, for few simulations. It chooses some candidate moves and gives each a few visits; then the better half gets more, and so on. This is sequential halving. The network learns probabilities computed from the values that the search found, not from the visits.",
+      text: () => "Gumbel AlphaZero is a later search, made for few simulations. It chooses some candidate moves and gives each a few visits; then the better half gets more, and so on. This is sequential halving. The network learns probabilities computed from the values that the search found, not from the visits.",
       ask: "Guess: which move gets the last simulation?",
       options: legal,
       answer: lastTwo,
