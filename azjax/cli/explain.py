@@ -46,7 +46,7 @@ def explain(options: Options) -> int:
     live = is_live(player.game)
     path, back = _live(run_dir, options.typed, player) if live else (_recorded(run_dir, player), [])
     sections = [
-        about.lead(1, "Start the tour" if path[0].kind == "tour" else path[0].title),
+        about.lead(1, "Start the tour" if path[0].kind == "tour" else path[0].title, live),
         *path,
         *([_atlas(player, *history)] if history else []),
         *back,
@@ -74,10 +74,8 @@ def _live(
     if game.is_small and (start := tour_start(game, solve(game))) is not None:
         data["tour"] = start
     name = type(search).__name__
-    chosen = "" if name == "PUCT" else f" This run trained with {name}: choose it in the list."
-    perfect = (
-        "; dots mark the moves that keep the value under perfect play" if game.is_small else ""
-    )
+    chosen = "" if name == "PUCT" else f"; this run was trained with {name}"
+    perfect = "; dots mark the moves that keep the result of perfect play" if game.is_small else ""
 
     def section(kind: str, label: str, title: str, intro: str) -> page.Section:
         return page.Section(title, intro, kind=kind, data=data, label=label)
@@ -86,29 +84,44 @@ def _live(
         "explorer",
         "Search",
         "The search, step by step",
-        f"The search before a move, computed in this page. It starts with PUCT.{chosen}",
+        "How the player looks ahead before a move. Press “next phase” to follow the search. The "
+        f"evaluator estimates new positions. PUCT is the search of AlphaZero{chosen}.",
     )
     compare = section(
         "compare",
         "Compare",
         "Two searches, side by side",
-        f"Two searches of one position. A frame marks the move played{perfect}.",
+        "Two searches of one position with different settings. The percentages are shares of the "
+        f"visits. A frame marks the move played{perfect}.",
     )
-    tour = section("tour", "Tour", "A tour", "From random games to AlphaZero, in ten questions.")
+    tour = section(
+        "tour", "Tour", "A tour", "From random games to AlphaZero, question by question."
+    )
     play = section(
-        "play", "Play", "Play against the network", "Choose your side, and click your moves."
+        "play",
+        "Play",
+        "Play against the network",
+        "Choose your side, and click your moves.",
     )
     proof = section(
-        "proof", "Proof", "The proof, game by game", "Choose any reply. All games are counted."
+        "proof",
+        "Proof",
+        "The proof, game by game",
+        "Can the network be beaten? All games against it are counted. Choose a reply to see the "
+        "games that remain.",
     )
     encoding = section(
-        "encoding", "Network", "The network's input and output", "Click cells to set up a position."
+        "encoding",
+        "Network",
+        "The network's input and output",
+        "A network reads numbers, not boards. Click cells to set up a position.",
     )
     training = section(
         "training",
         "Training",
         "One position during training",
-        "The output of each network for the position that this page shows.",
+        "What the network outputs for the position of this page, iteration by iteration. An "
+        "iteration is one round of self-play and learning.",
     )
     path = [
         *([tour] if "tour" in data else []),
@@ -215,10 +228,12 @@ def _atlas(
 ) -> page.Section:
     """Shows the whole game over the iterations."""
     solution = solve(player.game)
-    which = "Every position" if places.total == len(places.ply) else "A sample of the positions"
+    which = "the game" if places.total == len(places.ply) else "a random sample"
     return page.Section(
         "All positions during training",
-        f"{which} of the game up to symmetry, ply by ply from top to bottom.",
+        f"Each dot is one position of {which}; symmetric positions share a dot. The start is at "
+        "the top, and each block is one move later. An orange dot is a blunder: the network's "
+        "move gives up a win or a draw.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
         label="All positions",
@@ -233,8 +248,8 @@ def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
         console.note(f"without how it learned: {error}")
         return []
     intro = (
-        "One game of the network against itself, as in training but from the starting position. "
-        "Choose a move, and see step by step what the network learns from it."
+        "One game of the network against itself, played as in the training but from the start. "
+        "Choose a move, then press Next to see what the network learns from it."
     )
     return [page.Section("How it learned", intro, kind="loop", data=data, label="Learning")]
 

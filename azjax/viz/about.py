@@ -22,19 +22,28 @@ _LEAD = (
     "and estimates who will win. A search looks ahead with these estimates and finds better moves. "
     "The network then learns from games that the search plays against itself."
 )
+_LIVE = (
+    "This page is about one player that was trained in this way. All searches run in your browser. "
+    "Most parts share one position: change it in one of them, and the others follow."
+)
+_RECORDED = (
+    "This page shows recorded searches and games of one player that was trained in this way."
+)
 
 
-def lead(first: int | None, button: str = "Start the tour") -> Section:
-    """Returns the first section of a page: what AlphaZero is, and one button.
+def lead(first: int | None, button: str = "Start the tour", is_live: bool = True) -> Section:
+    """Returns the first section of a page: what AlphaZero is, what the page is, and one button.
 
     Args:
       first: the number of the section that the button leads to; None for no button.
       button: its text.
+      is_live: whether the page searches; if not, it shows recorded searches.
     """
     look = {"class": "az-button az-primary", "href": f"#section-{first}"}
     link = [] if first is None else [node("p", None, node("a", look, button))]
-    text = node("p", {"class": "az-about"}, _LEAD)
-    return Section("What you see here", element=node("div", None, text, *link))
+    here = _LIVE if is_live else _RECORDED
+    texts = [node("p", {"class": "az-about"}, text) for text in (_LEAD, here)]
+    return Section("What this page is about", element=node("div", None, *texts, *link))
 
 
 def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Section:
@@ -112,8 +121,8 @@ def pictures(run_dir: Path, player: Player) -> Section:
     figures = [_figure(title, drawing) for title, drawing in drawn.items()]
     intro = (
         "Self-play fills the buffer with positions, each with the search's policy π and the "
-        "outcome z of the game. The learner moves the network's p and v towards π and z, and the "
-        "improved network plays the next games."
+        "outcome z of the game. The network outputs a policy p and a value v. The learner moves p "
+        "towards π and v towards z, and the improved network plays the next games."
     )
     element = node("div", {"class": "az-diagrams"}, *figures)
     return Section("The parts", intro, element=element, label="The parts")

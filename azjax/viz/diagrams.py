@@ -78,21 +78,25 @@ def loop_picture(config: Config) -> Drawing:
 
 
 def encoding_picture(game: Game, encoding: str, state: State) -> Drawing:
-    """Draws a position and its planes, the network input with this encoding."""
+    """Draws a position and its planes, the network input with this encoding.
+
+    A position without a drawing is left out: its text would be too small to read.
+    """
     planes = np.asarray(game.observe(state, encoding))
     shown, captions = planes[..., :_MOST], _captions(game, state, encoding, planes.shape[-1])
     size, step = 104, (_WIDTH - 104) / 2
-    position = draw_state(game, state, size).element
+    drawn = [] if game.display.draw is None else [draw_state(game, state, size).element]
+    pictures = [*drawn, *(_plane(shown[..., i], size) for i in range(shown.shape[-1]))]
+    titles = [*["the position"] * len(drawn), *captions[: shown.shape[-1]]]
     tall = size * max(1.0, planes.shape[0] / planes.shape[1])
     row = tall + 3 * _LINE + 4
     parts: list[Element] = []
-    for i, caption in enumerate(["the position", *captions[: shown.shape[-1]]]):
+    for i, (caption, picture) in enumerate(zip(titles, pictures, strict=True)):
         x, y = i % 3 * step, i // 3 * row
-        picture = position if i == 0 else _plane(shown[..., i - 1], size)
         parts.append(node("g", {"transform": f"translate({x:g} {y:g})"}, picture))
         for j, line in enumerate(textwrap.wrap(caption, int((step - 8) / _LETTER))):
             parts.append(_text(x, y + tall + _LINE * (j + 1), line, faint=True))
-    height = row * (1 + shown.shape[-1] // 3)
+    height = row * -(-len(pictures) // 3)
     if planes.shape[-1] > _MOST:
         more = f"and {planes.shape[-1] - _MOST} more planes"
         parts.append(_text(0, height + _LINE, more, faint=True))

@@ -88,7 +88,7 @@ def write_report(
             "Configuration", element=_facts([("iteration", player.iteration), *flatten(config)])
         ),
     ]
-    heading = f"{run_dir.resolve().name}: {game_title(player.game.name)}"
+    heading = f"Training report of {run_dir.resolve().name}: {game_title(player.game.name)}"
     return write_page(run_dir / "report.html", heading, sections)
 
 
@@ -113,9 +113,10 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
     curves, charts, intro = [*_CURVES], [], []
     if any(record.get("blunders") is not None for record in records):
         intro.append(
-            "A blunder is a position where the raw network's move gives up a win or a draw. A "
-            "losing line is a game that it loses to some sequence of replies, as first or second "
-            "player. Every position and every reply is checked."
+            "The raw network plays its most likely move, without a search. A blunder is a position "
+            "where this move gives up a win or a draw. A losing line is a game that it loses to "
+            "some sequence of replies, as first or second player. Every position and every reply "
+            "is checked."
         )
     if game.positions is not None and any("error" in record for record in records):
         curves[1:1] = _labelled_curves(game.positions())
@@ -193,9 +194,10 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> 
     iterations, snapshots = atlases.load_snapshots(run_dir)
     data = atlases.atlas_data(player.game, solution, places, iterations, snapshots)
     intro = (
-        "Each dot is one class of positions that are equal up to symmetry. The start is at the top "
-        "and each block is one ply. Within a block, the player to move wins at the left, draws in "
-        "the middle and loses at the right; finished games come last."
+        "Each dot is one class of positions that are equal up to symmetry. The start is at the "
+        "top, and each block is one ply later; a ply is one move of one player. Within a block, "
+        "the player to move wins at the left, draws in the middle and loses at the right, with "
+        "perfect play; finished games come last."
     )
     if data["total"] > len(places.ply):
         intro += (
@@ -227,10 +229,25 @@ def first_moves(player: Player) -> Section:
         )
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     search = player.parts.search
-    intro = f"The search makes {search.num_simulations} simulations, without noise."
+    intro = (
+        "What the raw network, without a search, suggests (its policy), and how often the search "
+        "visits each move. Q is the mean value that the search found for its move. The search "
+        f"makes {search.num_simulations} simulations, without noise."
+    )
     if search.algorithm == "gumbel":
         intro += " Gumbel's search visits every move that it considers, including bad ones."
+    intro = f"{intro} {_numbering(player.game)}"
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
+
+
+def _numbering(game: Game) -> str:
+    """Explains the numbers of the moves."""
+    what = {
+        "tic_tac_toe": "cell, counted row by row from 0",
+        "mnk": "cell, counted row by row from 0",
+        "connect_four": "column, counted from 0 at the left",
+    }.get(game.name.partition(":")[0], "action")
+    return f"A move is given as the number of its {what}."
 
 
 def _heat(
@@ -266,6 +283,7 @@ def games(player: Player, seed: int) -> Section:
     intro = (
         "The network plays against itself from the start, with the exploration of training. The "
         "caption of a position gives the move, its probability in the search's policy (the shade "
-        "of the cells), and the search's Q for the player to move: +1 won, −1 lost."
+        "of the cells), and Q, the search's mean value of the move for the player to move: "
+        f"+1 won, −1 lost. {_numbering(player.game)}"
     )
     return Section("Games of self-play", intro, element=games_strips(player.game, played))

@@ -68,7 +68,6 @@ def both_ways(game, evaluate, params, settings):
     return jax.device_get(found)
 
 
-@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("name", "draws", "settings"),
     [

@@ -809,12 +809,14 @@ def test_the_tour_explains_a_wrong_answer(page):
     section = component(page, "tour")
     press(section, "option-1")
     said = section.locator(".az-tour-said").inner_text()
-    assert said.startswith("Not quite. B2 keeps the draw.")
+    assert said.startswith("Not quite. Only b2 keeps the draw.")
     assert "After b1, perfect play ends in a loss for O." in said
     press(section, "tour-next")
     press(section, "tour-back")
     press(section, "option-4")
-    assert section.locator(".az-tour-said").inner_text().startswith("Right. B2 keeps the draw.")
+    assert (
+        section.locator(".az-tour-said").inner_text().startswith("Correct. Only b2 keeps the draw.")
+    )
 
 
 def test_the_card_and_the_tree_of_the_tour_fit_one_screen(page):

@@ -282,7 +282,7 @@ function atlasLegend(mode) {
   }
   return [
     entry(["ok"], "optimal"),
-    entry(["some", "half", "all"], "blunder; darker if it occurs in more of the symmetric positions"),
+    entry(["some", "half", "all"], "blunder in some, at least half, or all of the symmetric positions"),
     over,
   ];
 }
@@ -293,7 +293,7 @@ function atlasDetail(data, frame, index) {
   const policy = Array.from(moves, (_, a) => frame.policy[index * data.actions + a] / 255);
   const rows = over ? atlasResult(data, index) : atlasNumbers(data, frame, index, moves, policy);
   const list = rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
-  const hint = data.game && !over ? h("p", { class: "az-atlas-hint" }, "Corner dots mark optimal moves.") : null;
+  const hint = data.game && !over ? h("p", { class: "az-atlas-hint" }, `Corner dots mark optimal moves. ${data.game.naming}`) : null;
   return [atlasPicture(data, index, over, moves, policy), h("dl", { class: "az-atlas-facts" }, list), hint];
 }
 

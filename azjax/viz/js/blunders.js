@@ -27,10 +27,10 @@ export class Blunders {
     if (!this.#known.has(network)) this.#known.set(network, blundersOf(network, this.game));
     const positions = this.#known.get(network);
     const name = `the network of iteration ${network.iteration}`;
-    const count = `Without a search, the best move of ${name} is a blunder in ${positions.length.toLocaleString("en")} positions. `;
+    const count = `A blunder is a move that gives up a win or a draw. Without a search, the most likely move of ${name} is a blunder in ${positions.length.toLocaleString("en")} positions. `;
     this.note = h("span", { role: "status" });
     const button = pushButton("Show one that the search corrects", "blunder", () => this.#go(network, positions));
-    replace(this.element, positions.length ? [count, button, " ", this.note] : `Even without a search, ${name} never blunders.`);
+    replace(this.element, positions.length ? [count, button, " ", this.note] : `Even without a search, ${name} never blunders: it gives up no win and no draw.`);
   }
 
   #go(network, positions) {

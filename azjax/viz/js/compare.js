@@ -71,10 +71,11 @@ class Panel {
     const { game, position } = this.bench;
     const name = (action) => game.moveName(position, action);
     const most = Math.max(...N);
+    const count = (n) => `${n} ${n === 1 ? "visit" : "visits"}`;
     const tied = actions.filter((_, i) => N[i] === most);
     const at = actions.indexOf(search.action);
-    const visits = tied.length > 1 ? `${tied.length} moves tie with ${most} visits (${listWords(tied.map(name))})` : `${name(tied[0])} has the most visits (${most})`;
-    const plays = `plays ${name(search.action)}${N[at] < most ? `, with ${N[at]} visits` : ""}`;
+    const visits = tied.length > 1 ? `${tied.length} moves tie with ${count(most)} (${listWords(tied.map(name))})` : `${name(tied[0])} has the most visits (${most})`;
+    const plays = `plays ${name(search.action)}${N[at] < most ? `, with ${count(N[at])}` : ""}`;
     const expects = `expects the value ${signed(Q[at])} for ${playerName(position.player)}`;
     const words = `It ${plays}, and ${expects}; ${visits}.`;
     return game.table ? [words, " ", this.#verdict(search.action, tied)] : words;

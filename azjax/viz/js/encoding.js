@@ -96,7 +96,7 @@ function stateSide(game, cells, own) {
   const captionsOfThree = [
     "X\u2019s stones",
     "O\u2019s stones",
-    `X to move: all ${mover === 0 ? "ones, it is" : "zeros, it is not"}`,
+    mover === 0 ? "all ones: X is to move" : "all zeros: O is to move",
   ];
   const captionsOfTwo = [
     `the mover\u2019s stones (${playerName(mover)}\u2019s)`,

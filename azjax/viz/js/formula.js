@@ -81,7 +81,7 @@ function uctLines({ id, settings, stats, n, Q, U, S }) {
   const C = fixed(settings.exploration, 3);
   return {
     lines: [
-      ["U", "C \u221a(ln(N + 1) / n)", `${C} \u00d7 \u221a(ln ${log} / ${n}) = ${fixed(U, 3)}`],
+      ["U", id === 0 ? "C \u221a(ln N / n)" : "C \u221a(ln(N + 1) / n)", `${C} \u00d7 \u221a(ln ${log} / ${n}) = ${fixed(U, 3)}`],
       ["S", "Q + U", `${term(Q)} + ${fixed(U, 3)} = ${term(S)}`],
     ],
     notes: [],

@@ -16,8 +16,8 @@ const opened = new WeakMap();
  * Every game has `name`, `title`, `numActions`, `init()`, `legal(position)`, `step(position,
  * action)`, `reward(position)` of the player who moved there, `player(position)`,
  * `over(position)`, `winner(position)` (0, 1 or null), `ending(position)` in words,
- * `text(position)`, `read(text)` (a position or null), and the names of a move,
- * `moveName(position, action)` and the short `moveLabel(position, action)`.
+ * `text(position)`, `read(text)` (a position or null), the names of a move, `moveName(position,
+ * action)` and the short `moveLabel(position, action)`, and a sentence on these names, `naming`.
  *
  * Games of stones also have the fields of `gameNamed`; `hasCells` is true for them.
  */
@@ -50,8 +50,10 @@ function tableGame({ game: name, title, num_actions: numActions }, table) {
   };
   const moveLabel = ({ row }, action) => table.moveName(row, action);
   const moveName = (position, action) => moveLabel(position, action).replace(/^(?=\d+$)/, "move ");
+  const isNumbered = table.legal(0).every((action) => /^\d+$/.test(table.moveName(0, action)));
+  const naming = isNumbered ? "Moves are numbered as in the rules of the game." : "";
   return {
-    ...{ name, title, numActions, table, winner, moveName, moveLabel, hasCells: false },
+    ...{ name, title, numActions, table, winner, moveName, moveLabel, naming, hasCells: false },
     init: () => at(0),
     read: (text) => (/^\d+$/.test(text) && Number(text) < table.size ? at(Number(text)) : null),
     legal: ({ row }) => table.legal(row),
@@ -102,6 +104,7 @@ function marksGame(title, rows, columns, inRow, name) {
     ...{ name, title, inRow, shape: [rows, columns], numActions: rows * columns },
     moveName: (_, cell) => cellName(cell, columns),
     moveLabel: (_, cell) => cellName(cell, columns),
+    naming: "Cells are named by column and row: a1 is the upper left one.",
     cell: (board, action) => (board[action] ? -1 : action),
     action: (cell) => cell,
     loose: (_, cell) => cell,
@@ -120,6 +123,7 @@ function dropGame(title, rows, columns, inRow, name) {
     ...{ name, title, inRow, shape: [rows, columns], numActions: columns },
     moveName: (_, column) => `column ${column + 1}`,
     moveLabel: (_, column) => String(column + 1),
+    naming: "Columns are counted from the left, starting with 1.",
     cell: lowestEmpty, // -1 in a full column.
     action: (cell) => cell % columns,
     loose: (board, cell) => lowestEmpty(board, cell % columns) + columns,

@@ -43,8 +43,8 @@ function lessonSearch(view, move, { search }) {
         ? " Noise helps to choose the moves to visit."
         : "";
   return (
-    `${name} runs ${search.num_simulations} simulations from here; N of them began with ` +
-    `each move.${noise} The value of the position after the search is ${signed(move.found)} for ` +
+    `${name} runs ${search.num_simulations} simulations from here; N counts those that ` +
+    `began with each move.${noise} The value of the position after the search is ${signed(move.found)} for ` +
     `${view.mover(move.player)}; before it, the network\u2019s value was ${signed(move.value)}.`
   );
 }
@@ -89,7 +89,7 @@ function lessonLoss(view, move, { learner }) {
     view.lesson.iteration && learner.ema_decay
       ? "Here p and v are computed from the parameters \u03b8 themselves, not from their average."
       : "Here p and v are computed from the parameters \u03b8.";
-  return `${theta} The loss is large if p differs from \u03c0, and v from z.`;
+  return `${theta} The loss is large if p differs much from \u03c0, or v from z.`;
 }
 
 function lessonStep(view, move, { learner }) {

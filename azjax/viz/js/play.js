@@ -33,7 +33,8 @@ class Match {
     this.insight = h("div", { class: "az-play-insight" });
     this.review = h("div", {});
     this.tally = h("dl", { class: "az-tally", "aria-label": "games so far" });
-    const right = h("div", {}, this.status, this.tally, this.insight, this.review);
+    const naming = parts.game.naming && h("p", { class: "az-hint" }, parts.game.naming);
+    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.review);
     replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
     this.#begin(0);
     this.place.follow(() => this.#drawControls());
@@ -212,7 +213,7 @@ class Match {
         { class: "az-group" },
         pushButton("New game", "new", () => this.#begin(this.you)),
         pushButton("Undo", "undo", () => this.#undo(), { "aria-disabled": String(!mine) }),
-        there && pushButton("Play from the page\u2019s position", "there", goThere),
+        there && pushButton("Play from the shared position", "there", goThere),
       ),
       h(
         "div",
@@ -220,7 +221,7 @@ class Match {
         toggle("thoughts", "Show the network\u2019s policy"),
         this.game.table && toggle("truth", "Show perfect play"),
       ),
-      h("label", { class: "az-field" }, h("span", {}, "the network moves by"), h("select", keys, SIMULATIONS.map(strength))),
+      h("label", { class: "az-field" }, h("span", {}, "the network plays"), h("select", keys, SIMULATIONS.map(strength))),
     );
   }
 
@@ -252,7 +253,7 @@ class Match {
         h(
           "p",
           { class: "az-hint" },
-          `The percentages are the network\u2019s probabilities for the moves of ${mover}.`,
+          `The percentages are the network\u2019s policy: a probability for each move of ${mover}.`,
         ),
       );
     }
@@ -271,5 +272,5 @@ function perfectWords(value, mover, over) {
 }
 
 function strengthWords(simulations) {
-  return simulations ? `a search of ${simulations} simulations` : "its policy, without search";
+  return simulations ? `with ${simulations} simulations` : "without search";
 }

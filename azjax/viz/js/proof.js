@@ -108,6 +108,7 @@ class Walk {
       this.root,
       h("div", { class: "az-play-bar az-group", role: "group", "aria-label": "the network's side" }, side(0), side(1)),
       h("p", { class: "az-proof-claim", "data-claim": "" }, this.#claim()),
+      h("p", { class: "az-hint" }, `The network always plays its most likely move, without a search. ${this.game.naming}`),
       h("ol", { class: "az-proof-path", "aria-label": "the game so far" }, this.path.map((_, i) => this.#crumb(i))),
       h("div", { class: "az-columns" }, this.#board(), this.#replies()),
     );
@@ -117,7 +118,7 @@ class Walk {
     const { won, drawn, lost } = this.lines.below(this.game.init());
     const games = (count) => count.toLocaleString("en");
     const start =
-      `Over all replies of ${playerName(1 - this.lines.seat)} there are ${games(won + drawn + lost)} games. ` +
+      `If ${playerName(1 - this.lines.seat)} tries every reply, there are ${games(won + drawn + lost)} games. ` +
       `The network of iteration ${this.#network.iteration} wins ${games(won)}, draws ${games(drawn)} and loses ${games(lost)} of them.`;
     return lost ? start : `${start} It never loses.`;
   }
@@ -166,7 +167,7 @@ class Walk {
     });
     const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
     const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", {}, "Your replies, and the results for the network of all games after each of them");
+    const caption = h("caption", {}, "Your replies, and how the network does in all games that follow. The board shows how many these are.");
     return h("table", { class: "az-proof-replies" }, caption, h("thead", {}, head), h("tbody", {}, rows));
   }
 }

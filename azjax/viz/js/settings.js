@@ -33,7 +33,7 @@ export function settingFields(settings, evaluators, iterations, onChange) {
   const list = (name, label, values, write = String) =>
     field(label, choice(name, values, settings[name], write, (value) => onChange({ [name]: value })));
   const control = (name) => {
-    if (name === "first_play_urgency") return list(name, "untried", URGENCIES);
+    if (name === "first_play_urgency") return list(name, "untried moves", URGENCIES);
     return number(name, settings[name], onChange);
   };
   return [

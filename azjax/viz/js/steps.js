@@ -1,6 +1,6 @@
 import { fixed, signed } from "./dom.js";
 import { playout } from "./playout.js";
-import { listWords, moveName, outcomeWords, playerName, sentence } from "./words.js";
+import { listWords, moveName, outcomeWords, playerName } from "./words.js";
 
 // The steps of the tour. Each has a search and a moment (`change`, also for the page), a text and a
 // question. Its answer is computed from the search, and shown at a later moment (`reveal`).
@@ -29,21 +29,21 @@ export function tourSteps(count) {
     {
       title: "A position",
       change: { ...classic, t: 0 },
-      text: (search) => `${mover(search)} is to move. ${keepWords(search)} A search has to find out which, and does not know the answer.`,
+      text: (search) => `${mover(search)} is to move. ${keepWords(search)} ${search.game.naming} A search has to find a good move from the rules alone.`,
       ask: "Which move would you play?",
       options: legal,
       answer: optimal,
-      explain: (search) => `${sentence(listWords(optimal(search).map((action) => name(search, action)), "or"))} keeps the ${ENDS[truth(search)]}. This game is small enough to be solved exactly, but the search does not use the solution.`,
+      explain: (search) => `Only ${listWords(optimal(search).map((action) => name(search, action)), "or")} keeps the ${ENDS[truth(search)]}. This game is small enough to be solved exactly, but the search does not use the solution.`,
       why: (search, action) => `After ${name(search, action)}, perfect play ends in a ${ENDS[after(search, action)]} for ${mover(search)}.`,
     },
     {
       title: "Selection",
       change: { ...classic, t: 0 },
-      text: (search) => `Classic search (UCT) goes from the root to a new position, many times. An untried move has an infinite score, so each of the ${legal(search).length} moves is tried once before any is tried twice. Their order is random.`,
+      text: (search) => `The classic search, UCT, builds a tree of positions. Its root is the position on the board. Each simulation follows the moves with the highest scores down the tree, to a new position. An untried move has an infinite score, so each of the ${legal(search).length} moves is tried once before any is tried twice.`,
       ask: "Guess: which move is tried first?",
       options: legal,
       answer: (search) => [first(search, 0)],
-      explain: (search) => `Here ${name(search, first(search, 0))}. All scores are infinite, so the random order decides.`,
+      explain: (search) => `Here it is ${name(search, first(search, 0))}. All scores are infinite, so the order is random.`,
       reveal: () => ({ t: 1 }),
     },
     {
@@ -53,14 +53,14 @@ export function tourSteps(count) {
       ask: "Guess: who wins this rollout?",
       options: () => ["X wins", "O wins", "draw"],
       answer: (search) => [ended(search)],
-      explain: (search) => `The random game ends: ${ended(search)}. One random game says little about a position, but the mean of many does.`,
+      explain: (search) => `The random game ends: ${ended(search)}. One random game says little about a position; the mean of many says more.`,
       playout: 1,
     },
     {
       title: "Backup",
       change: { ...classic, t: 2 },
-      text: (search) => `The rollout ended: ${ended(search)}. The outcome is added to the statistics of every node on the path. Each node counts it for its own player: +1 for a win, \u22121 for a loss, 0 for a draw.`,
-      ask: (search) => `What does the root add, for ${mover(search)}?`,
+      text: (search) => `The rollout ended: ${ended(search)}. Every node on the path, up to the root, adds the outcome to its statistics. It counts for the player to move at that node: +1 for a win, \u22121 for a loss, 0 for a draw.`,
+      ask: (search) => `What does the root add? ${mover(search)} is to move there.`,
       options: () => ["+1", "0", "\u22121"],
       answer: (search) => [signed(search.simulations[0].backup[0], 0)],
       explain: (search) => `${signed(search.simulations[0].backup[0], 0)} for ${mover(search)}: ${ended(search)}.`,
@@ -70,18 +70,18 @@ export function tourSteps(count) {
     {
       title: "Which move next?",
       change: { ...classic, t: 3 * count },
-      text: () => "Every move has now been tried once. From here on, UCT chooses the move with the highest score: Q + C\u221a(ln N / n), the mean value Q so far, plus a bonus U for moves with few visits.",
+      text: () => "Every move has been tried once. From now on, UCT chooses the move with the highest score S = Q + U. Q is the mean outcome of the move. U = C\u221a(ln N / n) is a bonus for moves with few visits: n counts the visits of the move, N those of the position, and C is a constant.",
       ask: "Which move is chosen next?",
       options: legal,
       answer: (search) => [first(search, count)],
       explain: (search) => {
         const { Q, U, S, best } = search.stats(0, count);
-        return `${sentence(name(search, first(search, count)))}: ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}. No score is higher; in a tie, the move that was tried first is chosen.`;
+        return `The score of ${name(search, first(search, count))} is ${fixed(Q[best])} + ${fixed(U[best])} = ${fixed(S[best])}. No score is higher; in a tie, the move that was tried first is chosen.`;
       },
       why: (search, action) => {
         const { S, best } = search.stats(0, count);
         const mine = S[legal(search).indexOf(action)];
-        return mine < S[best] ? `The score of ${name(search, action)} is only ${fixed(mine)}.` : `${sentence(name(search, action))} has the same score, but was tried later.`;
+        return mine < S[best] ? `The score of ${name(search, action)} is only ${fixed(mine)}.` : `The score of ${name(search, action)} is the same, but it was tried later.`;
       },
       terms: count,
       reveal: () => ({ t: 3 * count + 1 }),
@@ -89,7 +89,7 @@ export function tourSteps(count) {
     {
       title: `After ${few} simulations`,
       change: { ...classic, t: 3 * few - 1 },
-      text: () => "At the end, the search plays the move with the most visits. A mean over few games can be luck; many visits mean that the move stayed good.",
+      text: () => "At the end, the search plays the move with the most visits. A high mean over few games can be luck. A move has many visits only if its score stayed high.",
       ask: "Does it find the right move?",
       options: () => YES,
       answer: right,
@@ -109,7 +109,7 @@ export function tourSteps(count) {
     {
       title: "A value in place of the random game",
       change: { ...network, t: 2 },
-      text: () => `AlphaZero replaces the random game by a neural network, which estimates the value of a position. It was trained on games against itself. The search still has only ${few} simulations.`,
+      text: () => `AlphaZero replaces the random game by a neural network, which estimates the value of a position: the expected outcome, from \u22121 to +1. This network was trained on games against itself. The search has only ${few} simulations again.`,
       ask: "Does it find the right move?",
       options: () => YES,
       answer: right,
@@ -119,7 +119,7 @@ export function tourSteps(count) {
     {
       title: "A policy in place of the random order",
       change: { ...network, algorithm: "puct", t: 0 },
-      text: () => "The network also outputs a probability P for each move. The PUCT score is Q + c P \u221aN / (1 + n): unlikely moves get a small bonus, so not every move has to be tried.",
+      text: () => "The network also outputs a probability P for each move. AlphaZero\u2019s score, PUCT, uses it in the bonus: Q + c P \u221aN / (1 + n). Unlikely moves get a small bonus, so not every move has to be tried.",
       ask: "How many of the moves does the search try?",
       options: (search) => legal(search).map((_, i) => String(i + 1)),
       answer: (search) => [tried(search)],
@@ -129,11 +129,11 @@ export function tourSteps(count) {
     {
       title: "Gumbel AlphaZero",
       change: { ...network, algorithm: "gumbel", t: 0 },
-      text: () => "With few simulations, the visits are too coarse to learn from. Gumbel search uses sequential halving: all candidates get a few visits, the better half gets more, and so on. The network then learns an improved policy, computed from the values found.",
+      text: () => "Gumbel AlphaZero is a later search, made for few simulations. It chooses some candidate moves and gives each a few visits; then the better half gets more, and so on. This is sequential halving. The network learns probabilities computed from the values that the search found, not from the visits.",
       ask: "Guess: which move gets the last simulation?",
       options: legal,
       answer: lastTwo,
-      explain: (search) => `${sentence(listWords(lastTwo(search).map((action) => name(search, action))))} got the last simulations. ${played(search)}`,
+      explain: (search) => `The last simulations went to ${listWords(lastTwo(search).map((action) => name(search, action)))}. ${played(search)}`,
       reveal: () => ({ t: 3 * few }),
     },
   ];
@@ -161,7 +161,8 @@ function after({ game, nodes }, action) {
 function keepWords(search) {
   const count = optimal(search).length;
   const which = count === 1 ? "one" : count;
-  return `Only ${which} of ${legal(search).length} moves ${count === 1 ? "keeps" : "keep"} the ${ENDS[truth(search)]}.`;
+  const result = truth(search) ? `${mover(search)} wins` : "the game is a draw";
+  return `With perfect play by both, ${result}. Only ${which} of ${legal(search).length} moves ${count === 1 ? "keeps" : "keep"} this result.`;
 }
 
 function ended(search) {

@@ -7,6 +7,10 @@ import { tourSteps } from "./steps.js";
 import { TreeView } from "./tree.js";
 import { moveLabel } from "./words.js";
 
+const TREE_WORDS =
+  "The tree: N counts the visits of a position; the root starts with 1, for its own evaluation. " +
+  "V and Q are mean outcomes for the player named after them. Dashed boxes are untried moves.";
+
 /** A tour of the search in a few steps, each with a question. */
 export function tour(root, data, place) {
   new Tour(root, data, place).show(0);
@@ -23,7 +27,8 @@ class Tour {
     this.results = this.steps.map(() => null); // Whether each first answer was right.
     this.card = h("div", { class: "az-tour" });
     this.tree = new TreeView((id) => this.#drawTree(id));
-    replace(root, h("div", { class: "az-tour-grid" }, this.card, this.tree.element));
+    const legend = h("p", { class: "az-hint" }, TREE_WORDS);
+    replace(root, h("div", { class: "az-tour-grid" }, this.card, h("div", {}, this.tree.element, legend)));
   }
 
   /** Shows a step, without its answer; after the last one, the end. */
@@ -114,7 +119,7 @@ class Tour {
   #answer(step) {
     const { search } = this.bench;
     const isRight = step.answer(search).includes(this.chosen);
-    const verdict = this.chosen === null ? "" : isRight ? "Right. " : "Not quite. ";
+    const verdict = this.chosen === null ? "" : isRight ? "Correct. " : "Not quite. ";
     const why = this.chosen === null || isRight || !step.why ? "" : ` ${step.why(search, this.chosen)}`;
     return [
       h("p", { class: "az-tour-said" }, verdict, step.explain(search), why),
