@@ -744,7 +744,10 @@ def test_refuses_sizes_below_one(setting, size, tmp_path, monkeypatch, capfd):
         ("--selfplay.games 1001", ["selfplay.games is 1001", "such as 1008"]),
         ("--seed -1", ["seed is -1", "use 0 to 2147483647"]),
         (f"--seed {2**40}", [f"seed is {2**40}", "use 0 to 2147483647"]),
-        ("--replay.shards 3", ["replay.shards is 3", "8 devices", "use 8 or a multiple"]),
+        (
+            "--replay.shards 3",
+            ["replay.shards is 3", "the number of devices, 8", "use 8 or a multiple"],
+        ),
         ("--replay.capacity 100", ["replay.capacity is 100", "use at least 512"]),
         ("--replay.capacity 1000", ["replay.capacity is 1000", "use at least 8192"]),
         ("--game connect_four --until perfect", ["connect_four", "--until never"]),

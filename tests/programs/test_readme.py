@@ -110,10 +110,10 @@ def test_the_map_is_the_order_of_imports():
 
 def test_positions_are_as_many_as_said(tic_tac_toe, solution):
     counts = {
-        solution.num_states: ["all {} reachable positions", "all {} positions and the"],
+        solution.num_states: [r"reachable positions \| {}", "all {} positions and the"],
         len(solution.decisions): [
-            *("all {} positions with", "all {} states", "out of {} with"),
-            *("all {} tic-tac-toe positions with", "of all {} positions with"),
+            *("all {} positions with", "all {} tic-tac-toe positions with"),
+            "of all {} positions with",
         ],
         int(solver.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
         int(solver.count_games(solution)[0].sum()): ["all {} games"],

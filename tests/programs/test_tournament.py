@@ -63,7 +63,7 @@ def test_headings_are_whole_on_a_terminal_of_80_columns(tmp_path, monkeypatch, c
 def test_repeated_games_are_not_counted(capsys):
     assert play("perfect", "minimax:2", "--games", 1000) == 0
     output = capsys.readouterr().out
-    assert "more games would be the same games: perfect – minimax(2)." in output
+    assert "further games would be identical: perfect – minimax(2)." in output
     rows = [line.split() for line in output.splitlines() if line.split()[1:2] == ["minimax(2)"]]
     assert [sum(map(int, row[3:6])) for row in rows] == [1, 1] == [int(row[-1]) for row in rows]
     assert not any("[" in cell for row in rows for cell in row)  # No interval without randomness.
