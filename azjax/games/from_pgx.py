@@ -157,10 +157,11 @@ def _make_names(name: str, size: int, player: Any) -> Any:
     # An action is an origin, by file and rank from the mover's perspective, and a plane, which
     # determines the target.
     if name == "chess":
-        from pgx._src.games.chess import FROM_PLANE as targets
+        to = _chess_targets()
     else:
-        from pgx.gardner_chess import TO_MAP as targets
-    to = np.asarray(targets)
+        from pgx.gardner_chess import TO_MAP
+
+        to = np.asarray(TO_MAP)
     promoted = np.where(np.arange(to.shape[1]) < 9, np.arange(to.shape[1]) // 3, 3)
 
     def name_actions(state: Any) -> list[str]:
@@ -173,6 +174,23 @@ def _make_names(name: str, size: int, player: Any) -> Any:
         ]
 
     return name_actions
+
+
+def _chess_targets() -> np.ndarray:
+    """Returns the target of each origin and plane in chess, `int [64, 73]`; -1 off the board.
+
+    The planes are those of AlphaZero (Silver et al. 2018, Table S2): 9 of underpromotions, 56 of
+    a queen's moves and 8 of a knight's. Squares are numbered file by file.
+    """
+    steps = [*range(-7, 0), *range(1, 8)]
+    queen = [(x * step, y * step) for x, y in ((0, 1), (1, 0), (1, 1), (1, -1)) for step in steps]
+    knight = [(x, y) for x in (-2, -1, 2, 1) for y in (-2, -1, 1, 2) if abs(x) != abs(y)]
+    moves = np.array([(0, 1), (1, 1), (-1, 1)] * 3 + queen + knight)
+    origins = np.stack(np.divmod(np.arange(64), 8), axis=-1)[:, None]
+    targets = origins + moves
+    on_board = ((targets >= 0) & (targets < 8)).all(axis=-1)
+    on_board[:, :9] &= origins[..., 1] == 6
+    return np.where(on_board, targets @ [8, 1], -1)
 
 
 def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:

@@ -93,10 +93,10 @@ def test_one_place_imports_it(library, home):
     assert users == {home}
 
 
-# Private names that have no public equivalent, each in one place and with a test of its behavior.
+# Private names that have no public equivalent, each in one place and with a test of its behavior:
+# the number of processes before JAX starts.
 PRIVATE = {
     ("azjax/cli/launch.py", "jax._src.distributed.global_state"),
-    ("azjax/games/from_pgx.py", "pgx._src.games.chess.FROM_PLANE"),
 }
 
 
