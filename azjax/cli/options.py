@@ -18,7 +18,7 @@ import tyro
 
 from azjax import runs
 from azjax._settings import check_kind, find_kinds, list_changes
-from azjax.cli import console, custom, functions
+from azjax.cli import custom, functions, parsing
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
@@ -101,7 +101,7 @@ def _parse_resumed(arguments: list[str], typed: custom.Typed, run_dir: pathlib.P
     config = custom.check_only_run(run_dir, typed)
     saved = Options(config, runs.read_settings(run_dir / "plan.json", Plan), run_dir, True)
     default = dataclasses.replace(saved, config=_choose_kinds(config, arguments))
-    options = console.parse(Options, arguments, "azjax train", default=default)
+    options = parsing.parse(Options, arguments, "azjax train", default=default)
     changes = [
         change
         for change in list_changes(saved.plan, options.plan)
@@ -143,7 +143,7 @@ def _parse_new(
     if game is not None:
         config = presets.fit(config, game)
     default = Options(config, plan, given=given)
-    return console.parse(Options, arguments, "azjax train", default=default)
+    return parsing.parse(Options, arguments, "azjax train", default=default)
 
 
 def _identify(typed: custom.Typed, option: str) -> str | None:

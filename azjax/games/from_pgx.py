@@ -188,9 +188,10 @@ def _chess_targets() -> np.ndarray:
     moves = np.array([(0, 1), (1, 1), (-1, 1)] * 3 + queen + knight)
     origins = np.stack(np.divmod(np.arange(64), 8), axis=-1)[:, None]
     targets = origins + moves
-    on_board = ((targets >= 0) & (targets < 8)).all(axis=-1)
-    on_board[:, :9] &= origins[..., 1] == 6
-    return np.where(on_board, targets @ [8, 1], -1)
+    is_promotion = np.arange(len(moves)) < 9
+    on_board = np.all((targets >= 0) & (targets < 8), axis=-1)
+    on_seventh = origins[..., 1] == 6
+    return np.where(on_board & (on_seventh | ~is_promotion), targets @ [8, 1], -1)
 
 
 def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None:

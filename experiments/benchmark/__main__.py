@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from azjax.cli import console, launch
+from azjax.cli import console, launch, parsing
 from azjax.drawing import check_folder
 from azjax.proof import certificate as certificates
 from experiments.benchmark.cost import choose_sizes, count_costs
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str] | None) -> int:
-    options = console.parse(Options, arguments, "experiments.benchmark")
+    options = parsing.parse(Options, arguments, "experiments.benchmark")
     check_folder(options.out)
     if arguments is None:
         split_cpu(options)

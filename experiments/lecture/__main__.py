@@ -17,7 +17,7 @@ from azjax import _interrupts as interrupts
 from azjax import games, runs
 from azjax._files import write_json
 from azjax._settings import Range, check
-from azjax.cli import console
+from azjax.cli import console, parsing
 from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
 from experiments.lecture import LECTURE, exploration, integration, learning, matches, network, steps
@@ -117,6 +117,6 @@ def _write(options: Options, experiments, computed) -> pathlib.Path:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     return console.run(
-        lambda: run(console.parse(Options, arguments, "experiments.lecture")),
+        lambda: run(parsing.parse(Options, arguments, "experiments.lecture")),
         interrupted="nothing was written",
     )

@@ -18,7 +18,7 @@ import pytest
 import misere_pile
 from azjax import cli, runs
 from azjax._commands import command
-from azjax.cli import console, custom, functions, train
+from azjax.cli import custom, functions, parsing, train
 from azjax.cli.players import make_agent
 from azjax.runs import presets
 from azjax.runs.player import load
@@ -47,13 +47,13 @@ class Accepted(Exception):
 @pytest.fixture
 def understand(monkeypatch):
     """Returns a function that parses the options of a command, after `-m`, without running it."""
-    parse = console.parse
+    parse = parsing.parse
 
     def only_parse(*arguments, **settings):
         parse(*arguments, **settings)
         raise Accepted
 
-    monkeypatch.setattr(console, "parse", only_parse)
+    monkeypatch.setattr(parsing, "parse", only_parse)
 
     def check(words):
         name, *arguments = words

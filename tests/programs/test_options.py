@@ -10,7 +10,7 @@ import dots
 import misere_pile
 from azjax import runs
 from azjax._settings import flatten
-from azjax.cli import console, custom, functions, options
+from azjax.cli import custom, functions, options, parsing
 from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
@@ -227,7 +227,7 @@ class Everything:
 def parse(arguments, optimizer):
     arguments = [options._dashed(argument) for argument in arguments.split()]
     config = options._choose_kinds(Everything(Learner(optimizer)), arguments)
-    return console.parse(Everything, arguments, "program", default=config).learner.optimizer
+    return parsing.parse(Everything, arguments, "program", default=config).learner.optimizer
 
 
 OF = "--learner.optimizer"

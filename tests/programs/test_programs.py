@@ -20,10 +20,10 @@ from azjax import runs
 from azjax._commands import command
 from azjax.cli import (
     arena,
-    console,
     custom,
     explain,
     options,
+    parsing,
     play,
     report,
     train,
@@ -883,7 +883,7 @@ def test_the_sentence_is_the_same_in_a_narrow_terminal(columns, monkeypatch, cap
 
 def test_reads_the_boxes_of_a_terminal_without_line_drawing():
     box = " Value error   \n -----------\n  Error parsing --a: not a\n  number.\n  ----\n  More.\n"
-    assert console._unbox(box, "program") == (
+    assert parsing._unbox(box, "program") == (
         f"Error parsing --a: not a number: {command('program', '--help')} lists what is allowed"
     )
 
