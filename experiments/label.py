@@ -1,4 +1,4 @@
-"""Draws labelled positions of Connect Four: `python -m experiments.label`.
+"""Samples positions of Connect Four and labels them: `python -m experiments.label`.
 
 The program writes the package's `connect_four_positions.npz`. The solver is BitBully by Markus
 Thill, which is under the AGPL. Only this program uses it, and azjax does not install it.

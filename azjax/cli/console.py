@@ -77,7 +77,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     except BrokenPipeError:
         pass
     except SystemExit as stop:
-        if not isinstance(stop.__context__, BrokenPipeError):  # Rich turns one into the other.
+        if not isinstance(stop.__context__, BrokenPipeError):  # Rich exits if a pipe is broken.
             raise
     finally:
         interrupts.now.outcome = None

@@ -160,7 +160,7 @@ def choose_run(typed: Typed) -> Typed:
 def run_options(run_dir: pathlib.Path, config: Config, typed: Typed = NOTHING) -> list[str]:
     """Returns the options that name a run and its custom parts, one word each.
 
-    For code that was not typed, they name the file that the run recorded.
+    For custom code that `typed` does not name, they name the file that the run recorded.
     """
     words = ["--run-dir", str(run_dir)]
     if config.parts:

@@ -17,6 +17,8 @@ from azjax._settings import did_you_mean
 def identify(typed: str) -> str:
     """Returns `PLACE:FUNCTION#SHA-256` for `PLACE:FUNCTION`, without running that file.
 
+    PLACE is `path/to/file.py` or `package.module`.
+
     Raises:
       ValueError: if the file or module does not exist, or no function is named.
     """

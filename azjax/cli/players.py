@@ -32,7 +32,7 @@ from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
 
-_FASTEST = 20_000  # Simulations per second for which the tree of a timed player has room.
+_FASTEST = 20_000  # Simulations per second, at most; determines the tree size of a timed player.
 
 
 def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed, Game]:

@@ -1,6 +1,7 @@
 """Training in a run directory as one function, with verification, checkpoints and a report.
 
-The package is above `viz`, because a run draws pictures, and below `cli`, which adds options.
+The package imports `viz`, because a run draws pictures. `cli` imports it, and adds the options of
+the command line.
 """
 
 from azjax.programs.prepare import open_run

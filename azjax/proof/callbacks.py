@@ -37,7 +37,7 @@ class Verification(Callback):
 
     Attributes:
       solution: the solution of the game.
-      every: iterations between two verdicts; 1 in small games.
+      every: iterations between two verdicts; 1 in small games (`Game.is_small`).
       verdict: the verdict on the network of this iteration; None if it was not verified.
       answers: the network's logits `[D, A]` and values `[D]` in the decision states, or None.
     """

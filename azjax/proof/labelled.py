@@ -43,7 +43,7 @@ class ErrorCounts(NamedTuple):
 class Rates(NamedTuple):
     """Shares with 95% intervals by class name, and their means under the name `MEAN`.
 
-    Classes without such positions are left out.
+    Each share leaves out the classes that have no positions of its kind, such as decisive ones.
 
     Attributes:
       errors: share of positions where the action worsens the outcome.

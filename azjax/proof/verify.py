@@ -1,6 +1,7 @@
 """Proof by enumeration: the moves and values of a policy in every reachable state of a game.
 
-It covers the whole game tree, not a sample. A policy without losing lines cannot be beaten.
+It covers the whole game tree, not a sample. A policy without losing lines loses only games in which
+perfect play would have lost from every position.
 """
 
 import itertools
@@ -86,7 +87,7 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
 
     Returns:
       `int32 [2]`, the counts for a first and a second player that chooses `actions [D]`. They are
-      capped at ten million, and lower in games with more than 214 actions.
+      capped at ten million; the cap is lower in games with more than 214 actions.
     """
     most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])
     chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions, actions].set(1)

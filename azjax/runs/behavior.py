@@ -27,7 +27,8 @@ NUM_GAMES = 128
 _MOST_PLIES = 512
 _NUM_PLANES = 8  # Generated observations.
 _TOLERANCE = 1e-3  # Largest difference between equal outputs of networks.
-_GRID = 1000 / np.sqrt(2)  # Digits kept for digests: the last bits depend on the machine.
+# Digests round numbers to multiples of 1 / _GRID, since the last bits depend on the machine.
+_GRID = 1000 / np.sqrt(2)
 # Digested in every position, in this order: a difference in one entry may cause differences in the
 # entries after it.
 _IN_ORDER = ["legal actions", "ends of games", "players to move", "rewards", "observations"]
@@ -217,5 +218,6 @@ def _hash(*leaves: Any, onto: Any = None) -> Any:
     for leaf in leaves:
         array = np.asarray(leaf, np.float64)
         digest.update(repr(array.shape).encode())
-        digest.update(np.floor(array * _GRID + 0.5).tobytes())  # Rounds; 0 and 1 are not at edges.
+        # Rounds to the nearest multiple; 0 and 1 are not halfway between two of them.
+        digest.update(np.floor(array * _GRID + 0.5).tobytes())
     return digest

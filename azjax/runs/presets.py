@@ -22,8 +22,8 @@ _FEW = 1000
 # with 64 channels. Sharing weights between mirror images can double this rate. Random openings
 # reach endgames that good players avoid. The root value in the target reduces variance. Searches
 # with 16 simulations and twice as many games learn faster than searches with 32. The buffer holds
-# 24 iterations, and the learning rate decays over 1,500, an hour on two cores. The guide lists
-# further experiments, under performance.
+# 24 iterations, and the learning rate decays over 1,500, an hour on two cores. Further experiments
+# are listed in docs/results/connect_four.md.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(
@@ -43,13 +43,13 @@ _CONNECT_FOUR = Config(
     ),
 )
 PRESETS = {
-    # The fastest route to a perfect tic-tac-toe player on two CPU cores.
+    # Tuned to reach a perfect tic-tac-toe player quickly on two CPU cores.
     "default": Config(),
     # AlphaZero as published, scaled to the board: a residual network of convolutions, PUCT with
     # Dirichlet noise, outcomes as value targets, SGD with momentum and a weight penalty. c_puct is
     # the published 1.25, for Q in [0, 1]; with Q in [-1, 1], as here, it explores half as much.
-    # Unlike AlphaZero, most games start with random moves: self-play from the empty board never
-    # reaches most of the positions that verification covers.
+    # Unlike AlphaZero, most games start with random moves: self-play from the empty board
+    # seldom or never reaches most of the positions that verification covers.
     "paper": Config(
         network=ResNetConfig(encoding="absolute", layers="conv", width=64, blocks=2, norm="batch"),
         search=PUCT(num_simulations=50, dirichlet_alpha=1.0),

@@ -145,9 +145,9 @@ def _by_name(tree: Any) -> dict[str, Any]:
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Returns a target whose typed keys have the implementations of the stored ones.
 
-    `described` describes the stored arrays. In older checkpoints, it describes keys by their data.
-    Data of four numbers belong to a key of JAX's default implementation if its keys have four
-    numbers, and otherwise to one of `rbg`.
+    `described` describes the stored arrays. In older checkpoints, it has only the shape of a key's
+    data, and the implementation follows from their size: JAX's default one if its keys have this
+    size, and otherwise `threefry2x32` for two numbers and `rbg` for four.
 
     Raises:
       ValueError: if the stored arrays do not match the target.

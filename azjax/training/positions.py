@@ -23,7 +23,8 @@ class Archive(NamedTuple):
     Attributes:
       entries: the content of each bucket; every leaf is `[K, ...]`.
       full: `bool [K]`, whether a bucket has content.
-      filled: `int32 [K]`; the first `used` are the full buckets, in the order of their first use.
+      filled: `int32 [K]`; its first `used` entries are the indices of the full buckets, in the
+        order in which they were filled.
       used: `int32 []`, number of full buckets.
     """
 

@@ -14,7 +14,7 @@ from azjax.search import Search, SearchResult
 from azjax.training.positions import Archive
 from azjax.training.starts import Games, SelfPlayConfig, new_starts, restart, start_games
 
-_CPU_GAMES = 256  # The search trees of this many games fit into the cache of a core.
+_CPU_GAMES = 256  # With few simulations, the trees of this many games can fit in a core's cache.
 
 
 class Transition(NamedTuple):

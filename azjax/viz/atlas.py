@@ -70,8 +70,8 @@ class Snapshot(NamedTuple):
     Attributes:
       policy: `float32 [C, A]`, probabilities in the representative; 0 where illegal.
       value: `float32 [C]`, the value of the representative, for the player to move.
-      action: `int32 [C]`, the best move in the representative; -1 where the game is over.
-      blunders: `int32 [C]`, the number of members in which the best move loses value.
+      action: `int32 [C]`, the network's move in the representative; -1 where the game is over.
+      blunders: `int32 [C]`, the number of members in which the network's move worsens the outcome.
       value_error: `float32 [C]`, the mean absolute error of the values over the members.
     """
 
@@ -85,8 +85,8 @@ class Snapshot(NamedTuple):
 def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
     """Groups the positions of a solved game into classes and places each of them.
 
-    If there are more classes than `most`, the atlas is a sample with equally many of each ply, or
-    all.
+    If there are more classes than `most`, the atlas is a sample: the same number of classes from
+    each ply, or all classes of a ply that has fewer.
     """
     found = symmetry_classes(game, solution)
     first = np.empty(found.max() + 1, int)
@@ -112,7 +112,7 @@ def make_atlas(game: Game, solution: Solution, most: int = _MOST) -> Atlas:
 
 
 def _sample(ply: np.ndarray, most: int) -> np.ndarray:
-    """Chooses at most `most` classes, equally many of each ply or all; `bool [all classes]`."""
+    """Chooses at most `most` classes, as `make_atlas` describes; returns `bool [all classes]`."""
     sizes = np.bincount(ply)
     room = max(n for n in range(1, most + 1) if n == 1 or np.minimum(sizes, n).sum() <= most)
     drawn = np.lexsort((np.random.default_rng(0).random(len(ply)), ply))
@@ -264,8 +264,9 @@ def atlas_data(
     Returns:
       A dictionary for JSON. Arrays are little-endian, in base64: `x2` (twice x), `y`, `ply`,
       `player`, `members`, `truth` (for the player to move, in finished games the outcome), and
-      `moves` (`[C, A]`: 0 illegal, 1 legal, 2 optimal). Each frame has `policy` in 1/255, `value`
-      and `error` in 1/100, `action` and `blunders`. `_board_data` describes the other entries.
+      `moves` (`[C, A]`: 0 illegal, 1 legal, 2 optimal). Each frame has its `iteration`, the total
+      of its `blunders`, and arrays by class: `policy` in 1/255, `value` and `error` in 1/100,
+      `action`, and `wrong`, the number of blunders. `_board_data` describes the other entries.
     """
     check_atlas(atlas, snapshots)
     rows = atlas.representatives

@@ -45,8 +45,8 @@ def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Ar
     """Builds the training's search, which compiles once per batch size, with or without noise.
 
     Returns:
-      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`, where the
-      result has no tree, the step is that of the chosen moves, and `over` is of its states.
+      `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`. The result
+      has no tree, `step` is what the chosen moves return, and `over` is whether they end the game.
     """
     search = make_search(parts.search, parts.game, parts.evaluate)
 

@@ -38,7 +38,7 @@ def live_data(
       packed: networks, from `networks.pack_answers` or `networks.pack_weights`, oldest first.
       board: the first position, a state or, for tic-tac-toe, its cells; by default the start.
       evaluator: one of `EVALUATORS`; by default the newest network, or uniform without one.
-      seed: of noise, rollouts and the order of UCT.
+      seed: of noise, of rollouts, and of the order in which UCT tries actions.
 
     Raises:
       ValueError: if a page supports neither the game nor the algorithm, if the position cannot

@@ -11,7 +11,7 @@ from azjax.drawing import Drawing, canvas, gallery, node, signed
 from azjax.games.base import Game, State, check_batch
 from azjax.search import SearchResult
 
-_WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Of a character of font size 10, of a line, of the margin.
+_WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Width of a character in font size 10; height of a line.
 
 
 def draw_state(game: Game, state: State, size: float | None = None, **look: Any) -> Drawing:

@@ -102,8 +102,8 @@ def pack_pictures(game: Game, states: State, legal: np.ndarray) -> dict[str, Any
       *children]`. `counts`: `uint16 [S]`, how many parts a picture has; `indices`: `uint32`,
       which ones, picture by picture. Drawn pictures also have `views`, the `[width, height]` of
       every picture or a single one for all; `alts`, a description of each; and `anchors`:
-      `uint32 [M]`, for each legal move 1 + the part that shows the text "@" where the move leads,
-      or 0 if there is none.
+      `uint32 [M]`, for each legal move 1 + the index of the part that shows the text "@" at the
+      place of the move, or 0 if the picture has no such place.
     """
     numbers: dict[str, int] = {}
     counts: list[int] = []

@@ -66,7 +66,7 @@ class Explorer(Widget):
           search: the algorithm; by default the player's without noise, or PUCT without a player.
           game: the rules, if there is no player; tic-tac-toe by default.
           evaluator: `"network"` (default with a player), `"uniform"`, `"rollout"` or `"exact"`.
-          seed: of noise, rollouts and the order of UCT.
+          seed: of noise, of rollouts, and of the order in which UCT tries actions.
           **settings: settings of the algorithm to change, such as `num_simulations=200`.
 
         Raises:

@@ -1,1 +1,1 @@
-"""Measures the README's claims: `python -m experiments.benchmark --help`."""
+"""Measures speed and the time to a perfect player: `python -m experiments.benchmark --help`."""

@@ -75,7 +75,10 @@ def find_costs(games: int) -> Iterator[tuple[str, list[Loop], int]]:
 
 
 def make_gpu_parts(config: Config) -> Parts:
-    """Builds the parts for a GPU in float32, which XLA counts the same on this CPU."""
+    """Builds the parts for a GPU, in float32.
+
+    In bfloat16, XLA might insert conversions for this CPU, which would change the counts.
+    """
     in_full = {"evaluation_dtype": "float32", "learning_dtype": "float32"}
     network: Any = config.network
     config = dataclasses.replace(config, network=dataclasses.replace(network, **in_full))
@@ -89,7 +92,8 @@ def make_searches(parts: Parts) -> dict[str, Callable]:
     def evaluate_positions(params, keys, states):
         return parts.evaluate(params, keys, states)
 
-    # First simulations one by one, as in large batches of self-play (see `search/first.py`).
+    # No first simulations in a single call: large batches of self-play exceed the limit on its
+    # positions (see `search/first.py`).
     settings: Any = parts.search
     settings, evaluate = dataclasses.replace(settings, rows_together=1), evaluate_positions
 
@@ -152,7 +156,7 @@ def _row(loop: Loop) -> dict:
 
 
 def choose_sizes(options: Options) -> list[dict]:
-    """Prints initial sizes for GPU cards, and the time and memory that they need.
+    """Prints settings to start with on GPU cards, and the time and memory that they need.
 
     The number of games is the smallest power of two for which memory traffic takes at least as long
     as kernel launches, or a smaller one if the run would need more than half of the card's memory.

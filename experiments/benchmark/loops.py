@@ -190,7 +190,8 @@ class _Counter:
 
     def _scan(self, equation, values, counts, path):
         params, body = equation.params, equation.params["jaxpr"]
-        # Outside the body, inputs and outputs of single trips have one more axis.
+        # Constants and carries have the same shape inside and outside the body. Scanned inputs and
+        # stacked outputs have one more axis outside.
         size = _count_equal(equation.outvars, body.out_avals)
         fixed = _count_equal(equation.invars, body.in_avals) - size
         consts, start = values[:fixed], tuple(map(jnp.asarray, values[fixed : fixed + size]))

@@ -33,7 +33,7 @@ LECTURE_BOUNDS = (
     ("4.1", "S2", 12.10, 10, 3, 1),
 )
 CONSTANTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, ROOT_2, 2.0, 3.0, 5.0, 10.0)
-_OPPONENTS = ("random", "minimax")  # The first one moves first, the second one second.
+_OPPONENTS = ("random", "minimax")  # Random moves first in its games, minimax second.
 _CURVES = {
     "random": "Points lost to Random, per game",
     "minimax": "Points lost to Minimax, per game",

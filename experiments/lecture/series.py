@@ -23,7 +23,7 @@ def play_series(
 ) -> np.ndarray:
     """Plays several series as one batch, each with a separate memory.
 
-    The persistent player moves first in every game, and the players alternate.
+    The persistent player moves first in every game. The players must move in turn.
 
     Returns:
       `int8 [num_games, num_series]`, 1 = won by the persistent player, 0 = drawn, -1 = lost.

@@ -149,7 +149,7 @@ def tabulated(game: Game, solution: Solution, agent: Agent) -> Agent:
 def _chunks(solution: Solution) -> Iterator[np.ndarray]:
     """Yields chunks of decision states in three sizes; the states of a chunk are of one ply.
 
-    Minimax takes about the same time for all of them.
+    Minimax takes about the same time for all states of a ply.
     """
     for start, end in itertools.pairwise(solution.layers):
         rows = np.arange(start, end)[~solution.over[start:end]]
