@@ -36,7 +36,7 @@ class MLPConfig:
     """Arithmetic of the layers in training; parameters and losses are float32."""
     symmetric: bool = False
     """Share weights among the game's symmetries: symmetric copies of a position get symmetric
-    outputs. Training needs fewer games and 1/2 to 1/4 of the multiplications."""
+    outputs. Needs 1/2 to 1/4 of the multiplications."""
 
     def __post_init__(self):
         check("network", self)
