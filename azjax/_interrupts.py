@@ -123,8 +123,9 @@ class Request:
     def __exit__(self, *exception):
         """Restores the previous handlers."""
         deadline = time.monotonic() + _MAX_DELAY
+        # The thread must read the signal while `patient` is set; otherwise it ends the process.
         while self.made and now.listens and now.patient and time.monotonic() < deadline:
-            time.sleep(0.001)  # Otherwise the thread would treat this signal as a second one.
+            time.sleep(0.001)
         now.patient = False
         self._restore()
 

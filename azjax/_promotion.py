@@ -1,7 +1,7 @@
 """Calls of other packages under JAX's strict promotion settings.
 
-With `jax_numpy_dtype_promotion="strict"` or `jax_numpy_rank_promotion="raise"`, JAX does not mix
-types or ranks in one operation. azjax never mixes them; mctx, flashbax and optax do.
+With `jax_numpy_dtype_promotion="strict"` or `jax_numpy_rank_promotion="raise"`, JAX raises an error
+where an operation mixes types or ranks. azjax never mixes them; mctx, flashbax and optax do.
 """
 
 import functools

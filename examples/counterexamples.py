@@ -63,7 +63,7 @@ def from_random_openings(act, rng) -> Games:
 
 
 def iterations_to_perfect(solution, begin, seed: int) -> int:
-    """Returns the number of iterations to perfect play.
+    """Returns the number of iterations until the network makes no blunder.
 
     `begin(act, rng)` returns new positions for half of the games, or None.
     """

@@ -8,7 +8,10 @@ import azjax as az
 
 
 class StrongEnough(az.Callback):
-    """Stops once the network is `elo` Elo points above UCT, with 97.5% confidence."""
+    """Stops once a match shows the network `elo` points above UCT, with 97.5% confidence per match.
+
+    The confidence does not account for repeated matches.
+    """
 
     def __init__(self, elo: float):
         """Stops when the lower end of the 95% interval is above `elo`."""

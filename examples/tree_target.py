@@ -1,8 +1,8 @@
 """A custom value target, computed from the search tree: the greedy backup.
 
 In A0GB (Willemsen et al. 2020, "Value targets in off-policy AlphaZero: a new greedy backup"), the
-target is the value at the end of the most visited line, which exploration does not affect.
-`Targets.note` computes what self-play stores for each search, and `Targets.make` computes the
+target is the value at the end of the most visited line. Exploratory moves of the game do not enter
+it. `Targets.note` computes what self-play stores for each search, and `Targets.make` computes the
 training target from that.
 """
 

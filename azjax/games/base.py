@@ -31,6 +31,7 @@ from azjax.games.display import Display
 from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
+# A batch of states -> scores `[S, A]` and values `[S]`; the move is that of `choose`.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 _ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.
@@ -157,7 +158,7 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(game.init)  # Includes the mesh of the first trace, which is dropped.
+    shapes = jax.eval_shape(game.init)  # With the mesh of this trace, which must not be cached.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 

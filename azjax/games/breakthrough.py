@@ -109,7 +109,11 @@ def _moves(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bound_positions(cells: int, pieces: int) -> int:
-    """Counts boards with up to `pieces` pieces of each player, times two for the player to move."""
+    """Counts boards with up to `pieces` pieces of each player, times two for the player to move.
+
+    The count includes unreachable boards, but ignores that a position can occur at several plies.
+    A test confirms that it is an upper bound at 4x2.
+    """
     counts = np.ndindex(pieces + 1, pieces + 1)
     return 2 * sum(math.comb(cells, i) * math.comb(cells - i, j) for i, j in counts)
 

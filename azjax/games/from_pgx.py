@@ -177,7 +177,9 @@ def _make_names(name: str, size: int, player: Any) -> Any:
 
 
 def _chess_targets() -> np.ndarray:
-    """Returns the target of each origin and plane in chess, `int [64, 73]`; -1 off the board.
+    """Returns the target of each origin and plane in chess, `int [64, 73]`.
+
+    It is -1 off the board, and for underpromotions that do not start on the seventh rank.
 
     The planes are those of AlphaZero (Silver et al. 2018, Table S2): 9 of underpromotions, 56 of
     a queen's moves and 8 of a knight's. Squares are numbered file by file.
@@ -215,7 +217,7 @@ def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:
     """Returns the board, `int [H, W]`: 1 for the first player's stones, -1 for the second's."""
-    if name == "hex":  # The same orientation for both players.
+    if name == "hex":  # Its board has the same orientation for both players.
         board = np.sign(np.asarray(state._x.board)).reshape(11, 11)
     else:
         planes = np.asarray(env.observe(state))

@@ -1,4 +1,4 @@
-"""The `Positions` record: labelled positions for games that cannot be solved."""
+"""The `Positions` record: labelled positions for games too large for `solver.solve`."""
 
 from typing import Any, NamedTuple
 

@@ -141,8 +141,9 @@ def batches(
 ) -> Iterator[Any]:
     """Applies a compiled function to arrays `[N, ...]`, `size` rows at a time.
 
-    The last batch is padded with its last row, so that only one shape is compiled; a batch without
-    rows is padded with zeros. The next batch is computed while the caller uses the current one.
+    The last batch is padded with its last row, so that only one shape is compiled. If the arrays
+    have no rows, the function is applied to one batch of zeros. The next batch is computed while
+    the caller uses the current one.
 
     Args:
       function: the compiled function; its results are `[size, ...]`.

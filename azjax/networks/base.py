@@ -18,7 +18,7 @@ Variables = Any  # Such as Flax's: {"params": ..., "batch_stats": ...}.
 Folded = Any  # The inference form of the variables.
 Outputs = tuple[Any, ...]  # `(logits [B, A], value [B], ...)`.
 DType = Literal["float32", "bfloat16", "auto"]
-WIDEST, DEEPEST = 65_536, 100  # Layers are traced one by one.
+WIDEST, DEEPEST = 65_536, 100  # Limits of settings; each layer takes time to trace.
 _AMPERE = 8  # First NVIDIA compute capability with bfloat16 matrix products.
 
 
@@ -61,7 +61,8 @@ class Network(NamedTuple):
         except `params`; `{}` if there are none. On several devices, `axis_name` is the mesh axis
         over which to average them (`jax.lax.pmean`), and on one device None.
       fold: `variables -> folded`, the arrays that `infer` needs; may be the identity.
-      infer: `(folded, planes) -> outputs`, equal to `apply`; the search uses this form.
+      infer: `(folded, planes) -> outputs`, equal to `apply` up to rounding; the search uses this
+        form.
       symmetric: whether symmetric copies of a position get symmetric outputs.
       plain: `folded -> Plain`, for web pages; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the

@@ -82,7 +82,8 @@ def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         finite = np.vander(_POINTS[: length + 1], terms, increasing=True)
         return np.vstack([finite, np.arange(terms) == terms - 1])
 
-    cells = np.linalg.inv(evaluate(length + 2)).T  # The transposed polynomial product.
+    # The transpose of the polynomial product: from `length + 2` cells to `length` outputs.
+    cells = np.linalg.inv(evaluate(length + 2)).T
     largest = abs(cells).max(axis=1, keepdims=True)
     # The first and the last of the cells lie outside the board.
     return (cells / largest)[:, 1:-1], evaluate(3) * largest, evaluate(length).T

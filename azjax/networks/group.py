@@ -68,9 +68,10 @@ def group_for(game: Game, widths: dict[str, Any]) -> Group:
 
 
 def _commuting(table: np.ndarray) -> list[int]:
-    """Returns the largest commuting group of involutions, as rows of the composition table.
+    """Returns the largest group of commuting involutions that up to three of them generate.
 
-    Element `i` is the product of the generators whose bits are set in `i`.
+    The elements are row numbers of the composition table. Element `i` is the product of the
+    generators whose bits are set in `i`.
     """
     found = [0]
     involutions = [g for g in range(1, len(table)) if table[g, g] == 0]

@@ -96,7 +96,7 @@ def _check_make(make: Any) -> None:
 
 
 def _check_module(module: Any) -> nnx.Module:
-    """Returns a result of `make` after checking that it can be a network; is traced."""
+    """Returns a result of `make` after checking, while tracing, that it can be a network."""
     name = type(module).__name__
     if isinstance(module, nn.Module):
         raise ValueError(

@@ -251,8 +251,9 @@ def _without_params(agent: Agent) -> Agent:
 def _batch_size(first: Agent, second: Agent, num_games: int) -> int:
     """Returns the number of games to play in parallel; batches have about equal sizes.
 
-    The trees of a batch have at most 2**17 nodes, which take little more memory than a cache has.
-    If trees are large, a batch has up to 32 games and 2**22 nodes, which take up to a gigabyte.
+    The trees of a batch have at most 2**17 nodes. In games with few actions, these take little more
+    memory than a CPU's cache has. If that leaves fewer than 32 games, a batch has up to 32 games
+    and 2**22 nodes, which take up to a gigabyte in such games.
     """
     nodes = max(first.nodes, second.nodes)
     few = min(32, max(1, 2**22 // nodes))

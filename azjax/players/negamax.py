@@ -60,8 +60,9 @@ def alpha_beta_agent(
 ) -> Agent:
     """Makes a player like `minimax_agent` that does not visit every position.
 
-    It takes the same arguments and returns the same value and action. The values of actions other
-    than the chosen one are only upper bounds, so the chosen action has all of the weight.
+    It takes the same arguments and, if the evaluator is deterministic, returns the same value and
+    action. The values of actions other than the chosen one are only upper bounds, so the chosen
+    action has all of the weight.
     """
     return _make_agent("alpha-beta", game, depth, evaluate, params, prune=True)
 

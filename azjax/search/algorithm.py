@@ -101,7 +101,8 @@ class Roots(NamedTuple):
       keys: `[B]`, for the algorithm's random draws.
       temperature: `float32 [B]`, for drawing the action; 0 means the best action.
       add_noise: whether to explore, as self-play does; False, or `bool [B]`.
-      budget: the expected number of simulations; an int, or `int32 []` while tracing.
+      budget: the planned number of simulations, an estimate if the search has a time limit; an int,
+        or `int32 []` while tracing.
     """
 
     states: State  # [B, ...]

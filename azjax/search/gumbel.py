@@ -119,7 +119,7 @@ def considered_visits(
 
     Args:
       considered: `int32 [B]`, number of actions in the first phase.
-      budget: expected number of simulations.
+      budget: planned number of simulations.
       length: largest number of simulations.
       most: largest number in `considered`.
 

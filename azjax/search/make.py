@@ -97,7 +97,7 @@ def make_search(
 class Resumable(NamedTuple):
     """A search that grows its tree a few simulations at a time, for players with a time limit.
 
-    `budget` is the expected number of simulations, `int32 []`. Among the package's algorithms,
+    `budget` is the planned number of simulations, `int32 []`. Among the package's algorithms,
     only Gumbel uses it.
 
     Attributes:
@@ -120,8 +120,9 @@ def make_resumable(
     """Builds the search of `make_search` as separate steps, without noise.
 
     Returns:
-      Functions for `jit`. All calls for one search must get the same `keys`. The final tree does
-      not depend on the steps; with a deterministic evaluator it is that of `make_search`.
+      Functions for `jit`. All calls for one search must get the same `keys`. With the same budget,
+      the final tree does not depend on how its simulations are divided among calls of `grow`. With
+      a deterministic evaluator it is that of `make_search`.
 
     Raises:
       ValueError: see `make_search`.

@@ -1,8 +1,9 @@
 """One simulation in a batch of trees: select, expand, back up.
 
-The trees and the results equal those of `mctx.search`. The vmapped loop of mctx copies a tree at
-every step; here one loop updates all trees of a batch in place. Selection stops at finished games,
-so a tree is never deeper than the longest game.
+The trees and the results equal those of the engine `mctx`, which runs `mctx.search` and removes the
+nodes below finished games. The vmapped loop of mctx copies a tree at every step; here one loop
+updates all trees of a batch in place. Selection stops at finished games, so a tree is never deeper
+than the longest game.
 """
 
 import functools

@@ -13,7 +13,7 @@ ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
-_LARGEST = 1e30  # Largest logit of a legal action; differs from `NEVER` even in sums.
+_LARGEST = 1e30  # Largest absolute logit of a legal action; sums of such logits are not `NEVER`.
 
 
 class Tree(Protocol):
