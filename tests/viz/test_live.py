@@ -201,7 +201,7 @@ def check_equal(tab, bench, algorithm, count, seed=0):
 PUCT_LATER = [pytest.param(QUICK[0], marks=pytest.mark.slow), *QUICK[1:]]  # PUCT compiles longest.
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("algorithm", PUCT_LATER, ids=lambda a: a.algorithm)
 def test_the_page_searches_like_the_package(module, small, algorithm):
     check_equal(module, small, algorithm, 20)
@@ -283,7 +283,7 @@ def looked_up(request):
     return Bench(game, parts, params, solution.decision_states, texts, data)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("algorithm", PUCT_LATER, ids=lambda a: a.algorithm)
 def test_searches_of_a_game_from_a_table_equal_those_of_the_package(module, looked_up, algorithm):
     check_equal(module, looked_up, algorithm, 20)
