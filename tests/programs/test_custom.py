@@ -93,7 +93,7 @@ def said(capfd):
     return err
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("name", "status", "shown"),
     [
