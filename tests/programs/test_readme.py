@@ -133,7 +133,7 @@ def test_a_run_needs_as_much_memory_as_said(tic_tac_toe):
     expected = memory.describe(needs, 2).replace(f" of {own} (", " of 12.6 GB (")
     assert re.findall(r"^memory on .*", TEXT, re.MULTILINE) == [expected] * 2
     tree = memory.tree_bytes(Gumbel(num_simulations=32), tic_tac_toe)
-    assert f"| search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
+    assert f"| memory of the search tree of a game, 32 simulations | {tree / 1000:.1f} kB |" in TEXT
 
 
 def test_the_stated_versions_of_python_are_those_of_the_project():

@@ -122,7 +122,7 @@ def test_a_game_is_played_and_every_move_is_reviewed_by_searches(page):
 
 
 def test_a_link_leads_to_a_long_search_with_legible_stones(page, exported):
-    page.goto(f"{exported.as_uri()}#num_simulations=200&t=600")
+    page.goto(f"{exported.as_uri()}#algorithm=gumbel&num_simulations=200&t=600")
     page.reload()
     root = component(page, "explorer")
     page.wait_for_function("e => !e.ariaBusy", arg=root.element_handle())

@@ -184,8 +184,8 @@ export function whyImpossible(cells, lines, inWords = "three in a row") {
   const ahead = countX - countO;
   if (ahead !== 0 && ahead !== 1) {
     return (
-      `${countX} X and ${countO} O cannot occur: X moves first, so there are ` +
-      "as many X as O, or one X more"
+      `${countX} X and ${countO} O cannot occur: X moves first, so the counts are equal, or ` +
+      "X has one more"
     );
   }
   const [winsX, winsO] = [1, -1].map((stone) => lines.some((line) => line.every((i) => cells[i] === stone)));
