@@ -155,7 +155,7 @@ def _show_blunders(
         played, possible = words[int(outcomes[row, actions[row]])], words[int(best[row])]
         optimal = ", ".join(map(str, np.flatnonzero(outcomes[row] == best[row])))
         print(
-            f"\n{game.display.render(state)}\nplayer {int(game.player(state))} to move plays "
+            f"\n{game.display.render(state)}\n{'XO'[int(game.player(state))]} plays "
             f"{actions[row]}: {played} instead of {possible} (optimal: {optimal})"
         )
     if len(wrong) > limit:
