@@ -116,7 +116,7 @@ def test_positions_are_as_many_as_said(tic_tac_toe, solution):
             "of all {} positions with",
         ],
         int(solver.symmetry_classes(tic_tac_toe, solution).max()) + 1: ["[Aa]ll {} positions"],
-        int(solver.count_games(solution)[0].sum()): ["all {} games"],
+        int(solver.count_games(solution)[0].sum()): ["all {} possible games"],
     }
     for count, phrases in counts.items():
         assert all(re.search(phrase.format(f"{count:,}"), TEXT) for phrase in phrases), count
