@@ -115,8 +115,8 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         intro.append(
             "The raw network plays its most likely move, without a search. A blunder is a position "
             "where this move gives up a win or a draw. A losing line is a game that it loses to "
-            "some sequence of replies, as first or second player. Every position and every reply "
-            "is checked."
+            "some sequence of replies, as first or second player, and that perfect play would not "
+            "have lost. Every position and every reply is checked."
         )
     if game.positions is not None and any("error" in record for record in records):
         curves[1:1] = _labelled_curves(game.positions())
