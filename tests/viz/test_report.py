@@ -370,7 +370,7 @@ def test_a_run_writes_a_snapshot_of_every_iteration(run):
 def test_the_report_shows_everything(run, written):
     for words in (
         *["Not proved: this player can be beaten", "decision states checked", "4,520"],
-        *["Training", "Training loss", "Errors of the raw network, all positions"],
+        *["Training", "Training loss", "Errors of the network alone, all positions"],
         *["losing lines as first", "losing lines as second", "Self-play speed"],
         *["Mean absolute error of the value, all positions", "azjax explain --run-dir"],
         *["The whole game, iteration by iteration"],
@@ -463,7 +463,8 @@ def test_another_game_has_a_report(look, tmp_path):
     written = Page(path.read_text(encoding="utf-8"))
     charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
     names = {chart["aria-label"] for chart in charts}
-    assert {"Errors of the raw network", "Wrong moves by class"} <= names or game.positions is None
+    titles = {"Errors of the network alone", "Wrong moves by class"}
+    assert titles <= names or game.positions is None
     assert ("wrong value signs, iteration 20: 25 % of labelled positions" in written.text) == (
         game.positions is not None
     )
