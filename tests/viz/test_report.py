@@ -354,7 +354,7 @@ def test_the_value_shown_is_that_of_the_move_played(run, written, tic_tac_toe):
     action = int(result.action[0])
     expected = signed(float(result.q_values[0, action]))
     assert signed(float(result.value[0])) != expected  # The test needs them to differ.
-    shown = re.search(r"Start: .*?; its search plays (\d) with Q (\S+)", written.text)
+    shown = re.search(r"Start: .*?; the search plays (\d) with Q (\S+)", written.text)
     assert shown.groups() == (str(action), expected)
 
 
@@ -488,7 +488,7 @@ def test_a_game_without_ground_truth_has_matches(tmp_path):
     run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
     player = azjax.load(run_dir, game=game)
     text = Page(write_report(run_dir, player).read_text(encoding="utf-8")).text
-    assert "alphazero(4) #9, the newest network" in text
+    assert "alphazero(4) #9 is the newest network" in text
     rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     for _, won, drawn, lost, share in rows:
