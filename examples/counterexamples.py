@@ -3,9 +3,9 @@
     python examples/counterexamples.py 20    # seeds 0 to 19 for each variant; default: seed 0
 
 `exhaustive.explore` plays the network's moves against every reply. After each iteration, half of
-the games in progress are replaced with positions from games that the network loses. For comparison,
-they are also replaced with random openings, or left unchanged. Training ends when the network makes
-no blunder. The solver is used only for evaluation.
+the games in progress are replaced with positions from games that the network loses. Two variants,
+for comparison, replace them with random openings or leave them unchanged. Training ends when the
+network makes no blunder. The solver is used only for evaluation.
 """
 
 import functools

@@ -37,7 +37,7 @@ from azjax.games.positions import ILLEGAL
 
 _GAME = connect_four.make()
 _PHASES = {"begin": range(0, 15), "middle": range(15, 29), "end": range(29, 42)}  # Plies played.
-_LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Most plies to the end under perfect play.
+_LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Maximum plies to the end under perfect play.
 CLASSES = ("begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy")
 DECISIVE = "decisive"  # Exactly one column keeps the outcome.
 _RANDOM = (1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.2, 0.05)  # Shares of random moves, game by game.

@@ -26,7 +26,7 @@ from azjax.cli import console
 from azjax.training.metrics import read_records
 from azjax.viz.chart import line_chart, standalone
 
-_EXAMINE = "5"  # Most iterations between two points of a curve.
+_EXAMINE = "5"  # Maximum number of iterations between two points of a curve.
 _LADDER = ("tic_tac_toe", "othello:4", "connect_four:4x4", "connect_four:5x4")
 
 

@@ -84,18 +84,21 @@ def _live(
         "explorer",
         "Search",
         "The search, step by step",
-        "How the player looks ahead before a move. Press “next phase” to follow the search. The "
+        "The player looks ahead before each move. Press “next phase” to follow the search. The "
         f"evaluator estimates new positions. PUCT is the search of AlphaZero{chosen}.",
     )
     compare = section(
         "compare",
         "Compare",
         "Two searches, side by side",
-        "Two searches of one position with different settings. The percentages are shares of the "
-        f"visits. A frame marks the move played{perfect}.",
+        "Both searches start from the same position, with different settings. The percentages are "
+        f"shares of the visits. A frame marks the move played{perfect}.",
     )
     tour = section(
-        "tour", "Tour", "A tour", "From random games to AlphaZero, question by question."
+        "tour",
+        "Tour",
+        "A tour",
+        "The tour leads from random games to AlphaZero, question by question.",
     )
     play = section(
         "play",
@@ -120,8 +123,8 @@ def _live(
         "training",
         "Training",
         "One position during training",
-        "What the network outputs for the position of this page, iteration by iteration. An "
-        "iteration is one round of self-play and learning.",
+        "The table shows the network's policy and value for the position of this page after "
+        "several iterations. An iteration is one round of self-play and learning.",
     )
     path = [
         *([tour] if "tour" in data else []),
@@ -172,7 +175,7 @@ def _pack_networks(
     try:
         newest = _pack_newest(player)
     except ValueError as error:
-        console.note(f"without the network, and games against it: {error}")
+        console.note(f"the page has no network and no games against it: {error}")
         return []
     is_small = player.game.is_small
     if is_small:
@@ -192,7 +195,7 @@ def _pack_networks(
         try:
             packed.append(pack(int(earlier[i])))
         except (ValueError, runs.CheckpointError) as error:
-            console.note(f"without the network of iteration {earlier[i]}: {error}")
+            console.note(f"the page has no network of iteration {earlier[i]}: {error}")
     return [*packed, newest]
 
 
@@ -219,7 +222,7 @@ def _snapshots(
     try:
         return atlas.make_atlas(player.game, solve(player.game)), *atlas.load_snapshots(run_dir)
     except ValueError as error:
-        console.note(f"without the picture of all positions: {error}")
+        console.note(f"the page has no picture of all positions: {error}")
         return None
 
 
@@ -245,10 +248,10 @@ def _loop(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     try:
         data = loop.loop_data(run_dir, player)
     except checkpoint.CheckpointError as error:
-        console.note(f"without how it learned: {error}")
+        console.note(f"the page does not show how the player learned: {error}")
         return []
     intro = (
-        "One game of the network against itself, played as in the training but from the start. "
+        "This is one game of the network against itself, played as in training but from the start. "
         "Choose a move, then press Next to see what the network learns from it."
     )
     return [page.Section("How it learned", intro, kind="loop", data=data, label="Learning")]

@@ -18,7 +18,7 @@ HUMAN = "human"
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Play at the terminal against any player, or watch two of them."""
+    """Plays games at the terminal: you against any player, or two players against each other."""
 
     x: str | None = None
     """The player of X, who moves first: human (the default) or a player."""

@@ -57,9 +57,9 @@ class Certificate:
     Attributes:
       game: the name of the game.
       decision_states: number of verified positions, those in which the game is not over.
-      blunders: positions where the move of the raw network, without search, worsens the outcome.
+      blunders: positions where the move of the network alone, without search, worsens the outcome.
       searches: the same for the network with each search.
-      losing_lines_first: games that the raw network loses as first player, over all replies, from
+      losing_lines_first: games that the network alone loses as first player, over all replies, from
         positions that perfect play would not lose.
       losing_lines_second: the same as second player.
       value_sign_errors: won or lost positions whose value has the wrong sign.
@@ -87,7 +87,7 @@ class Certificate:
 
     @property
     def unbeatable(self) -> bool:
-        """Whether the raw network has no losing line, moving first or second."""
+        """Whether the network alone has no losing line, moving first or second."""
         return self.losing_lines_first + self.losing_lines_second == 0
 
     @property
@@ -101,7 +101,7 @@ class Certificate:
         return {"perfect": self.perfect, "unbeatable": self.unbeatable} | dataclasses.asdict(self)
 
 
-_ROWS = {  # Names of the fields; rows for the searches follow the raw network's blunders.
+_ROWS = {  # Names of the fields; rows for the searches follow `blunders`.
     "game": "game",
     "decision_states": "decision states checked",
     "blunders": "blunders, network alone",
@@ -138,14 +138,14 @@ def certificate_table(content: dict[str, Any]) -> tuple[str, list[tuple[str, str
 
 
 def reached(goal: Goal, verdict: Verdict) -> bool:
-    """Whether the verdict on the raw network reaches a goal."""
+    """Whether the verdict on the network alone reaches a goal."""
     if goal == "perfect":
         return int(verdict.blunders) == 0
     return goal == "unbeatable" and not np.any(verdict.losing_lines)
 
 
 def network_policy(parts: Parts, params: Any) -> Policy:
-    """Returns the raw network as a policy; `params` is its inference form."""
+    """Returns the network alone as a policy; `params` is its inference form."""
     return lambda states: parts.evaluate(params, None, states)
 
 

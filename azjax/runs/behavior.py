@@ -26,7 +26,7 @@ from azjax.training.parts import Parts
 NUM_GAMES = 128
 _MOST_PLIES = 512
 _NUM_PLANES = 8  # Generated observations.
-_TOLERANCE = 1e-3  # Largest difference between equal outputs of networks.
+_TOLERANCE = 1e-3  # Outputs that differ by at most this count as the same.
 # Digests round numbers to multiples of 1 / _GRID, since the last bits depend on the machine.
 _GRID = 1000 / np.sqrt(2)
 # Digested in every position, in this order: a difference in one entry may cause differences in the

@@ -13,10 +13,10 @@ class Plan:
     """When a run stops and what it saves; it does not change the results of an iteration."""
 
     preset: Literal["default", "paper", "mlp", "enumerable", "connect_four", "large"] = "default"
-    """Settings to start from. default: the fastest to perfect tic-tac-toe; paper: network, PUCT and
-    noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for games that can be
-    solved; connect_four and large: wider networks, for that game and for all others. By default,
-    the game determines the preset."""
+    """Settings to start from. default: tuned to reach perfect tic-tac-toe quickly; paper: network,
+    PUCT and noise of AlphaZero; mlp: a small MLP with deep searches; enumerable: for larger games
+    that can be solved; connect_four: tuned for that game; large: for other games that are too large
+    to solve. By default, the game determines the preset."""
     smoke: bool = False
     """Shrink everything, to test the whole program in seconds."""
     until: Literal["auto", "perfect", "unbeatable", "never"] = "auto"

@@ -61,7 +61,7 @@ class Player:
         )
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
-        """Returns the raw network's `(logits [B, A], value [B])` for states `[B, ...]`.
+        """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.
 
         Values are in [-1, 1], for the player to move; logits of illegal actions are arbitrary.
 

@@ -3,9 +3,8 @@
 `PUCT` is AlphaZero's search, `Gumbel` that of Gumbel AlphaZero, and `UCT` the classic one without
 priors. A custom algorithm is any object with the members of `Algorithm`. The three algorithms take
 values in [-1, 1], never choose an illegal action at any depth, and handle games that end inside the
-tree. The tree is that of `mctx`, and so are Gumbel's selection below the root and its transform of
-Q. The loop is in `simulate.py`; unlike the loop of `mctx.search`, it does not search below finished
-games.
+tree. The tree, Gumbel's selection below the root and its transform of Q come from `mctx`. The loop
+is in `simulate.py`; unlike the loop of `mctx.search`, it does not search below finished games.
 """
 
 from azjax.search.algorithm import (

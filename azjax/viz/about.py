@@ -68,7 +68,7 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
         f"{_count(iterations, 'iteration')} of {finished}{_count(moves, 'move')}. Each move was "
         f"chosen by {type(search).__name__} search with "
         f"{_count(search.num_simulations, 'simulation')} and {_network(player, config)}, whose "
-        f"input is {player.parts.network.encoding} planes. {_proof(path, player, config)} "
+        f"input has the {player.parts.network.encoding} encoding. {_proof(path, player, config)} "
         f"The run directory is {path.resolve().name}."
     )
     shown = [node("div", {"class": "az-scroll", "tabindex": 0}, picture.element)] if picture else []

@@ -141,8 +141,8 @@ def learn(
 
     Returns:
       The evaluation of each sample before each step, by name, `[steps + 1, T, ...]`: policy `p`
-      over legal actions, value `v` and the terms of the loss. And the losses of the learner,
-      `[steps + 1]`.
+      over legal actions, value `v` and the terms of the loss. The second result has the losses of
+      the learner, `[steps + 1]`.
     """
     weights = {"value_weight": config.value_weight, "l2": config.l2}
 

@@ -58,10 +58,11 @@ def matches(
         key_match = jax.random.fold_in(key, number)
         rows.append(_row(_play(player, opponent, openings, key_match, end, notify)))
     intro = (
-        f"{player.agent.name}, the newest network with the search of training, against UCT with "
-        "random rollouts and against the run's older networks. Each opening of two random moves is "
-        f"played once from each seat: at most {games} games against each opponent, fewer if the "
-        f"limit of {seconds:.0f} seconds for all matches is reached. A win counts 1, a draw ½."
+        f"{player.agent.name} is the newest network with the search of training. It plays against "
+        "UCT with random rollouts and against the run's older networks. Each opening of two random "
+        f"moves is played once from each seat: at most {games} games against each opponent, fewer "
+        f"if the limit of {seconds:.0f} seconds for all matches is reached. A win counts 1, a draw "
+        "½."
     )
     titles = ("against", "won", "drawn", "lost", "score (95% interval)")
     head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))

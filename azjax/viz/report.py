@@ -34,12 +34,13 @@ from azjax.viz.pictures import draw_state
 _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the records by label.
     ("Training loss", "mean over an iteration", False,
      {"total": "loss", "policy": "policy_loss", "value": "value_loss"}),
-    ("Errors of the raw network, all positions", "count, log scale", True, {
+    ("Errors of the network alone, all positions", "count, log scale", True, {
         "blunders": "blunders",
         "losing lines as first": "losing_lines_first",
         "losing lines as second": "losing_lines_second",
     }),
-    ("Mean absolute error of the value, all positions", "", False, {"raw network": "value_error"}),
+    ("Mean absolute error of the value, all positions", "", False,
+     {"network alone": "value_error"}),
     ("Strength: Elo differences, 95% intervals", "Elo", False,
      {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
     ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
@@ -113,15 +114,15 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
     curves, charts, intro = [*_CURVES], [], []
     if any(record.get("blunders") is not None for record in records):
         intro.append(
-            "The raw network plays its most likely move, without a search. A blunder is a position "
-            "where this move gives up a win or a draw. A losing line is a game that it loses to "
-            "some sequence of replies, as first or second player, and that perfect play would not "
-            "have lost. Every position and every reply is checked."
+            "The network alone, without a search, plays its most likely move. A blunder is a "
+            "position where this move gives up a win or a draw. A losing line is a game that the "
+            "network loses to some sequence of replies, as first or second player, and that "
+            "perfect play would not have lost. Every position and every reply is checked."
         )
     if game.positions is not None and any("error" in record for record in records):
         curves[1:1] = _labelled_curves(game.positions())
         intro.append(
-            "A wrong move is a move of the raw network that worsens the outcome in a position "
+            "A wrong move is a move of the network alone that worsens the outcome in a position "
             "labelled by a solver; the mean is over the classes of positions. Value signs are "
             "checked in won and lost positions. Training never uses these labels."
         )
@@ -150,7 +151,7 @@ def _labelled_curves(positions: Positions) -> list[tuple[str, str, bool, dict[st
     apart = {f"wrong moves, {name}": classes.pop(name) for name in positions.apart}
     overall = {"wrong moves, mean": "error", **apart, "wrong value signs": "sign_error"}
     return [
-        ("Errors of the raw network", "% of labelled positions", False, overall),
+        ("Errors of the network alone", "% of labelled positions", False, overall),
         ("Wrong moves by class", "% of the class", False, classes),
     ]
 
@@ -168,7 +169,7 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
             f"{path} is damaged, or of another run: delete it, or make it again by verifying the "
             "run"
         ) from error
-    intro = "The certificate, from an enumeration of every position with a choice."
+    intro = "The certificate comes from an enumeration of every position with a choice."
     return [Section(heading, intro, element=_facts(rows))]
 
 
@@ -181,7 +182,7 @@ def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
         text = "The program azjax explain writes an interactive page about this player."
         return Section(name, element=node("p", None, text))
     words = command("azjax", "explain", "--run-dir", run_dir, "--out", path)
-    intro = "An interactive page about this player is written by:"
+    intro = "This command writes an interactive page about this player:"
     box = node("div", {"class": "az-scroll", "tabindex": 0}, node("code", None, words))
     return Section(name, intro, element=box)
 
@@ -219,20 +220,21 @@ def first_moves(player: Player) -> Section:
     for i, name in enumerate(names):
         state = jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], states)
         pictures = [
-            _heat(player.game, state, legal[i], policies[i], "{:.0%}", "policy of the raw network"),
+            _heat(player.game, state, legal[i], policies[i], "{:.0%}", "policy of the network"),
             _heat(player.game, state, legal[i], visits[i], "{}", "visits of the search"),
         ]
         action = int(result.action[i])
         caption = (
-            f"{name}: the raw network's value is {signed(float(values[i]))} for the player to "
-            f"move; its search plays {action} with Q {signed(float(result.q_values[i, action]))}"
+            f"{name}: the network's value is {signed(float(values[i]))} for the player to move; "
+            f"the search plays {action} with Q {signed(float(result.q_values[i, action]))}"
         )
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     search = player.parts.search
     intro = (
-        "What the raw network, without a search, suggests (its policy), and how often the search "
-        "visits each move. Q is the mean value that the search found for its move. The search "
-        f"makes {search.num_simulations} simulations, without noise."
+        "The first picture of a position shows the policy of the network alone, a probability for "
+        "each move. The second shows how often the search visits each move. Q is the mean value "
+        "that the search found for the move that it plays. The search makes "
+        f"{search.num_simulations} simulations, without noise."
     )
     if search.algorithm == "gumbel":
         intro += " Gumbel's search visits every move that it considers, including bad ones."

@@ -205,7 +205,7 @@ def test_a_page_describes_its_run(run_dir):
         "learned tic-tac-toe",
         "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
         f"by Gumbel search with {config.search.num_simulations} simulations",
-        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input is",
+        f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
         "Nothing was proved about it.",
     ):
         assert part in text, part
@@ -229,7 +229,7 @@ def test_a_page_gives_the_verdict_of_the_certificate(run_dir, changed, text):
     content |= {"searches": [], "versions": {}, "perfect": False, "unbeatable": True}
     path = run_dir / "certificate.json"
     path.write_text(json.dumps(content | changed))
-    assert sentence(run_dir).endswith(f"planes. {text} The run directory is run.")
+    assert sentence(run_dir).endswith(f"encoding. {text} The run directory is run.")
     path.unlink()
 
 

@@ -101,7 +101,7 @@ def test_a_network_that_the_page_cannot_compute_is_left_out(tmp_path, monkeypatc
     monkeypatch.setattr(explain, "pack_player", refuse)
     run_dir = make_run(tmp_path / "run", dataclasses.replace(CONFIG, game="connect_four"))
     assert explain_in(tmp_path, run_dir) == 0
-    said = "without the network, and games against it: this network is another\n"
+    said = "the page has no network and no games against it: this network is another\n"
     assert capsys.readouterr().err == said
     page = (tmp_path / "explain.html").read_text()
     assert 'data-kind="explorer"' in page and 'data-kind="play"' not in page

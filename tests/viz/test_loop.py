@@ -214,4 +214,4 @@ def test_a_run_that_cannot_be_resumed_has_no_such_section(run_dir, tmp_path, cap
         loop_data(copy, player)
     assert explain._loop(copy, player) == []
     error = capsys.readouterr().err
-    assert error.startswith("without how it learned: ") and "state" in error
+    assert error.startswith("the page does not show how the player learned: ") and "state" in error

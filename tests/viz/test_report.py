@@ -354,7 +354,7 @@ def test_the_value_shown_is_that_of_the_move_played(run, written, tic_tac_toe):
     action = int(result.action[0])
     expected = signed(float(result.q_values[0, action]))
     assert signed(float(result.value[0])) != expected  # The test needs them to differ.
-    shown = re.search(r"Start: .*?; its search plays (\d) with Q (\S+)", written.text)
+    shown = re.search(r"Start: .*?; the search plays (\d) with Q (\S+)", written.text)
     assert shown.groups() == (str(action), expected)
 
 
@@ -370,7 +370,7 @@ def test_a_run_writes_a_snapshot_of_every_iteration(run):
 def test_the_report_shows_everything(run, written):
     for words in (
         *["Not proved: this player can be beaten", "decision states checked", "4,520"],
-        *["Training", "Training loss", "Errors of the raw network, all positions"],
+        *["Training", "Training loss", "Errors of the network alone, all positions"],
         *["losing lines as first", "losing lines as second", "Self-play speed"],
         *["Mean absolute error of the value, all positions", "azjax explain --run-dir"],
         *["The whole game, iteration by iteration"],
@@ -463,7 +463,8 @@ def test_another_game_has_a_report(look, tmp_path):
     written = Page(path.read_text(encoding="utf-8"))
     charts = [a for tag, a in written.tags if tag == "svg" and a.get("class") == "az-chart"]
     names = {chart["aria-label"] for chart in charts}
-    assert {"Errors of the raw network", "Wrong moves by class"} <= names or game.positions is None
+    titles = {"Errors of the network alone", "Wrong moves by class"}
+    assert titles <= names or game.positions is None
     assert ("wrong value signs, iteration 20: 25 % of labelled positions" in written.text) == (
         game.positions is not None
     )
@@ -487,7 +488,7 @@ def test_a_game_without_ground_truth_has_matches(tmp_path):
     run_dir = make_run(tmp_path / "run", config, iterations=(1, 5, 9), game=game)
     player = azjax.load(run_dir, game=game)
     text = Page(write_report(run_dir, player).read_text(encoding="utf-8")).text
-    assert "alphazero(4) #9, the newest network" in text
+    assert "alphazero(4) #9 is the newest network" in text
     rows = re.findall(r"(uct\(100\)|alphazero\(4\) #\d) (\d+) (\d+) (\d+) (\d+)% \(", text)
     assert [row[0] for row in rows] == ["uct(100)", "alphazero(4) #1", "alphazero(4) #5"]
     for _, won, drawn, lost, share in rows:

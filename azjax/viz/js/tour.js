@@ -133,7 +133,7 @@ class Tour {
       this.card,
       h("p", { class: "az-tour-count" }, "The end"),
       h("h3", {}, "This is AlphaZero\u2019s search"),
-      h("p", {}, "You have seen selection, expansion, evaluation and backup, and how a network replaces random games. AlphaZero trains the network to predict the result of this search, and repeats."),
+      h("p", {}, "You have seen selection, expansion, evaluation and backup, and how a network replaces random games. AlphaZero repeats two steps: it plays games with this search, and it trains the network on these games."),
       h("p", { role: "status" }, `You answered ${count} of ${this.steps.length} questions correctly.`),
       h("p", {}, "Below you can play against the network, and search any position with any settings."),
       h("div", { class: "az-group az-tour-steps" }, pushButton("\u2190 Back", "tour-back", () => this.show(this.steps.length - 1)), pushButton("Start again", "tour-again", () => this.#restart())),
