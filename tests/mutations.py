@@ -1442,7 +1442,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rules: a player is loaded with other rules",
-        "azjax/runs/player.py",
+        "azjax/runs/loading.py",
         "        behavior.check_rules(run_dir, game)",
         "        pass",
         "tests/runs/test_behavior.py",

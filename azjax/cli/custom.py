@@ -20,7 +20,8 @@ from azjax.networks import Network
 from azjax.runs import behavior
 from azjax.runs import config as configs
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.player import Player, load
+from azjax.runs.loading import load
+from azjax.runs.player import Player
 from azjax.training.parts import Parts
 
 

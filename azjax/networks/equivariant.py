@@ -138,15 +138,15 @@ def _arrange(group: Group, name: str, layer: Layer) -> Layer:
         return {"kernel": kernel, "bias": jnp.mean(bias[group.actions], axis=0)}
     bias = jnp.tile(bias, copies)
     if name in FIRST:
-        return {"kernel": _permute(kernel, group.cells), "bias": bias}
+        return {"kernel": permute(kernel, group.cells), "bias": bias}
     # The weights into the first block of copies; those into other blocks are permutations.
-    columns = _permute(kernel, group.copies[: copies // blocks])
+    columns = permute(kernel, group.copies[: copies // blocks])
     columns = columns.reshape(blocks, len(kernel) // blocks, -1)
     shares = (group.characters / blocks).astype(columns.dtype)
     return {"kernel": jnp.einsum("kh,hio->kio", shares, columns), "bias": bias}
 
 
-def _permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
+def permute(kernel: jax.Array, permutations: np.ndarray) -> jax.Array:
     """Permutes weights `[I, O]` by each of several symmetries: `[I, len(permutations) * O]`."""
     parts = kernel.reshape(permutations.shape[1], -1, kernel.shape[1])
     return jnp.concatenate(

@@ -19,14 +19,14 @@ _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
-    """Returns the network alone for 0 simulations, or else with the search of its training.
+    """Returns the network alone for 0 simulations, or else with its search; with its overrides.
 
     Raises:
       ValueError: if the trees do not fit in memory, or the search is not deterministic.
     """
     parts = player.parts
     if not simulations:
-        return network_agent(player.game, parts.evaluate, player.params)
+        return player.override(network_agent(player.game, parts.evaluate, player.params))
     search = changed(parts.search, num_simulations=simulations)
     if not search.is_deterministic:
         raise ValueError(
@@ -34,7 +34,7 @@ def make_agent(player: Player, simulations: int) -> Agent:
             "`simulations=0`, for the network alone"
         )
     memory.check_trees(search, player.game, _batch_size(simulations + 1))
-    return search_agent(player.game, search, parts.evaluate, player.params)
+    return player.override(search_agent(player.game, search, parts.evaluate, player.params))
 
 
 def make_decide(agent: Agent) -> Callable[[State], Decision]:

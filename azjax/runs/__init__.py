@@ -14,7 +14,8 @@ from azjax.runs.directory import (
     read_config,
     read_settings,
 )
-from azjax.runs.player import Player, load
+from azjax.runs.loading import load
+from azjax.runs.player import Player
 
 __all__ = [
     "FORMAT",

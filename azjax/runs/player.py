@@ -1,4 +1,4 @@
-"""A trained player, loaded from its run directory."""
+"""A trained player."""
 
 import dataclasses
 import functools
@@ -13,10 +13,8 @@ from jax.core import Tracer
 from azjax._files import Path
 from azjax._settings import did_you_mean
 from azjax.games.base import Game, State, check_batch
-from azjax.networks import Network
-from azjax.players import Agent, search_agent
-from azjax.runs import behavior, checkpoint, directory
-from azjax.runs.config import make_parts
+from azjax.players import Agent, network_agent, search_agent
+from azjax.players.oriented import Overrides, oriented_agent
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
@@ -32,6 +30,9 @@ class Player:
       iteration: number of training iterations.
       skipped: one sentence for each newer checkpoint that was damaged.
       run_dir: its run directory, if any.
+      name: its name, if it comes with azjax.
+      alone: whether its agent plays without search.
+      overrides: moves that its agent plays in certain positions, if any.
     """
 
     parts: Parts
@@ -39,6 +40,9 @@ class Player:
     iteration: int = 0
     skipped: tuple[str, ...] = ()
     run_dir: Path | None = None
+    name: str | None = None
+    alone: bool = False
+    overrides: Overrides | None = None
 
     def __repr__(self):
         where = self.run_dir if self.run_dir is None else str(self.run_dir)
@@ -54,11 +58,22 @@ class Player:
 
     @functools.cached_property
     def agent(self) -> Agent:
-        """The network with the search that it was trained with."""
-        name = f"alphazero({self.parts.search.num_simulations}) #{self.iteration}"
-        return search_agent(
-            self.game, self.parts.search, self.parts.evaluate, self.params, name=name
-        )
+        """The network with the search that it was trained with, or alone, and the overrides."""
+        if self.alone:
+            agent = network_agent(self.game, self.parts.evaluate, self.params)
+        else:
+            name = f"alphazero({self.parts.search.num_simulations}) #{self.iteration}"
+            agent = search_agent(
+                self.game, self.parts.search, self.parts.evaluate, self.params, name=name
+            )
+        agent = self.override(agent)
+        return agent if self.name is None else agent._replace(name=self.name)
+
+    def override(self, agent: Agent) -> Agent:
+        """Returns an agent that plays the overrides, if there are any, and otherwise as before."""
+        if self.overrides is None:
+            return agent
+        return oriented_agent(self.game, self.parts.network.encoding, agent, self.overrides)
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.
@@ -139,38 +154,3 @@ def _compiled_search(parts: Parts, search: Algorithm) -> Callable:
         return result, jnp.any(has_nan, axis=-1)
 
     return jax.jit(search_and_check)
-
-
-def load(
-    run_dir: Path,
-    iteration: int | None = None,
-    game: Game | None = None,
-    network: Network | None = None,
-    parts: Parts | None = None,
-) -> Player:
-    """Loads the newest sound checkpoint of a run as a player, on one device.
-
-    Args:
-      run_dir: the run directory.
-      iteration: iteration of the checkpoint; None: the newest sound one.
-      game: the custom game of the run, if any.
-      network: the custom network of the run, if any.
-      parts: the custom parts of the run, if any; they include game and network.
-
-    Raises:
-      ValueError: if a custom part is missing, or the rules or the network differ from those that
-        the run recorded.
-      CheckpointError: if the run or the checkpoint does not exist, or is damaged.
-    """
-    config = directory.read_config(run_dir)
-    if parts is not None:
-        game, network = parts.game, parts.network
-    if game is not None:
-        behavior.check_rules(run_dir, game)
-    if parts is None:
-        parts = make_parts(config, game, network)
-    else:
-        behavior.check_network(run_dir, parts.game, parts.network)
-    ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
-    params = parts.network.fold(ema_params)
-    return Player(parts, params, iteration, tuple(skipped), run_dir)

@@ -13,7 +13,8 @@ from azjax.players import Agent, search_agent
 from azjax.players.arena import Match, Tally, play_match
 from azjax.players.openings import random_openings
 from azjax.players.ratings import mean_score
-from azjax.runs.player import Player, load
+from azjax.runs.loading import load
+from azjax.runs.player import Player
 from azjax.search import UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.viz.page import Section

@@ -21,7 +21,8 @@ from azjax.games.positions import Positions
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.player import Player, load
+from azjax.runs.loading import load
+from azjax.runs.player import Player
 from azjax.training import metrics
 from azjax.viz import atlas as atlases
 from azjax.viz.chart import line_chart, side_by_side

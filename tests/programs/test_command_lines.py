@@ -21,7 +21,7 @@ from azjax._commands import command
 from azjax.cli import custom, functions, parsing, train
 from azjax.cli.players import make_agent
 from azjax.runs import presets
-from azjax.runs.player import load
+from azjax.runs.loading import load
 from azjax.viz.about import about
 from azjax.viz.report import write_report
 from run_directories import make_run

@@ -1,0 +1,39 @@
+"""The canonical orientation of a board: the smallest of its symmetric copies."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Oriented(NamedTuple):
+    """Positions in canonical orientation.
+
+    Attributes:
+      planes: `[B, H * W * C]`, of all symmetric copies of the planes the smallest one, compared
+        entry by entry. The copies of a position all have the same one.
+      is_smallest: `bool [B, G]`, the symmetries that lead to it; more than one if the position is
+        symmetric.
+    """
+
+    planes: jax.Array
+    is_smallest: jax.Array
+
+
+def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
+    """Turns boards into their canonical orientation.
+
+    Args:
+      cells: `int [G, H * W]`, the symmetries of the board, see `games.base.Symmetries`.
+      planes: `[B, H, W, C]`.
+    """
+    grid = planes.reshape(len(planes), cells.shape[1], -1)
+    copies = [grid[:, order].reshape(len(planes), -1) for order in cells]
+    smallest = copies[0]
+    for other in copies[1:]:
+        first = jnp.argmax(smallest != other, axis=1)[:, None]  # The first difference.
+        is_smaller = jnp.take_along_axis(other < smallest, first, axis=1)
+        smallest = jnp.where(is_smaller, other, smallest)
+    is_smallest = [jnp.all(copy == smallest, axis=1) for copy in copies]
+    return Oriented(smallest, jnp.stack(is_smallest, axis=1))

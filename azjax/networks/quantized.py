@@ -1,0 +1,168 @@
+"""Quantized networks, whose arithmetic is exact: every machine computes the same outputs.
+
+A float network may choose another move on another processor, because the order of a sum changes its
+last bit. Here weights are integers in [-127, 127], and activations are integers in [0, 127]. All
+sums are integers below `2 ** 24`, which float32 holds exactly, so they are equal in any order, on
+any device, and with inputs in bfloat16 or TF32.
+
+A hidden layer computes `clip(floor((x @ kernel + bias) * 2 ** -shift), 0, 127)`. Each unit has a
+shift, and its bias contains `2 ** (shift - 1)`, so the result is rounded to the nearest integer. The
+logits are multiples of a power of two. The value is read from a table. `quantize.py` chooses the
+integers.
+
+Two actions have equal logits only if they are symmetric copies of each other in a symmetric
+position. All other ties are broken in favor of the action with the lowest number in the canonical
+orientation of the board, see `orientation.py`. Symmetric networks thus stay exactly symmetric.
+"""
+
+import functools
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax._settings import resolve_platform
+from azjax.games.base import Game
+from azjax.networks.base import DType, Network, Outputs, Variables, choose_dtype, observed_planes
+from azjax.networks.equivariant import FIRST, permute
+from azjax.networks.group import Group, make_group
+from azjax.networks.orientation import orient
+
+LARGEST = 127  # The largest weight and activation.
+VALUES = 511  # The table of values has an entry for each integer from -VALUES to VALUES.
+EXACT = 2**24  # float32 holds all integers up to this one.
+TRUNK = "Dense_"
+
+
+def make_quantized(
+    game: Game,
+    variables: Variables,
+    encoding: str,
+    symmetric: bool,
+    dtype: DType = "auto",
+) -> Network:
+    """Makes a network from integers. It cannot be trained, and `init` returns the given integers.
+
+    Args:
+      game: the game of the network.
+      variables: `{"params": {layer: arrays}}`. Hidden layers have a `kernel` `int8 [I, O]`, a
+        `bias` `int32 [O]` and a `shift` `uint8 [O]`. The policy has a `shift` `uint8 []` and a
+        `scale` `float32 []`. The value has a `shift` `uint8 []` and a `table` `float32 [1023]`.
+        Those of a symmetric network are the weights of copy 0, see `equivariant.py`.
+      encoding: the encoding of the planes.
+      symmetric: whether the network shares weights among symmetries.
+      dtype: the type of the factors in products; the results do not depend on it.
+
+    Raises:
+      ValueError: if a sum may exceed what float32 holds exactly.
+    """
+    group = symmetry_group(game, symmetric)
+    check_sums(group, variables)
+    shape = observed_planes(game, encoding).shape
+    factors = choose_dtype(dtype, resolve_platform(None))
+    fold = functools.partial(_fold, group, factors)
+    infer = functools.partial(_infer, group)
+    return Network(
+        encoding=encoding,
+        init=lambda key: variables,
+        apply=lambda variables, planes: infer(fold(variables), planes),
+        train=_refuse_to_train,
+        fold=fold,
+        infer=infer,
+        symmetric=symmetric and game.num_symmetries > 1,
+        made_for=(*shape, game.num_actions),
+    )
+
+
+def symmetry_group(game: Game, symmetric: bool) -> Group:
+    """Returns the symmetries that the layers share weights among; if none, only the identity."""
+    if symmetric and game.symmetries is not None:
+        return make_group(game.symmetries)
+    cells, actions = np.arange(np.prod(game.board_shape))[None], np.arange(game.num_actions)[None]
+    return Group(cells, np.zeros((1, 1), int), actions, np.ones((1, 1), int))
+
+
+def expand(group: Group, name: str, layer: dict[str, Any]) -> dict[str, Any]:
+    """Returns a layer of all copies: `kernel [I, O]`, `bias [O]`, and `shift [O]` or `[]`."""
+    kernel, copies = layer["kernel"], len(group.copies)
+    if name == "policy":
+        kernel = jnp.concatenate([kernel[:, order] for order in group.actions])
+        return layer | {"kernel": kernel}
+    if name == "value":
+        return layer | {"kernel": jnp.tile(kernel, (copies, 1))}
+    kernel = permute(kernel, group.cells if name in FIRST else group.copies)
+    others = {part: jnp.tile(layer[part], copies) for part in ("bias", "shift")}
+    return {"kernel": kernel, **others}
+
+
+def check_sums(group: Group, variables: Variables) -> None:
+    """Raises ValueError if a sum in a layer may reach `2 ** 24`, so float32 may round it."""
+    for name, layer in variables["params"].items():
+        dense = expand(group, name, layer)
+        weights, bias = (np.abs(np.asarray(dense[part], np.int64)) for part in ("kernel", "bias"))
+        largest = int((weights.sum(axis=0) * (1 if name in FIRST else LARGEST) + bias).max())
+        if name == "policy":
+            largest = ((largest >> int(layer["shift"])) + 1) * _ranks(group)
+        if largest >= EXACT:
+            raise ValueError(
+                f"a sum in the layer {name} of the quantized network may be {largest}, and float32 "
+                f"is exact below {EXACT}: use a narrower network"
+            )
+
+
+def _ranks(group: Group) -> int:
+    """Returns the smallest power of two that is at least the number of actions."""
+    return 1 << int(group.actions.shape[1] - 1).bit_length()
+
+
+def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
+    raise ValueError(
+        "a quantized network cannot be trained: train the network that it was made from, and "
+        "quantize it again"
+    )
+
+
+def _fold(group: Group, dtype: Any, variables: Variables) -> dict[str, dict[str, jax.Array]]:
+    """Returns dense layers: kernels in `dtype`, all else in float32."""
+
+    def dense(name, layer):
+        layer = expand(group, name, layer)
+        shift = jnp.asarray(layer.pop("shift")).astype(jnp.int32)
+        factor = jnp.ldexp(jnp.float32(1), -shift)
+        others = {part: jnp.asarray(each).astype(jnp.float32) for part, each in layer.items()}
+        return others | {"kernel": jnp.asarray(layer["kernel"]).astype(dtype), "factor": factor}
+
+    return {name: dense(name, dict(layer)) for name, layer in variables["params"].items()}
+
+
+def _infer(group: Group, folded: dict[str, dict[str, jax.Array]], planes: jax.Array) -> Outputs:
+    """Returns `(logits [B, A], value [B])` for `planes bool [B, H, W, C]` and folded layers."""
+
+    def scaled(name, x):
+        layer = folded[name]
+        x = x.astype(layer["kernel"].dtype)
+        total = jnp.matmul(x, layer["kernel"], preferred_element_type=jnp.float32)
+        return jnp.floor((total + layer["bias"][None]) * layer["factor"])
+
+    def hidden(name, x):
+        return jnp.clip(scaled(name, x), 0, LARGEST)
+
+    x = planes.reshape(len(planes), -1)
+    for name in sorted(name for name in folded if name.startswith(TRUNK)):
+        x = hidden(name, x)
+    count = _ranks(group)
+    totals = scaled("policy", hidden("policy_hidden", x)) * count - _rank(group, planes)
+    found = scaled("value", hidden("value_hidden", x))[:, 0]
+    index = jnp.clip(found, -VALUES, VALUES).astype(jnp.int32) + VALUES
+    return totals * folded["policy"]["scale"], folded["value"]["table"][index]
+
+
+def _rank(group: Group, planes: jax.Array) -> jax.Array:
+    """Returns `float32 [B, A]`, the number of each action in the canonical orientation.
+
+    If symmetric copies of a position are equal, an action gets the lowest of its numbers.
+    """
+    leads = orient(group.cells, planes).is_smallest
+    numbers = jnp.where(leads[:, :, None], group.actions[None], group.actions.shape[1])
+    return jnp.min(numbers, axis=1).astype(jnp.float32)

@@ -1,0 +1,122 @@
+"""The players that come with azjax: `azjax.load("connect_four")`.
+
+Each is one file `azjax/pretrained/NAME.npz`, without pickle. `index.json` has its SHA-256. A file
+contains these arrays:
+
+| name                | content                                                                  |
+| ------------------- | ------------------------------------------------------------------------ |
+| `about`             | `uint8`, JSON: `game`, `encoding`, `symmetric`, `iteration`, `search`,   |
+|                     | `alone` (plays without search) and `training`, how it was trained        |
+| `LAYER.kernel`, ... | the integers of each layer, see `networks/quantized.py`                  |
+| `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/oriented.py`    |
+| `overrides.actions` | `uint8 [K]`, the move in each                                            |
+
+Names of files have `_` in place of `:`.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from azjax import games
+from azjax._files import replacing
+from azjax._settings import did_you_mean
+from azjax.networks.base import Variables
+from azjax.networks.quantized import make_quantized
+from azjax.players.oriented import Overrides
+from azjax.runs.config import Config, CustomNetworkConfig, make_parts
+from azjax.runs.player import Player
+from azjax.search import ALGORITHMS
+
+FOLDER = pathlib.Path(__file__).parent.parent / "pretrained"
+_INDEX = "index.json"
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Returns the names of the players that come with azjax."""
+    return tuple(_index())
+
+
+@functools.lru_cache(maxsize=8)
+def load_pretrained(name: str) -> Player:
+    """Loads a player that comes with azjax.
+
+    Raises:
+      ValueError: if there is no such player, or its file is damaged.
+    """
+    about, variables, overrides = _read(name)
+    search = dict(about["search"])
+    config = Config(
+        game=about["game"],
+        network=CustomNetworkConfig(source=name),
+        search=ALGORITHMS[search.pop("algorithm")](**search),
+    )
+    game = games.make(about["game"])
+    network = make_quantized(game, variables, about["encoding"], about["symmetric"])
+    return Player(
+        parts=make_parts(config, game, network),
+        params=network.fold(variables),
+        iteration=about["iteration"],
+        name=name,
+        alone=about["alone"],
+        overrides=overrides,
+    )
+
+
+def read_about(name: str) -> dict[str, Any]:
+    """Returns what a player's file says about it, see the table above.
+
+    Raises:
+      ValueError: as `load_pretrained` does.
+    """
+    return _read(name)[0]
+
+
+def save_pretrained(
+    path: pathlib.Path,
+    about: Mapping[str, Any],
+    variables: Variables,
+    overrides: Overrides | None = None,
+) -> str:
+    """Writes the file of a player atomically; returns its SHA-256."""
+    arrays = {
+        f"{layer}.{part}": array
+        for layer, parts in variables["params"].items()
+        for part, array in parts.items()
+    }
+    if overrides is not None:
+        arrays |= {f"overrides.{part}": array for part, array in overrides._asdict().items()}
+    text = json.dumps(dict(about), indent=1).encode()
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, about=np.frombuffer(text, np.uint8), **arrays)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _index() -> dict[str, Any]:
+    return json.loads((FOLDER / _INDEX).read_text())
+
+
+def _read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
+    if name not in names():
+        meant = did_you_mean(name, names())
+        raise ValueError(f"no player {name!r} comes with azjax: use {', '.join(names())}{meant}")
+    path = FOLDER / f"{name.replace(':', '_')}.npz"
+    content = path.read_bytes() if path.exists() else b""
+    if hashlib.sha256(content).hexdigest() != _index()[name]["sha256"]:
+        raise ValueError(f"{path} is missing or damaged: install azjax again")
+    params: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    about = json.loads(arrays.pop("about").tobytes())
+    for key, array in arrays.items():
+        layer, _, part = key.partition(".")
+        params.setdefault(layer, {})[part] = array
+    table = params.pop("overrides", None)
+    return about, {"params": params}, None if table is None else Overrides(**table)
