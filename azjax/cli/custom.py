@@ -14,13 +14,14 @@ import tyro
 
 from azjax import games, runs
 from azjax._commands import command
+from azjax._settings import did_you_mean
 from azjax.cli import console, functions
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import behavior
+from azjax.runs import behavior, pretrained
 from azjax.runs import config as configs
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.loading import load
+from azjax.runs.loading import is_pretrained, load, read_config
 from azjax.runs.player import Player
 from azjax.training.parts import Parts
 
@@ -51,7 +52,9 @@ def check_run(run_dir: pathlib.Path, typed: Typed) -> Config:
       ValueError: with the option to add, or the difference.
       runs.CheckpointError: if the folder is not a run directory.
     """
-    config = runs.read_config(run_dir)
+    config = read_config(run_dir)
+    if is_pretrained(run_dir):
+        config = dataclasses.replace(config, network=Config().network)  # It needs no file.
     if config.parts:
         _check_same(run_dir, "--parts", config.parts, typed.parts)
     elif typed.parts is not None:
@@ -146,6 +149,26 @@ def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
     console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
 
 
+def name_player(typed: Typed, player: str | None) -> Typed:
+    """Adds the player that the command line names without an option.
+
+    Raises:
+      ValueError: if no player of this name comes with azjax, or a run is named as well.
+    """
+    if player is None:
+        return typed
+    if typed.run_dir is not None:
+        raise ValueError(f"{player} and --run-dir {typed.run_dir} name two players: leave one out")
+    if not is_pretrained(player):
+        meant = did_you_mean(player, pretrained.names())
+        known = ", ".join(pretrained.names())
+        raise ValueError(
+            f"no player {player!r} comes with azjax: use {known}{meant}; or name a run with "
+            "--run-dir"
+        )
+    return dataclasses.replace(typed, run_dir=pathlib.Path(player))
+
+
 def choose_run(typed: Typed) -> Typed:
     """Adds the newest matching run in runs/, if there is one and the command line names no run."""
     for path in () if typed.run_dir else runs.find_runs():
@@ -205,6 +228,8 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
       runs.CheckpointError: as `azjax.load` does.
     """
     config = check_run(run_dir, typed)
+    if is_pretrained(run_dir):
+        return load(run_dir)
     check_edited(run_dir, config, typed)
     if typed.parts is not None:
         player = load(run_dir, iteration, parts=find_parts(typed.parts))

@@ -6,12 +6,15 @@ import sys
 from typing import Annotated
 
 import jax
+import tyro
 
 from azjax._settings import Range, check
 from azjax.cli import console, custom
 from azjax.cli.players import choose_game, make_agent
 from azjax.cli.specs import HELP
 from azjax.cli.table import Leave, Machine, Table, at_terminal, read_line
+from azjax.runs.loading import is_pretrained
+from azjax.runs.pretrained import has_overrides
 
 HUMAN = "human"
 
@@ -20,11 +23,13 @@ HUMAN = "human"
 class Options:
     """Plays games at the terminal: you against any player, or two players against each other."""
 
+    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
     x: str | None = None
     """The player of X, who moves first: human (the default) or a player."""
     o: str | None = None
-    """The player of O: human or a player. Default: alphazero of the run; without a run, perfect,
-    or uct:100 if the game is large."""
+    """The player of O: human or a player. Default: alphazero of the run, or the player that comes
+    with azjax; if there is none, perfect, or uct:100 if the game is large."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
     typed: custom.Option = custom.NOTHING
@@ -33,8 +38,13 @@ class Options:
         check("--", self)
 
 
-def choose_seats(options: Options, opponent: str) -> tuple[str, str]:
-    """Returns the players of X and O; a person plays `opponent` if none is named."""
+def choose_seats(options: Options, opponent: str, is_first: bool = False) -> tuple[str, str]:
+    """Returns the players of X and O; a person plays `opponent` if none is named.
+
+    If the options name neither player, `is_first` makes the opponent move first.
+    """
+    if is_first and options.x is None and options.o is None:
+        return opponent, HUMAN
     x = options.x or (opponent if options.o == HUMAN else HUMAN)
     return x, options.o or (opponent if x == HUMAN else HUMAN)
 
@@ -47,16 +57,20 @@ def set_table(options: Options) -> Table:
       CheckpointError: if there is no such run.
     """
     named = [spec for spec in (options.x, options.o) if spec not in (None, HUMAN)]
-    typed, game = choose_game(named, options.typed)
+    typed, game = choose_game(named, custom.name_player(options.typed, options.player))
     keys = iter(jax.random.split(jax.random.key(options.seed), 3))
 
     def seat(spec: str) -> Machine:
         return Machine(game, make_agent(spec, game, typed), next(keys))
 
-    untrained = "perfect" if game.is_small else "uct:100"
-    seats = choose_seats(options, "alphazero" if typed.run_dir else untrained)
+    opponent, is_first = "perfect" if game.is_small else "uct:100", False
+    if typed.run_dir is not None:
+        is_shipped = is_pretrained(typed.run_dir)
+        opponent = str(typed.run_dir) if is_shipped else "alphazero"
+        is_first = is_shipped and has_overrides(opponent)
+    seats = choose_seats(options, opponent, is_first)
     x, o = (None if spec == HUMAN else seat(spec) for spec in seats)
-    return Table(game, (x, o), o or x or seat(untrained))
+    return Table(game, (x, o), o or x or seat(opponent))
 
 
 def run(table: Table) -> None:

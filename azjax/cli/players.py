@@ -13,7 +13,7 @@ from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
 from azjax.cli import custom
-from azjax.cli.specs import KINDS, Spec, parse
+from azjax.cli.specs import KINDS, SHIPPED, Spec, parse
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
@@ -27,11 +27,14 @@ from azjax.players import (
     search_agent,
 )
 from azjax.proof import overrides
+from azjax.runs import pretrained
+from azjax.runs.loading import is_pretrained, read_config
 from azjax.runs.player import Player
 from azjax.search import ALGORITHMS, UCT
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.memory import check_trees
 
+_FIRST = "tic_tac_toe"  # The game if none is named.
 _FASTEST = 20_000  # Simulations per second, at most; determines the tree size of a timed player.
 
 
@@ -44,8 +47,8 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
 
     Returns:
       `typed` with the name of the game and a run, and the game. A run that is missing in `typed` is
-      the first one that a description names, or the newest. Without any run the game is
-      tic-tac-toe.
+      the first one that a description names, or the newest, or the player of the game that comes
+      with azjax. Without any run and game, the game is tic-tac-toe.
 
     Raises:
       ValueError: as `specs.parse`, `custom.check_run` and `custom.find_game` do.
@@ -53,7 +56,9 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
     """
     named = next(filter(None, (parse(spec).run_dir for spec in specs)), None)
     typed = custom.choose_run(dataclasses.replace(typed, run_dir=typed.run_dir or named))
-    of_run = custom.check_run(typed.run_dir, typed).game if typed.run_dir else "tic_tac_toe"
+    if typed.run_dir is None and (shipped := typed.game or _FIRST) in pretrained.names():
+        typed = dataclasses.replace(typed, run_dir=pathlib.Path(shipped))
+    of_run = custom.check_run(typed.run_dir, typed).game if typed.run_dir else _FIRST
     name = typed.game or of_run
     game = custom.find_parts(typed.parts).game if typed.parts else custom.find_game(name)
     return dataclasses.replace(typed, game=name), game
@@ -80,6 +85,8 @@ def make_agent(spec: str, game: Game, typed: custom.Typed = custom.NOTHING) -> A
     run_dir = _run_of(parsed, typed)
     player = custom.load_player(run_dir, typed, parsed.checkpoint)
     agent = _trained_agent(parsed, player, run_dir)
+    if player.name is not None:
+        return agent if parsed.name == SHIPPED else agent._replace(name=spec)
     return agent._replace(name=f"{agent.name} #{player.iteration}")
 
 
@@ -115,7 +122,9 @@ def expand(spec: str, typed: custom.Typed = custom.NOTHING) -> list[str]:
     if parsed.checkpoint != "all":
         return [spec]
     run_dir = _run_of(parsed, typed)
-    runs.read_config(run_dir)  # Raises if it is not a run.
+    read_config(run_dir)  # Raises if it is not a run.
+    if is_pretrained(run_dir):
+        raise ValueError(f"{run_dir} has one network, not several checkpoints: leave #all out")
     iterations = runs.iterations(run_dir)
     if not iterations:
         raise ValueError(f"{run_dir} has no checkpoint yet: resume the run")
@@ -145,6 +154,8 @@ def _trained_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     evaluate, search = player.parts.evaluate, player.parts.search
     if spec.name == "repaired":
         return _repaired_agent(spec, player, run_dir)
+    if spec.name == SHIPPED:
+        return player.agent
     if spec.name == "network":
         return network_agent(player.game, evaluate, player.params)
     if spec.name not in ("alphazero", search.algorithm):
@@ -158,7 +169,11 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
     paths = [overrides.table_path(run_dir, player.iteration, seat, number) for seat in range(2)]
     tables = [overrides.load_table(path, player.game) for path in paths if path.exists()]
     if not tables:
-        options = custom.run_options(run_dir, runs.read_config(run_dir))
+        if player.name is not None:
+            raise ValueError(
+                f"{player.name} comes with its own overrides: write {player.name}, without repaired"
+            )
+        options = custom.run_options(run_dir, read_config(run_dir))
         options += ["--lines", "first", "--simulations", number, "--repair", 12]
         raise ValueError(
             f"{run_dir} has no override table for {number} simulations of network "

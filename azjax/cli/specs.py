@@ -5,8 +5,9 @@ import re
 from typing import Literal, NamedTuple
 
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
+from azjax.runs import pretrained
 
-HELP = """\
+_HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
 
 - random: a random legal move
@@ -20,10 +21,15 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
+- a player that comes with azjax: {shipped}
+
 - a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
+- @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
 - #all: in a tournament, one player for each checkpoint"""
+HELP = _HELP.format(shipped=", ".join(pretrained.names()))
+SHIPPED = "shipped"  # The name of all players that come with azjax.
 
 
 class Kind(NamedTuple):
@@ -53,6 +59,7 @@ KINDS = {
     "repaired": Kind("simulations", trained=True),
     "puct": Kind("simulations", 50, timed=True, trained=True),
     "gumbel": Kind("simulations", 32, timed=True, trained=True),
+    SHIPPED: Kind(trained=True),
 }
 _SPEC = re.compile(
     r"(?P<name>[^:@#]*)(:(?P<amount>[^@#]*))?(@(?P<run>.*?))?(#(?P<checkpoint>[^#]*))?"
@@ -85,10 +92,13 @@ def parse(text: str) -> Spec:
     Raises:
       ValueError: if there is no such player, or it does not take what follows its name.
     """
+    if text in pretrained.names():
+        return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
     match = _SPEC.fullmatch(text)
-    if not match or match["name"] not in KINDS:
+    if not match or match["name"] not in KINDS or match["name"] == SHIPPED:
         name = match["name"] if match else text
-        names = ", ".join(KINDS) + did_you_mean(name, KINDS)
+        known = [*KINDS][:-1] + [*pretrained.names()]
+        names = ", ".join(known) + did_you_mean(name, known)
         raise ValueError(f"unknown player {name!r}: use one of {names}")
     name, kind = match["name"], KINDS[match["name"]]
     number, seconds = _read_amount(text, name, match["amount"])

@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import pathlib
 from typing import Annotated, Literal
 
 import jax
 import numpy as np
+import tyro
 
 from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range, check
@@ -16,7 +18,9 @@ from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
 from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
+from azjax.runs.loading import is_pretrained
 from azjax.runs.player import Player
+from azjax.runs.pretrained import has_overrides
 
 _VERIFIED, _LABELLED = (32,), (32, 600)  # Simulations of the searches, by default.
 
@@ -28,6 +32,9 @@ class Options:
     In a game too large for that, errors are counted on labelled positions, if the game has them.
     """
 
+    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    """A player that comes with azjax, such as connect_four. If it has overrides, it is played
+    against every reply, as with --lines first. Others: a run with --run-dir."""
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
     simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
@@ -67,9 +74,14 @@ class Options:
 
 def examine(options: Options) -> int:
     """Examines the newest checkpoint and prints the results; returns the exit status."""
+    typed = custom.name_player(options.typed, options.player)
+    if typed.run_dir is not None and is_pretrained(typed.run_dir):
+        options = _for_shipped(options, typed.run_dir)
     if options.lines is not None:
         launch.spread(launch.cores(), launch.cores())
-    run_dir, player = custom.open_run(options.typed)
+    run_dir, player = custom.open_run(typed)
+    if player.name is not None:
+        run_dir = pathlib.Path("runs", "verified", player.name)
     if options.lines is not None:
         return lines.prove(
             player,
@@ -89,6 +101,13 @@ def examine(options: Options) -> int:
         )
     _evaluate(options, player, player.game.positions())
     return 0
+
+
+def _for_shipped(options: Options, name: pathlib.Path) -> Options:
+    """Returns the options for a player that comes with azjax; what was proved is the default."""
+    if options.lines or options.simulations or options.until or not has_overrides(str(name)):
+        return options
+    return dataclasses.replace(options, lines="first")
 
 
 def _verify(options: Options, player: Player) -> int:

@@ -124,7 +124,7 @@ def prove_seat(
     if run_dir is None:
         raise ValueError("run_dir is None, and the player has none: name a folder")
     path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     games = _Games(player, SEATS[seat], simulations, path, watch)
     with lock.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
         table = empty_table(player.game)

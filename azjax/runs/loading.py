@@ -6,15 +6,27 @@ from azjax._files import Path
 from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior, checkpoint, directory
-from azjax.runs.config import make_parts
+from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
-from azjax.runs.pretrained import load_pretrained, names
+from azjax.runs.pretrained import load_pretrained, names, read_pretrained_config
 from azjax.training.parts import Parts
 
 
 def is_pretrained(run_dir: Path) -> bool:
     """Returns whether a path is the name of a player that comes with azjax, and not a folder."""
     return str(run_dir) in names() and not os.path.isdir(run_dir)
+
+
+def read_config(run_dir: Path) -> Config:
+    """Returns the settings of a run, or of a player that comes with azjax.
+
+    Raises:
+      ValueError: if the file of a player that comes with azjax is damaged.
+      CheckpointError: if the folder is not a run directory.
+    """
+    if is_pretrained(run_dir):
+        return read_pretrained_config(str(run_dir))
+    return directory.read_config(run_dir)
 
 
 def load(

@@ -52,13 +52,7 @@ def load_pretrained(name: str) -> Player:
       ValueError: if there is no such player, or its file is damaged.
     """
     about, variables, overrides = _read(name)
-    search = dict(about["search"])
-    config = Config(
-        game=about["game"],
-        network=CustomNetworkConfig(source=name),
-        search=ALGORITHMS[search.pop("algorithm")](**search),
-    )
-    game = games.make(about["game"])
+    config, game = read_pretrained_config(name), games.make(about["game"])
     network = make_quantized(game, variables, about["encoding"], about["symmetric"])
     return Player(
         parts=make_parts(config, game, network),
@@ -70,6 +64,21 @@ def load_pretrained(name: str) -> Player:
     )
 
 
+def read_pretrained_config(name: str) -> Config:
+    """Returns the settings of a player: its game and its search; all others are defaults.
+
+    Raises:
+      ValueError: as `load_pretrained` does.
+    """
+    about = _read(name)[0]
+    search = dict(about["search"])
+    return Config(
+        game=about["game"],
+        network=CustomNetworkConfig(source=name),
+        search=ALGORITHMS[search.pop("algorithm")](**search),
+    )
+
+
 def read_about(name: str) -> dict[str, Any]:
     """Returns what a player's file says about it, see the table above.
 
@@ -77,6 +86,15 @@ def read_about(name: str) -> dict[str, Any]:
       ValueError: as `load_pretrained` does.
     """
     return _read(name)[0]
+
+
+def has_overrides(name: str) -> bool:
+    """Returns whether a player plays fixed moves in certain positions.
+
+    Raises:
+      ValueError: as `load_pretrained` does.
+    """
+    return _read(name)[2] is not None
 
 
 def save_pretrained(
@@ -103,6 +121,7 @@ def _index() -> dict[str, Any]:
     return json.loads((FOLDER / _INDEX).read_text())
 
 
+@functools.lru_cache(maxsize=8)
 def _read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
     if name not in names():
         meant = did_you_mean(name, names())

@@ -12,7 +12,7 @@ from azjax import training
 from azjax.games.base import choose
 from azjax.runs import presets
 from azjax.runs.config import fit_devices, make_parts
-from azjax.runs.player import load
+from azjax.runs.loading import load
 from azjax.search import ALGORITHMS
 from azjax.search.evaluators import Evaluator, rollout_evaluator
 from azjax.viz.chart import line_chart
