@@ -1,0 +1,113 @@
+"""The players that come with azjax."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.games.base import init_batch
+from azjax.networks import MLPConfig, make_network
+from azjax.networks.quantize import quantize
+from azjax.players.oriented import Overrides
+from azjax.runs import pretrained
+from azjax.runs.loading import is_pretrained
+
+_MOST_BYTES = 8_000_000
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder for other players, in place of those that come with azjax."""
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained._read):
+        function.cache_clear()
+    yield tmp_path
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained._read):
+        function.cache_clear()
+
+
+def save(folder, name="connect_four:4x4"):
+    """Writes an untrained player with one override, and the index."""
+    game = azjax.make(name)
+    network = make_network(MLPConfig(hidden=(16,), head_hidden=8, symmetric=True), game)
+    made = quantize(game, network, network.init(jax.random.key(0)), init_batch(game, 4))
+    planes = np.zeros((1, 4), np.uint8)
+    about = {
+        "game": name,
+        "encoding": "relative",
+        "symmetric": True,
+        "iteration": 7,
+        "search": {"algorithm": "puct", "num_simulations": 5},
+        "alone": True,
+        "training": {},
+    }
+    path = folder / f"{name.replace(':', '_')}.npz"
+    overrides = Overrides(planes, np.array([3], np.uint8))
+    digest = pretrained.save_pretrained(path, about, made.variables, overrides)
+    (folder / "index.json").write_text(json.dumps({name: {"sha256": digest}}))
+    return made, path
+
+
+def test_a_saved_player_is_loaded_with_equal_bits(folder):
+    made, _ = save(folder)
+    player = azjax.load("connect_four:4x4")
+    states = init_batch(player.game, 2)
+    planes = jax.vmap(lambda state: player.game.observe(state, "relative"))(states)
+    for one, other in zip(
+        player.evaluate(states), made.network.apply(made.variables, planes), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert (player.name, player.iteration, player.alone) == ("connect_four:4x4", 7, True)
+    assert player.parts.search.num_simulations == 5
+    decision = player.agent.act(player.params, jax.random.key(0), states)
+    assert player.agent.name == "connect_four:4x4"
+    assert decision.action.tolist() == [3, 3]  # The override in the empty position.
+
+
+def test_a_damaged_file_is_refused(folder):
+    _, path = save(folder)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="missing or damaged: install azjax again"):
+        azjax.load("connect_four:4x4")
+
+
+def test_a_folder_of_the_same_name_is_preferred(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_pretrained("connect_four")
+    (tmp_path / "connect_four").mkdir()
+    assert not is_pretrained("connect_four")
+    with pytest.raises(azjax.runs.CheckpointError):
+        azjax.load("connect_four")
+
+
+def test_an_unknown_name_lists_those_that_exist():
+    with pytest.raises(ValueError, match="use .*connect_four.*; did you mean connect_four?"):
+        pretrained.load_pretrained("conect_four")
+
+
+def test_all_players_together_are_small_and_match_their_digests():
+    files = list(pretrained.FOLDER.glob("*.npz"))
+    assert sum(file.stat().st_size for file in files) <= _MOST_BYTES
+    assert {name.replace(":", "_") for name in pretrained.names()} == {file.stem for file in files}
+    for name in pretrained.names():
+        assert pretrained.read_about(name)["game"].removeprefix("pgx:") == name
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe"])
+def test_the_certificate_of_a_shipped_player_is_perfect(name):
+    certificate = azjax.verify(azjax.load(name), ())
+    assert certificate.perfect and not certificate.blunders
+
+
+def test_the_shipped_player_wins_connect_four_against_random_moves():
+    player = azjax.load("connect_four")
+    match = azjax.play_match(
+        player.game,
+        player.agent,
+        azjax.players.random_agent(player.game),
+        16,
+        jax.random.key(0),
+    )
+    assert match.moving_first.wins == 8
