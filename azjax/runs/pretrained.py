@@ -117,6 +117,15 @@ def save_pretrained(
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def add(name: str, about: Mapping[str, Any], variables: Variables) -> pathlib.Path:
+    """Writes the file of a player and its entry in the index; returns the path of the file."""
+    path = FOLDER / f"{name.replace(':', '_')}.npz"
+    index = _index() | {name: {"sha256": save_pretrained(path, about, variables)}}
+    with replacing(FOLDER / _INDEX) as partial:
+        partial.write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
+    return path
+
+
 def _index() -> dict[str, Any]:
     return json.loads((FOLDER / _INDEX).read_text())
 
