@@ -104,7 +104,7 @@ def assert_close(arrays, wanted):
 # StableHLO.
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_file_evaluates_any_number_of_positions(name, tmp_path):
     player = make_player(name)
