@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from azjax.proof.certificate import verify
     from azjax.proof.seat import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
+    from azjax.runs.export import export
     from azjax.search import PUCT, UCT, Gumbel, make_search, mctx_fns
     from azjax.training import Parts
     from azjax.training.loop import Callback, iterate
@@ -39,6 +40,7 @@ __all__ = [
     "Player",
     "callbacks",
     "check_game",
+    "export",
     "from_module",
     "from_nnx",
     "games",
@@ -73,6 +75,7 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "Game": "games.base",
     "Parts": "training",
     "check_game": "games.check",
+    "export": "runs.export",
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",

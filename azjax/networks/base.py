@@ -26,10 +26,11 @@ class Plain(NamedTuple):
     """The weights of a network of plain layers, for programs that evaluate it without JAX.
 
     Attributes:
-      kind: `mlp` or `resnet`, the latter with dense layers or convolutions.
+      kind: `mlp`, `resnet`, with dense layers or convolutions, or `quantized`, see `quantized.py`.
       blocks: number of residual blocks; for an MLP, of shared layers.
       norm: whether LayerNorm without scale and bias (epsilon 1e-5) precedes blocks and heads.
-      layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`.
+      layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`; those of a quantized
+        network are its folded layers.
     """
 
     kind: str
@@ -64,7 +65,7 @@ class Network(NamedTuple):
       infer: `(folded, planes) -> outputs`, equal to `apply` up to rounding; the search uses this
         form.
       symmetric: whether symmetric copies of a position get symmetric outputs.
-      plain: `folded -> Plain`, for web pages; None if unavailable.
+      plain: `folded -> Plain`, for web pages and ONNX files; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
         game; None if unknown.
     """

@@ -116,7 +116,7 @@ def _multiply(x: jax.Array, kernel: jax.Array) -> jax.Array:
         y = jnp.broadcast_to(kernel, (len(flat), *kernel.shape[1:])) @ flat
     else:
         cells, _, back = map(jnp.asarray, _transforms((height, width)))
-        points = (cells @ flat.reshape(len(flat), -1)).reshape(-1, inputs, batch)
+        points = (cells @ flat.reshape(flat.shape[0], -1)).reshape(-1, inputs, batch)
         y = back @ (kernel @ points).reshape(len(kernel), -1)
     return y.reshape(height, width, -1, batch)
 

@@ -176,7 +176,7 @@ def infer(
         return dense(name, hidden).astype(jnp.float32)
 
     dtype = weights["value"]["kernel"].dtype
-    blocks = trunk(layer, planes.reshape(len(planes), -1).astype(dtype))
+    blocks = trunk(layer, planes.reshape(planes.shape[0], -1).astype(dtype))
     return head("policy"), jnp.tanh(head("value")[:, 0])
 
 

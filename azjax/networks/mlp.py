@@ -60,7 +60,7 @@ class MLP(nn.Module):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         del train
         dense = functools.partial(nn.Dense, dtype=self.dtype)
-        x = planes.reshape(len(planes), -1)
+        x = planes.reshape(planes.shape[0], -1)
         for width in self.hidden:
             x = nn.relu(dense(width)(x))
         policy = nn.relu(dense(self.head_hidden, name="policy_hidden")(x))

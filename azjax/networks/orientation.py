@@ -28,8 +28,8 @@ def orient(cells: np.ndarray, planes: jax.Array) -> Oriented:
       cells: `int [G, H * W]`, the symmetries of the board, see `games.base.Symmetries`.
       planes: `[B, H, W, C]`.
     """
-    grid = planes.reshape(len(planes), cells.shape[1], -1)
-    copies = [grid[:, order].reshape(len(planes), -1) for order in cells]
+    grid = planes.reshape(planes.shape[0], cells.shape[1], -1)
+    copies = [grid[:, order].reshape(planes.shape[0], -1) for order in cells]
     smallest = copies[0]
     for other in copies[1:]:
         first = jnp.argmax(smallest != other, axis=1)[:, None]  # The first difference.

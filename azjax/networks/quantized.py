@@ -24,7 +24,15 @@ import numpy as np
 
 from azjax._settings import resolve_platform
 from azjax.games.base import Game
-from azjax.networks.base import DType, Network, Outputs, Variables, choose_dtype, observed_planes
+from azjax.networks.base import (
+    DType,
+    Network,
+    Outputs,
+    Plain,
+    Variables,
+    choose_dtype,
+    observed_planes,
+)
 from azjax.networks.equivariant import FIRST, permute
 from azjax.networks.group import Group, make_group
 from azjax.networks.orientation import orient
@@ -70,6 +78,7 @@ def make_quantized(
         train=_refuse_to_train,
         fold=fold,
         infer=infer,
+        plain=lambda folded: Plain("quantized", len(trunk_layers(folded)), False, folded),
         symmetric=symmetric and game.num_symmetries > 1,
         made_for=(*shape, game.num_actions),
     )
@@ -103,7 +112,7 @@ def check_sums(group: Group, variables: Variables) -> None:
         weights, bias = (np.abs(np.asarray(dense[part], np.int64)) for part in ("kernel", "bias"))
         largest = int((weights.sum(axis=0) * (1 if name in FIRST else LARGEST) + bias).max())
         if name == "policy":
-            largest = ((largest >> int(layer["shift"])) + 1) * _ranks(group)
+            largest = ((largest >> int(layer["shift"])) + 1) * num_ranks(group)
         if largest >= EXACT:
             raise ValueError(
                 f"a sum in the layer {name} of the quantized network may be {largest}, and float32 "
@@ -111,9 +120,14 @@ def check_sums(group: Group, variables: Variables) -> None:
             )
 
 
-def _ranks(group: Group) -> int:
+def num_ranks(group: Group) -> int:
     """Returns the smallest power of two that is at least the number of actions."""
     return 1 << int(group.actions.shape[1] - 1).bit_length()
+
+
+def trunk_layers(layers: dict[str, Any]) -> list[str]:
+    """Returns the names of the layers before the heads, in order."""
+    return sorted(name for name in layers if name.startswith(TRUNK))
 
 
 def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
@@ -148,10 +162,10 @@ def _infer(group: Group, folded: dict[str, dict[str, jax.Array]], planes: jax.Ar
     def hidden(name, x):
         return jnp.clip(scaled(name, x), 0, LARGEST)
 
-    x = planes.reshape(len(planes), -1)
-    for name in sorted(name for name in folded if name.startswith(TRUNK)):
+    x = planes.reshape(planes.shape[0], -1)
+    for name in trunk_layers(folded):
         x = hidden(name, x)
-    count = _ranks(group)
+    count = num_ranks(group)
     totals = scaled("policy", hidden("policy_hidden", x)) * count - _rank(group, planes)
     found = scaled("value", hidden("value_hidden", x))[:, 0]
     index = jnp.clip(found, -VALUES, VALUES).astype(jnp.int32) + VALUES

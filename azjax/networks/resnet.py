@@ -215,14 +215,14 @@ def forward(
     Returns:
       `(logits [B, A], value [B])`.
     """
-    x = planes if form.convolves else planes.reshape(len(planes), -1)
+    x = planes if form.convolves else planes.reshape(planes.shape[0], -1)
     x = jnp.moveaxis(x, 0, -1) if form.batch_last else x
     x = trunk(blocks, has_norm, layer, x, form.channel_axis)
 
     def head(name):
         hidden = nn.relu(layer(name, x))
         hidden = jnp.moveaxis(hidden, -1, 0) if form.batch_last else hidden
-        return hidden.reshape(len(hidden), -1)
+        return hidden.reshape(hidden.shape[0], -1)
 
     if form.convolves:
         policy = head("policy_conv")

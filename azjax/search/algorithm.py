@@ -194,7 +194,7 @@ def make_result(tree: Tree, action: jax.Array, weights: jax.Array) -> SearchResu
       weights: `float32 [B, A]`, the policy target.
     """
     visits = tree.children_visits[:, ROOT]
-    q_values = tree.qvalues(jnp.full(len(visits), ROOT))
+    q_values = tree.qvalues(jnp.full(visits.shape[0], ROOT))
     return SearchResult(
         action=action.astype(jnp.int32),
         action_weights=weights,

@@ -155,7 +155,7 @@ def grow_by_mctx(
         root=mctx.RootFnOutput(
             prior_logits=tree.children_prior_logits[:, ROOT],
             value=tree.raw_values[:, ROOT],
-            embedding=_Embedding(states, jnp.zeros(len(keys), jnp.int32)),
+            embedding=_Embedding(states, jnp.zeros(keys.shape[0], jnp.int32)),
         ),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
@@ -177,7 +177,7 @@ def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
 
     Children of a finished root stay, as in `simulate`.
     """
-    batch = jnp.arange(len(tree.parents))
+    batch = jnp.arange(tree.parents.shape[0])
     parent = tree.parents[:, node]
     is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
     is_below = is_over & (parent > ROOT)

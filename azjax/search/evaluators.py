@@ -139,7 +139,7 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
         ply, states, _, _ = carry
         return (ply < game.max_plies) & jnp.any(~jax.vmap(game.is_over)(states))
 
-    total, weight = jnp.zeros(len(keys), jnp.float32), jnp.ones(len(keys), jnp.float32)
+    total, weight = jnp.zeros(keys.shape[0], jnp.float32), jnp.ones(keys.shape[0], jnp.float32)
     start = jnp.int32(0), states, total, weight
     _, states, total, _ = jax.lax.while_loop(continues, move, start)
     return jnp.where(jax.vmap(game.is_over)(states), total, jnp.nan)

@@ -61,7 +61,9 @@ class Gumbel:
         prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
         _, order = jax.lax.top_k(prior, unvisited.shape[-1])
         first = jnp.where(unvisited, order, UNVISITED)
-        is_together = first.shape[-1] >= 2 and first.size <= self.rows_together
+        rows = first.size  # A symbolic batch, see `runs/export.py`, has no number of rows.
+        is_small = isinstance(rows, int) and rows <= self.rows_together
+        is_together = first.shape[-1] >= 2 and is_small
         # Q is in [-1, 1]; half of it has the paper's unit range without rescaling.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
@@ -130,7 +132,7 @@ def considered_visits(
     left = jnp.maximum(considered, 1)[:, None]
     halvings = range(1, max(most, 2).bit_length())
     phases = 1 + sum((left > 2**k).astype(jnp.int32) for k in halvings)
-    start = visits = wanted = jnp.zeros((len(considered), length), jnp.int32)
+    start = visits = wanted = jnp.zeros((considered.shape[0], length), jnp.int32)
     for _ in range(max(most - 1, 1).bit_length()):
         more = jnp.maximum(1, budget // (phases * left))  # Visits per action in this phase.
         wanted = jnp.where(i >= start, visits + (i - start) // left, wanted)

@@ -121,7 +121,7 @@ def simulate(
         `simulation + 1`.
     """
     edge = _select(selection, tree)
-    batch = jnp.arange(len(edge.node))
+    batch = jnp.arange(edge.node.shape[0])
     states = jax.tree.map(lambda leaf: leaf[batch, edge.node], tree.embeddings)
     expansion = expand(edge.action, states)
     tree, child = _insert(tree, edge, expansion, simulation + 1)
@@ -130,7 +130,7 @@ def simulate(
 
 def _select(selection: Selection, tree: Tree) -> _Edge:
     """Chooses actions from every root down to an unvisited action or a finished game."""
-    size = len(tree.node_values)
+    size = tree.node_values.shape[0]
     batch = jnp.arange(size)
     root = jnp.full(size, ROOT, jnp.int32)
 
@@ -159,7 +159,7 @@ def _insert(
       The trees, and the nodes `[B]` after the edges: number `new`, or that of a finished game
       that an earlier simulation reached.
     """
-    batch = jnp.arange(len(edge.node))
+    batch = jnp.arange(edge.node.shape[0])
     at_edge = batch, edge.node, edge.action
     child = tree.children_index[at_edge]
     child = jnp.where(child == UNVISITED, new, child)

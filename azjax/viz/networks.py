@@ -98,9 +98,10 @@ def pack_weights(player: Player, width: int | None = None) -> dict[str, Any]:
       ValueError: if a page cannot compute this kind of network.
     """
     network = player.parts.network
-    if network.plain is None:
+    plain = None if network.plain is None else network.plain(player.params)
+    if plain is None or plain.kind == "quantized":
         raise ValueError("a page cannot compute this network: use an MLP or a residual network")
-    kind, blocks, norm, layers = network.plain(player.params)
+    kind, blocks, norm, layers = plain
     size = width or jax.tree.leaves(layers)[0].dtype.itemsize
     header = {"kind": kind, "blocks": blocks, "norm": norm, "iteration": player.iteration}
     packed = {

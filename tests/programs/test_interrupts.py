@@ -16,7 +16,7 @@ from azjax.cli import console
 from terminal import Terminal
 
 PROGRAMS = ["train", "seeds", "verify", "play", "arena", "explain", "report", "lecture"]
-PROGRAMS += ["benchmark"]
+PROGRAMS += ["benchmark", "export"]
 
 # Executes some lines of Python, and then runs a program like `python -m`.
 PROGRAM = """

@@ -1,0 +1,68 @@
+"""Writes a trained player to a file that runs without azjax: `azjax export`."""
+
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from azjax._settings import MOST_SIMULATIONS, Positive, Range, check
+from azjax.cli import console, custom
+from azjax.games.base import describe, state_shapes
+from azjax.networks.base import observed_planes
+from azjax.runs.export import check_export, export, name_leaves
+from azjax.runs.player import Player
+from azjax.runs.pretrained import load_pretrained
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Writes a player to a file that runs without azjax: StableHLO for JAX, or ONNX."""
+
+    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
+    out: pathlib.Path = pathlib.Path("player.stablehlo")
+    """The file. A name that ends in .stablehlo is for JAX; one that ends in .onnx is for ONNX
+    runtimes."""
+    simulations: Annotated[int, Range(0, MOST_SIMULATIONS)] | None = None
+    """Write the moves of a search with this many simulations; 0: the moves of the network alone.
+    Default: the network's logits and value. ONNX files are always of the network."""
+    batch_size: Positive | None = None
+    """The number of positions in a call. Default: any number."""
+    typed: custom.Option = custom.NOTHING
+
+    def __post_init__(self):
+        check("--", self)
+
+
+def write(options: Options) -> int:
+    """Writes the file, and prints its size and its input."""
+    check_export(options.out, options.simulations, options.batch_size)
+    player = _open(options)
+    with console.busy(f"writing {options.out}…"):
+        path = export(player, options.out, options.simulations, options.batch_size)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    print(f"input: {_describe_input(player, path.suffix, options.batch_size or 'b')}")
+    return 0
+
+
+def _open(options: Options) -> Player:
+    """Returns the player that the command line names."""
+    if options.player is None:
+        return custom.open_run(options.typed)[1]
+    if options.typed != custom.NOTHING:
+        raise ValueError(
+            f"{options.player} is a player that comes with azjax: leave the options of a run out"
+        )
+    return load_pretrained(options.player)
+
+
+def _describe_input(player: Player, suffix: str, batch: int | str) -> str:
+    """Formats the names, types and shapes of the arrays that the file takes."""
+    if suffix == ".onnx":
+        planes = observed_planes(player.game, player.parts.network.encoding)
+        return describe({"planes": planes}, batch)
+    return describe(name_leaves(state_shapes(player.game)), batch)
+
+
+main = console.make_main(write, Options, "azjax export", "the file was not written")

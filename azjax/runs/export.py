@@ -1,0 +1,166 @@
+"""Export of players to files that run without azjax: StableHLO for JAX, and ONNX.
+
+| extension    | content                          | input            | output                   |
+| ------------ | -------------------------------- | ---------------- | ------------------------ |
+| `.stablehlo` | the network                      | `states`         | `logits, value`          |
+| `.stablehlo` | moves, with or without a search  | `states, seed`   | `action, weights, value` |
+| `.onnx`      | the network                      | `planes`         | `logits, value`          |
+
+The parameters are part of the file. A `.stablehlo` file runs on CPUs, NVIDIA GPUs and TPUs:
+
+    network = jax.export.deserialize(pathlib.Path("player.stablehlo").read_bytes())
+    logits, value = network.call(states)
+
+Here, `states` is a dictionary of arrays `[b, ...]`, one for each leaf of the game's state, see
+`name_leaves`.
+"""
+
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azjax._files import Path, replacing
+from azjax._settings import MOST_SIMULATIONS, Range
+from azjax.drawing import check_folder
+from azjax.games.base import State, state_shapes
+from azjax.players import Agent, network_agent, search_agent
+from azjax.runs.player import Player, changed
+from azjax.training.loggers import check_installed
+
+PLATFORMS = "cpu", "cuda", "tpu"
+_SEED = jax.ShapeDtypeStruct((), jnp.int32)
+_PACKAGES = {".stablehlo": "flatbuffers", ".onnx": "onnx"}  # What writes each kind of file.
+
+
+def export(
+    player: Player,
+    path: Path,
+    num_simulations: int | None = None,
+    batch_size: int | None = None,
+) -> pathlib.Path:
+    """Writes a player to a file that runs without azjax; replaces an existing file.
+
+    The functions in the file take a batch of positions:
+
+    - `num_simulations=None`: `states -> (logits float32 [b, A], value float32 [b])`, as in
+      `Player.evaluate`. In an ONNX file the input is `planes [b, H, W, C]`, from `game.observe`.
+    - `num_simulations=0`: `(states, seed) -> (action int32 [b], weights float32 [b, A], value
+      float32 [b])`, the moves of the network alone. `seed` is an `int32 []`.
+    - a positive number: the same for a search with that many simulations.
+
+    Moves include the player's overrides, if there are any.
+
+    Args:
+      player: the player, from `load`.
+      path: the file; its extension, `.stablehlo` or `.onnx`, chooses the format.
+      num_simulations: what to export, as listed above.
+      batch_size: the number of positions `b`; None means any number.
+
+    Returns:
+      The path of the file.
+
+    Raises:
+      ValueError: as `check_export` does; if an ONNX file is wanted and the network has no ONNX
+        form; or if the player's code needs a fixed `batch_size`.
+    """
+    path = check_export(path, num_simulations, batch_size)
+    if path.suffix == ".onnx":
+        content = _to_onnx(player, batch_size)
+    else:
+        content = _to_stablehlo(player, num_simulations, batch_size)
+    with replacing(path) as partial:
+        partial.write_bytes(content)
+    return path
+
+
+def check_export(
+    path: Path, num_simulations: int | None = None, batch_size: int | None = None
+) -> pathlib.Path:
+    """Checks the arguments of `export` before a player is loaded; returns the path.
+
+    Raises:
+      ValueError: if the extension is unknown, the folder does not exist, a package is missing, a
+        number is out of range, or an ONNX file is wanted with moves.
+    """
+    path = pathlib.Path(path)
+    if path.suffix not in _PACKAGES:
+        raise ValueError(
+            f"{path} is not a file to export to: use a name that ends in .stablehlo or .onnx"
+        )
+    check_folder(path)
+    if num_simulations is not None:
+        Range(0, MOST_SIMULATIONS).check("num_simulations", num_simulations)
+        if path.suffix == ".onnx":
+            raise ValueError(
+                f"{path} cannot contain moves, because ONNX files are of the network alone: use a "
+                "name that ends in .stablehlo"
+            )
+    if batch_size is not None:
+        Range(1).check("batch_size", batch_size)
+    check_installed(_PACKAGES[path.suffix], f"a {path.suffix} file")
+    return path
+
+
+def name_leaves(states: State) -> dict[str, Any]:
+    """Returns the leaves of states by name, such as `board` and `player`.
+
+    A state that is a single array has the name `state`.
+    """
+    paths = jax.tree_util.tree_flatten_with_path(states)[0]
+    return {
+        jax.tree_util.keystr(path, simple=True, separator=".") or "state": leaf
+        for path, leaf in paths
+    }
+
+
+def _to_onnx(player: Player, batch_size: int | None) -> bytes:
+    from azjax.networks.to_onnx import to_onnx  # It needs an optional package.
+
+    game, network = player.game, player.parts.network
+    about = {"game": game.name, "encoding": network.encoding, "iteration": str(player.iteration)}
+    return to_onnx(game, network, player.params, batch_size, about)
+
+
+def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int | None) -> bytes:
+    one = state_shapes(player.game)
+    batch = jax.export.symbolic_shape("b")[0] if batch_size is None else batch_size
+    states = {
+        name: jax.ShapeDtypeStruct((batch, *leaf.shape), leaf.dtype)
+        for name, leaf in name_leaves(one).items()
+    }
+
+    def unname(named):
+        return jax.tree.unflatten(jax.tree.structure(one), [named[name] for name in states])
+
+    def evaluate(states):
+        return player.parts.evaluate(player.params, None, unname(states))[:2]
+
+    agent = _make_agent(player, num_simulations or 0)
+
+    def act(states, seed):
+        decision = agent.act(agent.params, jax.random.key(seed), unname(states))
+        return decision.action, decision.weights, decision.value
+
+    function: Any = evaluate if num_simulations is None else act
+    arguments = [states] if num_simulations is None else [states, _SEED]
+    try:
+        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
+    except (TypeError, jax.errors.InconclusiveDimensionOperation) as error:
+        if batch_size is not None:
+            raise
+        raise ValueError(
+            "this player cannot be exported for any number of positions, because its code needs a "
+            f"number ({error}): choose a batch size"
+        ) from error
+    return bytes(exported.serialize())
+
+
+def _make_agent(player: Player, num_simulations: int) -> Agent:
+    """Returns the player with a search, or alone for 0 simulations, and with its overrides."""
+    game, evaluate = player.game, player.parts.evaluate
+    if num_simulations:
+        search = changed(player.parts.search, num_simulations=num_simulations)
+        return player.override(search_agent(game, search, evaluate, player.params))
+    return player.override(network_agent(game, evaluate, player.params))
