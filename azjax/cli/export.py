@@ -12,7 +12,6 @@ from azjax.games.base import describe, state_shapes
 from azjax.networks.base import observed_planes
 from azjax.runs.export import check_export, export, name_leaves
 from azjax.runs.player import Player
-from azjax.runs.pretrained import load_pretrained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,23 +37,12 @@ class Options:
 def write(options: Options) -> int:
     """Writes the file, and prints its size and its input."""
     check_export(options.out, options.simulations, options.batch_size)
-    player = _open(options)
+    player = custom.open_run(custom.name_player(options.typed, options.player))[1]
     with console.busy(f"writing {options.out}…"):
         path = export(player, options.out, options.simulations, options.batch_size)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
     print(f"input: {_describe_input(player, path.suffix, options.batch_size or 'b')}")
     return 0
-
-
-def _open(options: Options) -> Player:
-    """Returns the player that the command line names."""
-    if options.player is None:
-        return custom.open_run(options.typed)[1]
-    if options.typed != custom.NOTHING:
-        raise ValueError(
-            f"{options.player} is a player that comes with azjax: leave the options of a run out"
-        )
-    return load_pretrained(options.player)
 
 
 def _describe_input(player: Player, suffix: str, batch: int | str) -> str:

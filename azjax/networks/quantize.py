@@ -1,6 +1,6 @@
 """Rounding a trained network to integers, see `quantized.py`."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ from azjax.networks.quantized import (
 _FINE = 17  # The policy keeps about this many bits, so that ties are rare.
 _END = 3.8  # The table of values covers tanh from -_END to _END.
 
-Layer = dict[str, np.ndarray]
+Layer = dict[str, Any]  # Arrays by name.
 
 
 class Quantized(NamedTuple):
@@ -115,7 +115,7 @@ class _Rounding(NamedTuple):
         scale = 2.0 ** np.ceil(np.log2(np.abs(weights).max() / LARGEST))
         bias = np.rint(layer["bias"] / scale)[group.actions.min(axis=0)]  # One for all copies.
         kernel = np.rint(weights / scale).astype(np.int8)
-        rounded = {"kernel": kernel, "bias": bias.astype(np.int32), "shift": np.uint8(0)}
+        rounded: dict[str, Any] = {"kernel": kernel, "bias": bias.astype(np.int32), "shift": 0}
         dense = np.asarray(expand(group, "policy", rounded)["kernel"]).astype(np.int64)
         most = int((np.abs(dense).sum(axis=0) * LARGEST + np.abs(bias)).max())
         ranks = (group.actions.shape[1] - 1).bit_length()
