@@ -22,7 +22,7 @@ import numpy as np
 from azjax._settings import Count, Range, check
 from azjax.cli import console
 from azjax.games.base import Game, State, choose, play, random_action, where
-from azjax.networks.quantize import quantize
+from azjax.networks.rounding import quantize
 from azjax.runs import checkpoint, pretrained
 from azjax.runs.config import make_parts
 from azjax.runs.directory import read_config

@@ -7,11 +7,21 @@ from azjax.networks.make import make_network
 from azjax.networks.mlp import MLPConfig
 from azjax.networks.modules import from_module
 from azjax.networks.resnet import ResNetConfig
+from azjax.networks.rounding import Quantized, quantize
 
 if TYPE_CHECKING:
     from azjax.networks.nnx import from_nnx
 
-__all__ = ["MLPConfig", "Network", "ResNetConfig", "from_module", "from_nnx", "make_network"]
+__all__ = [
+    "MLPConfig",
+    "Network",
+    "Quantized",
+    "ResNetConfig",
+    "from_module",
+    "from_nnx",
+    "make_network",
+    "quantize",
+]
 
 
 def __getattr__(name: str) -> Any:

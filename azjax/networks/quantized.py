@@ -7,7 +7,7 @@ any device, and with inputs in bfloat16 or TF32.
 
 A hidden layer computes `clip(floor((x @ kernel + bias) * 2 ** -shift), 0, 127)`. Each unit has a
 shift, and its bias contains `2 ** (shift - 1)`, so the result is rounded to the nearest integer.
-The logits are multiples of a power of two. The value is read from a table. `quantize.py` chooses
+The logits are multiples of a power of two. The value is read from a table. `rounding.py` chooses
 the integers.
 
 Two actions have equal logits only if they are symmetric copies of each other in a symmetric

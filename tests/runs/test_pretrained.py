@@ -9,7 +9,7 @@ import pytest
 import azjax
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
-from azjax.networks.quantize import quantize
+from azjax.networks.rounding import quantize
 from azjax.players.oriented import Overrides
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained
