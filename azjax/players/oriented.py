@@ -4,6 +4,7 @@ A position and its symmetric copies have one entry, for the canonical orientatio
 the network sees.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -49,6 +50,15 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     return Overrides(planes, chosen.astype(np.uint8))
 
 
+def oriented_rows(game: Game, encoding: str, overrides: Overrides) -> Callable[[State], jax.Array]:
+    """Builds `states [B, ...] -> int32 [B]`, the row of each position; -1 if it has no override.
+
+    Symmetric copies of a position have the same row.
+    """
+    find = _make_find(game, encoding, overrides)
+    return lambda states: find(states)[0]
+
+
 def oriented_agent(
     game: Game, encoding: str, agent: Agent, overrides: Overrides, name: str | None = None
 ) -> Agent:
@@ -56,23 +66,38 @@ def oriented_agent(
 
     Values and other estimates stay those of the agent.
     """
-    cells, moves = _symmetries(game)
-    size = np.prod(observed_planes(game, encoding).shape)
-    table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
-    index, actions = make_index(game, table), jnp.asarray(overrides.actions)
+    find, actions = _make_find(game, encoding, overrides), jnp.asarray(overrides.actions)
+    _, moves = _symmetries(game)
 
     def act(params, key, states):
         decision = agent.act(params, key, states)
+        row, symmetry = find(states)
+        turned = jnp.asarray(moves)[symmetry, actions[row]]
+        action = jnp.where(row >= 0, turned, decision.action).astype(jnp.int32)
+        only = jax.nn.one_hot(action, game.num_actions)
+        weights = jnp.where((row >= 0)[:, None], only, decision.weights)
+        return decision._replace(action=action, weights=weights)
+
+    return agent._replace(name=name or f"{agent.name} with {len(actions)} overrides", act=act)
+
+
+def _make_find(game: Game, encoding: str, overrides: Overrides) -> Callable:
+    """Builds `states -> (rows, symmetries)`, both `int32 [B]`.
+
+    The symmetries lead to the canonical orientation.
+    """
+    cells, _ = _symmetries(game)
+    size = np.prod(observed_planes(game, encoding).shape)
+    table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
+    index = make_index(game, table)
+
+    def find(states):
         found = orient(cells, _observe(game, encoding, states))
         row = index(found.planes)
         is_listed = jnp.all(found.planes == table[row], axis=1)
-        turned = jnp.asarray(moves)[jnp.argmax(found.is_smallest, axis=1), actions[row]]
-        action = jnp.where(is_listed, turned, decision.action).astype(jnp.int32)
-        only = jax.nn.one_hot(action, game.num_actions)
-        weights = jnp.where(is_listed[:, None], only, decision.weights)
-        return decision._replace(action=action, weights=weights)
+        return jnp.where(is_listed, row, -1), jnp.argmax(found.is_smallest, axis=1)
 
-    return agent._replace(name=name or f"{agent.name} with {len(table)} overrides", act=act)
+    return find
 
 
 def _observe(game: Game, encoding: str, states: State) -> jax.Array:

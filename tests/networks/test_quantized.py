@@ -11,8 +11,8 @@ from jax.sharding import PartitionSpec as P
 import azjax
 from azjax.games.base import choose
 from azjax.networks import MLPConfig, ResNetConfig, make_network
-from azjax.networks.rounding import quantize
 from azjax.networks.quantized import EXACT, VALUES, make_quantized, symmetry_group
+from azjax.networks.rounding import quantize
 from azjax.runs import pretrained
 from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.sharding import AXIS, make_mesh

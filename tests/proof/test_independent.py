@@ -13,8 +13,8 @@ from azjax import games
 from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.networks import MLPConfig, make_network
-from azjax.networks.rounding import quantize
 from azjax.networks.quantized import make_quantized
+from azjax.networks.rounding import quantize
 from azjax.players import network_agent
 from azjax.players.oriented import oriented_agent, oriented_overrides
 from azjax.proof import exhaustive
