@@ -1,9 +1,11 @@
 """A game as an animated picture: the first thing that visitors of the playground see."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax import drawing
@@ -44,32 +46,34 @@ def draw_exhibition(player: Player, sentence: str) -> Element:
 def play_exhibition(player: Player) -> Exhibition:
     """Plays a game against an opponent who wins at once if possible, and prevents wins at once."""
     game, rng = player.game, np.random.default_rng(_SEED)
-    act = jax.jit(player.agent.act)
+    act, score, step = jax.jit(player.agent.act), jax.jit(_scores(game)), jax.jit(game.step)
     state, cells = game.init(), []
     while not game.is_over(state):
         if int(game.player(state)) == 0:
-            batch = jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
-            action = int(act(player.agent.params, jax.random.key(0), batch).action[0])
+            batch = jax.tree.map(lambda leaf: leaf[None], state)
+            action = act(player.agent.params, jax.random.key(0), batch).action[0]
         else:
-            action = _reply(game, state, rng)
-        after = game.step(state, action)[0]
+            action = np.argmax(score(state) + rng.random(game.num_actions))
+        after, _ = step(state, int(action))
         cells.append(int(np.flatnonzero(np.asarray(state.board != after.board))[0]))
         state = after
     return Exhibition(cells, np.asarray(state.board))
 
 
-def _reply(game: Game, state: State, rng: np.random.Generator) -> int:
-    """Returns a winning move; else a random one after which the player does not win at once."""
-    legal = rng.permutation(np.flatnonzero(game.legal_actions(state)))
-    after = [game.step(state, action) for action in legal]
-    scores = [2 if reward > 0 else 1 - _wins(game, state) for state, reward in after]
-    return int(legal[int(np.argmax(scores))])
+def _scores(game: Game) -> Callable[[State], jax.Array]:
+    """Makes `state -> int [A]`: 2 for a winning move, 1 if no reply to it wins, -2 if illegal."""
+    moves = jnp.arange(game.num_actions)
 
+    def wins(state):
+        rewards = jax.vmap(lambda action: game.step(state, action)[1])(moves)
+        return jnp.any(game.legal_actions(state) & (rewards > 0))
 
-def _wins(game: Game, state: State) -> int:
-    """Returns 1 if the player to move has a winning move, and 0 if not."""
-    legal = np.flatnonzero(game.legal_actions(state))
-    return int(any(game.step(state, action)[1] > 0 for action in legal))
+    def scores(state):
+        after, rewards = jax.vmap(lambda action: game.step(state, action))(moves)
+        safe = ~jax.vmap(wins)(after)
+        return jnp.where(game.legal_actions(state), 2 * (rewards > 0) + safe, -2)
+
+    return scores
 
 
 def _draw(game: Game, exhibition: Exhibition) -> Element:
@@ -88,7 +92,9 @@ def _draw(game: Game, exhibition: Exhibition) -> Element:
     style = "@media (prefers-reduced-motion: no-preference) {\n" + "\n".join(rules) + "\n}"
     picture.insert(0, node("style", None, style))
     picture.set("class", "az-board")
-    picture.set("aria-label", f"a game of Connect Four that the network, X, wins in {len(cells)} moves")
+    picture.set(
+        "aria-label", f"a game of Connect Four that the network, X, wins in {len(cells)} moves"
+    )
     return picture
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,21 +36,22 @@ _SENTENCE = (
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
 
-def write_playground(path: str | os.PathLike[str], proofs: dict[str, Any]) -> pathlib.Path:
+def write_playground(
+    path: str | os.PathLike[str], first: Player, packed: Sequence[dict[str, Any]]
+) -> pathlib.Path:
     """Writes the page.
 
     Args:
       path: the file, which is replaced if it exists.
-      proofs: results of exhaustive play, see `read_proofs`.
+      first: a player of Connect Four, who plays in the picture at the top.
+      packed: the players on the page, from `pack_shipped`; `first` comes first.
 
     Raises:
       ValueError: if the page would be larger than 4 MB, or its folder does not exist.
     """
-    available = [name for name in SHOWN if name in names()]
-    packed = [pack_shipped(name, proofs.get(name)) for name in available]
-    data = {"players": packed}
+    data = {"players": list(packed)}
     sections = [
-        Section("", element=draw_exhibition(load_pretrained(FIRST), _SENTENCE)),
+        Section("", element=draw_exhibition(first, _SENTENCE)),
         Section("Play", kind="playground", data=data),
         Section("Can you beat it?", kind="unbeaten", data=data),
     ]
@@ -61,6 +63,11 @@ def write_playground(path: str | os.PathLike[str], proofs: dict[str, Any]) -> pa
             f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of SHOWN"
         )
     return page
+
+
+def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Packs those of the players `SHOWN` that have a file; see `read_proofs` for `proofs`."""
+    return [pack_shipped(name, proofs.get(name)) for name in SHOWN if name in names()]
 
 
 def read_proofs(path: pathlib.Path) -> dict[str, Any]:
@@ -99,9 +106,10 @@ def pack_player(player: Player) -> dict[str, Any]:
     """Packs the integers and the overrides of a quantized player.
 
     Returns:
-      A dictionary for JSON. `about` describes the player. `game`, `settings` and `start` are those of `live_data`. `arrays` lists
-      the layer, name, type and shape of each array, and `bytes` has them in this order, compressed
-      with gzip, in base64. `group` and `symmetries` are permutations, as lists.
+      A dictionary for JSON. `about` describes the player. `game`, `settings` and `start` are those
+      of `live_data`. `arrays` lists the layer, name, type and shape of each array, and `bytes` has
+      them in this order, compressed with gzip, in base64. `group` and `symmetries` are
+      permutations, as lists.
     """
     game, network = player.game, player.parts.network
     layers = {name: dict(layer) for name, layer in network.init(None)["params"].items()}
@@ -120,11 +128,14 @@ def pack_player(player: Player) -> dict[str, Any]:
     return {
         "about": about,
         "game": game.name,
-        "settings": search_settings(quiet(player.parts.search)) | {"evaluator": "network", "seed": 0},
+        "settings": search_settings(quiet(player.parts.search))
+        | {"evaluator": "network", "seed": 0},
         "start": board_text(game.init()),
         "group": {name: getattr(group, name).tolist() for name in ("cells", "copies", "actions")},
         "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
-        "arrays": [(layer, name, array.dtype.str[1:], array.shape) for layer, name, array in arrays],
+        "arrays": [
+            (layer, name, array.dtype.str[1:], array.shape) for layer, name, array in arrays
+        ],
         "bytes": base64.b64encode(gzip.compress(data, 9, mtime=0)).decode(),
     }
 

@@ -190,7 +190,7 @@ export class Match {
     const listed = this.moves.filter(({ isOverride }) => isOverride);
     const dots = listed.map((move) => game.cell(move.position.board, move.action));
     const drawn = picture(game, position, {
-      size: game.columns > 3 ? 336 : 264,
+      size: game.isHexagonal ? 440 : game.columns > 3 ? 336 : 264,
       ...(dots.length && { dots }),
       heat: policy,
       labels: policy?.map(percent),

@@ -143,7 +143,7 @@ function moveList(game, moves) {
 function aboutWords({ about, data, overrides }, you) {
   const how = about.alone ? "plays without a search" : `searches ${data.settings.num_simulations} positions before each move`;
   const parts = [`The network ${how}.`];
-  if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} positions.`);
+  if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"}.`);
   const { proof } = about;
   if (!proof) parts.push("It is not proved: you may win.");
   else if (you === 0) parts.push("The proof covers games in which it moves first: when you move first, you may win.");
@@ -157,7 +157,7 @@ function searchWords({ about, data }) {
   return `Each simulation adds one position to the tree and evaluates it with the same network, ${num_simulations} times in all. ${use} \u201cNext phase\u201d shows a single step.`;
 }
 
-/** "win or draw" from what occurs. */
+/** Counts of results in words: "3 won, 1 drawn and none lost". */
 export function resultWords({ won, drawn, lost }) {
   return listWords([`${won.toLocaleString("en")} won`, `${drawn.toLocaleString("en")} drawn`, lost ? `${lost.toLocaleString("en")} lost` : "none lost"]);
 }
