@@ -44,7 +44,7 @@ def draw_exhibition(player: Player, sentence: str) -> Element:
 
 
 def play_exhibition(player: Player) -> Exhibition:
-    """Plays a game against an opponent who wins at once if possible, and prevents wins at once."""
+    """Plays a game against an opponent who completes lines, and blocks those of the player."""
     game, rng = player.game, np.random.default_rng(_SEED)
     act, score, step = jax.jit(player.agent.act), jax.jit(_scores(game)), jax.jit(game.step)
     state, cells = game.init(), []
@@ -85,7 +85,7 @@ def _draw(game: Game, exhibition: Exhibition) -> Element:
     stones = list(group)[2:]  # After the paper and the grid; row by row, then the winning line.
     slots = len(cells) + _HOLD
     rules = []
-    for stone, cell in zip(stones, np.flatnonzero(board), strict=False):
+    for stone, cell in zip(stones, np.flatnonzero(board).tolist(), strict=False):
         rules.append(_appear(stone, cells.index(cell), slots, "drop"))
     for line in stones[len(cells) :]:
         rules.append(_appear(line, len(cells), slots, "appear"))

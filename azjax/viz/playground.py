@@ -13,6 +13,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from azjax.networks.quantized import symmetry_group
@@ -112,7 +113,7 @@ def pack_player(player: Player) -> dict[str, Any]:
       permutations, as lists.
     """
     game, network = player.game, player.parts.network
-    layers = {name: dict(layer) for name, layer in network.init(None)["params"].items()}
+    layers = {name: dict(layer) for name, layer in network.init(jax.random.key(0))["params"].items()}
     if player.overrides is not None:
         layers["overrides"] = _columns(player.overrides)
     arrays = [
@@ -141,5 +142,5 @@ def pack_player(player: Player) -> dict[str, Any]:
 
 
 def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
-    """Returns a table byte by byte: neighbors in sorted rows are alike, so it compresses better."""
+    """Returns a table byte by byte, which compresses better: neighboring rows have equal bytes."""
     return {"planes": overrides.planes.T, "actions": overrides.actions}

@@ -125,7 +125,7 @@ export function cellButton(tag, shape, { cell, row, label }, onCell) {
     tabindex: 0,
     "aria-label": label,
     "data-cell": cell,
-    "data-row": row,
+    "data-board-row": row,
     "data-focus": `cell ${cell}`,
     on: { click: () => onCell(cell), keydown: (event) => cellKey(event, cell, onCell) },
   });
@@ -143,7 +143,7 @@ function cellKey(event, cell, onCell) {
 
 function neighborCell(button, step) {
   const buttons = [...button.parentNode.querySelectorAll(".az-cell")];
-  const columns = buttons.filter((other) => other.dataset.row === button.dataset.row).length;
+  const columns = buttons.filter((other) => other.dataset.boardRow === button.dataset.boardRow).length;
   const offset = step === "up" ? -columns : step === "down" ? columns : step;
   return buttons[buttons.indexOf(button) + offset];
 }

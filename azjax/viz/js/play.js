@@ -30,12 +30,13 @@ export class Match {
   /**
    * `choose(position)` returns `{action, isOverride}`: the move that the network plays with
    * `simulations`, and whether an override table has it. `you` is the reader's player in the first
-   * game; `sides` are the words for a choice of it. `onDraw(match)` is called whenever something changes.
+   * game; `sides` are the words for a choice of it. `onDraw(match)` is called whenever something changes;
+   * `more` is an element next to the board.
    */
   constructor(root, parts) {
     const counts = { won: 0, drawn: 0, lost: 0 };
     const shown = { thoughts: false, truth: false };
-    Object.assign(this, { root, onDraw: () => {}, sides: ["Play X", "Play O"], ...parts, history: [], counts, shown });
+    Object.assign(this, { root, onDraw: () => {}, more: null, sides: ["Play X", "Play O"], ...parts, history: [], counts, shown });
     this.strengths = [...new Set([parts.simulations, ...SIMULATIONS])];
     this.usual = parts.simulations;
     this.board = h("div", { class: "az-play-board" });
@@ -45,7 +46,7 @@ export class Match {
     this.review = h("div", {});
     this.tally = h("dl", { class: "az-tally", "aria-label": "games so far" });
     const naming = parts.game.naming && h("p", { class: "az-hint" }, parts.game.naming);
-    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.review);
+    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.more, this.review);
     replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
     this.#begin(this.you);
     this.place.follow(() => this.#drawControls());

@@ -58,12 +58,13 @@ class Table {
     this.moves = h("div", { class: "az-moves-so-far" });
     this.search = h("div", { class: "az-watch" });
     const board = h("div", { class: "az-match" });
-    replace(root, this.about, board, this.moves, this.#searchButton(), this.search);
+    replace(root, this.about, board, this.search);
     const simulations = about.alone ? 0 : data.settings.num_simulations;
     this.match = new Match(board, {
       ...{ game, network, place, simulations, settings: data.settings },
       choose: (position) => shipped.choose(position),
       you: 1, // The player moves first.
+      more: h("div", {}, this.moves, this.#searchButton()),
       sides: ["You move first", "The player moves first"],
       onDraw: (match) => this.#draw(match),
     });

@@ -100,7 +100,12 @@ class Replies {
     if (here.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(resultOf(game, here)));
     const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
     const heads = [`your reply (${playerName(here.player)})`, "the player answers"].map((text) => h("th", { scope: "col" }, text));
-    return h("table", { class: "az-proof-replies" }, h("caption", {}, "Choose any reply. Every line ends after a few of them."), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
+    return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
+  }
+
+  #caption() {
+    const start = "Choose any reply; the player has one answer to each.";
+    return this.shipped.about.proof ? `${start} Every line ends in a win of the player or in a draw.` : start;
   }
 
   #replyCells(here, action) {
