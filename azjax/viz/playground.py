@@ -32,7 +32,7 @@ MOST_BYTES = 4_000_000
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
     "It is a neural network that was trained by playing against itself, and it runs in this page: "
-    "play against it, watch its search, and follow the proof."
+    "play against it, watch its search, and {}."
 )
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
@@ -51,8 +51,10 @@ def write_playground(
       ValueError: if the page would be larger than 4 MB, or its folder does not exist.
     """
     data = {"players": list(packed)}
+    is_proved = any(each["about"].get("proof") for each in packed[:1])
+    sentence = _SENTENCE.format("follow the proof" if is_proved else "try any reply")
     sections = [
-        Section("", element=draw_exhibition(first, _SENTENCE)),
+        Section("", element=draw_exhibition(first, sentence)),
         Section("Play", kind="playground", data=data),
         Section("Can you beat it?", kind="unbeaten", data=data),
     ]
@@ -113,7 +115,8 @@ def pack_player(player: Player) -> dict[str, Any]:
       permutations, as lists.
     """
     game, network = player.game, player.parts.network
-    layers = {name: dict(layer) for name, layer in network.init(jax.random.key(0))["params"].items()}
+    integers = network.init(jax.random.key(0))["params"]
+    layers = {name: dict(layer) for name, layer in integers.items()}
     if player.overrides is not None:
         layers["overrides"] = _columns(player.overrides)
     arrays = [

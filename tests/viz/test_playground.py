@@ -357,8 +357,12 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(open_page, written):
         match(tab).locator(f"[data-cell='{board[:7].rindex('.')}']").click()
         wait_for_turn(tab, 44 - board.count("."))
     assert match(tab).get_attribute("data-result") == "loss"
+    match(tab).locator("[data-setting=strength]").select_option("32")
+    assert "does not cover this game" in tab.locator("[data-about]").inner_text()
+    match(tab).locator("[data-setting=strength]").select_option("0")
+    assert "no reply beats it" in tab.locator("[data-about]").inner_text()
     press(match(tab), "play-X")
-    assert "you may win" in tab.locator("[data-about]").inner_text()
+    assert "when you move first, you may win" in tab.locator("[data-about]").inner_text()
     assert match(tab).get_attribute("data-board") == "." * 42
 
 
@@ -389,10 +393,10 @@ def test_replies_are_chosen_and_lines_end(open_page, written):
     tab = open_page(written)
     root = tab.locator("[data-kind=unbeaten]")
     root.locator("[data-button=choose-3]").wait_for()
-    claim = root.locator(".az-proof-claim").all_inner_texts()
-    assert claim[0].startswith("No opponent can")
+    assert root.locator("[data-claim]").inner_text().startswith("No opponent can")
+    how = root.locator(".az-intro").inner_text()
     for count in ("12,345 decisions", "6,789 are won", "321 are drawn", "none are lost"):
-        assert count in claim[1]
+        assert count in how
     assert "in a win of the player or in a draw" in root.inner_text()
     assert root.locator("[data-answer]").nth(3).inner_text() == "column 3 \N{BLACK CIRCLE}"
     while not root.get_attribute("data-result"):

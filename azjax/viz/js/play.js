@@ -54,7 +54,7 @@ export class Match {
 
   #begin(you, position = this.game.init()) {
     this.#wait();
-    Object.assign(this, { you, position, history: [], last: null, isOverride: false, counted: false });
+    Object.assign(this, { you, position, history: [], last: null, isOverride: false, counted: false, start: position, strayed: false });
     this.#turn();
   }
 
@@ -90,6 +90,7 @@ export class Match {
       const { action, isOverride } = this.choose(this.position);
       return this.#put(action, isOverride);
     }
+    this.strayed = true;
     if (!this.simulations) return this.#put(this.#opinion().move);
     const search = this.#search(this.position, this.simulations);
     const stop = advanceInSlices(search, () => this.#put(search.action));
@@ -130,10 +131,16 @@ export class Match {
   #choose(simulations) {
     this.simulations = simulations;
     this.#drawControls();
+    this.onDraw(this);
   }
 
   #opinion() {
     return opinionOf(this.network, this.game, this.position);
+  }
+
+  /** Whether all moves of the network in this game are those of `choose`, from the first position on. */
+  get isUsual() {
+    return !this.strayed && this.simulations === this.usual && this.start.text === this.game.init().text;
   }
 
   /** The moves so far: `{position, action, isOverride}`, with the position before the move. */

@@ -116,8 +116,8 @@ class Table {
   }
 
   #draw(match) {
-    const { position, moves, you } = match;
-    replace(this.about, aboutWords(this.shipped, you));
+    const { position, moves } = match;
+    replace(this.about, aboutWords(this.shipped, match));
     if (!position.over) this.place.set({ board: position.text, t: undefined });
     replace(this.moves, moves.length ? moveList(this.shipped.game, moves) : null);
   }
@@ -140,13 +140,14 @@ function moveList(game, moves) {
   ];
 }
 
-/** What the player is, and what is known about it in this seat. */
-function aboutWords({ about, data, overrides }, you) {
+/** What the player is, and what is proved about this game. */
+function aboutWords({ about, data, overrides }, { you, isUsual }) {
   const how = about.alone ? "plays without a search" : `searches ${data.settings.num_simulations} positions before each move`;
   const parts = [`The network ${how}.`];
   if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"}.`);
   const { proof } = about;
   if (!proof) parts.push("It is not proved: you may win.");
+  else if (!isUsual) parts.push("The proof does not cover this game, with another search or from another position: you may win.");
   else if (you === 0) parts.push("The proof covers games in which it moves first: when you move first, you may win.");
   else parts.push("It moves first, and no reply beats it.");
   return parts.join(" ");

@@ -174,7 +174,7 @@ function claim({ about }) {
     h("p", { class: "az-proof-claim", "data-claim": "proved" }, "No opponent can if the player moves first. Here is why."),
     h(
       "p",
-      { class: "az-proof-claim" },
+      { class: "az-intro" },
       `A program played this player against every reply in every position that can occur, ${count(proof.decisions)} decisions of the player in all. ` +
         `Of the finished positions that it reached, ${count(proof.won)} are won, ${count(proof.drawn)} are drawn and ${proof.lost ? count(proof.lost) : "none"} are lost.`,
     ),
