@@ -33,7 +33,7 @@ export class Quantized {
 
   /** Returns `{logits, value}` of a position. */
   infer(position) {
-    const planes = planesOf(this.#game, position, this.#encoding);
+    const planes = observe(this.#game, position, this.#encoding);
     const x = this.#trunk.reduce((input, name) => this.#hidden(name, input), planes);
     const { scale } = this.#layers.policy;
     const ranks = this.#rank(planes);
@@ -79,7 +79,7 @@ export class Quantized {
 }
 
 /** The input of a network, cell by cell; see `observe` in Python. */
-export function planesOf(game, position, encoding) {
+export function observe(game, position, encoding) {
   const { board, player } = position;
   const own = encoding === "relative" && player === 1 ? -1 : 1;
   const seen = encoding === "relative" && game.seen ? game.seen(position) : board.map((stone) => stone * own);

@@ -3,7 +3,7 @@ import { numbers } from "./dom.js";
 import { openGame } from "./games.js";
 import { openNetworks } from "./network.js";
 import { Overrides } from "./orientation.js";
-import { planesOf } from "./quantized.js";
+import { observe } from "./quantized.js";
 import { Search } from "./search.js";
 
 // Players that come with azjax, as `pack_shipped` in `azjax/viz/playground.py` packs them.
@@ -45,7 +45,7 @@ export class Shipped {
 
   /** Returns `{action, isOverride}`: the move, and whether the override table has it. */
   choose(position) {
-    const listed = this.#overrides?.find(planesOf(this.game, position, this.#encoding)) ?? null;
+    const listed = this.#overrides?.find(observe(this.game, position, this.#encoding)) ?? null;
     return { action: listed ?? this.#usual(position), isOverride: listed !== null };
   }
 
