@@ -323,7 +323,7 @@ def wait_for_turn(tab, stones):
     """Waits until the board has at least this number of stones, or the game is over."""
     tab.wait_for_function(
         """(stones) => {
-          const { board, result } = document.querySelector(".az-match").dataset;
+          const { board, result } = document.querySelector(".az-match")?.dataset ?? {};
           return result || board?.replaceAll(".", "").length >= stones;
         }""",
         arg=stones,
