@@ -43,6 +43,9 @@ lecture: $(VENV)/runtime ## Repeat the experiments of a lecture, as a page in le
 pictures: $(VENV)/dev ## Draw the pictures of the README and the guide from the newest run
 	$(RUN) -m experiments.pictures $(ARGS)
 
+playground: $(VENV)/runtime ## Write the page on which visitors play, docs/playground/index.html
+	$(RUN) docs/make_playground.py
+
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)
 
@@ -88,4 +91,4 @@ $(VENV)/bin/pip:
 	  "or set PYTHON=/path/to/python" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-.PHONY: help train test test-all check play explain lecture pictures lab docs bench gpu clean
+.PHONY: help train test test-all check play explain lecture pictures playground lab docs bench gpu clean

@@ -53,7 +53,7 @@ def live_data(
         raise ValueError(f"evaluator {evaluator!r} is unknown: use {known}")
     if not 0 <= seed < 2**31:
         raise ValueError(f"seed is {seed}: use 0 to {2**31 - 1}")
-    settings = _settings(search) | {"evaluator": evaluator, "seed": seed}
+    settings = search_settings(search) | {"evaluator": evaluator, "seed": seed}
     data: dict[str, Any] = {"game": game.name, "settings": settings, "networks": list(packed)}
     data["start"] = start_text(game, board)
     if game.is_small:
@@ -126,7 +126,7 @@ def check_game(game: Game) -> None:
         )
 
 
-def _settings(search: Algorithm) -> dict[str, Any]:
+def search_settings(search: Algorithm) -> dict[str, Any]:
     """Returns the settings of all algorithms; those of `search` override the defaults."""
     if not isinstance(search, PUCT | Gumbel | UCT):
         raise ValueError(

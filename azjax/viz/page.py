@@ -15,23 +15,28 @@ from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
 _SOURCES = (
-    *("dom", "place", "random", "table", "games", "algorithms", "evaluators", "search", "board"),
-    *("picture", "sums", "layers", "network", "bench", "words", "playout", "atlas", "encoding"),
-    *("review", "play", "proof", "blunders", "training", "formula", "detail", "layout", "camera"),
-    *("cards", "tree", "settings", "compare", "explorer", "steps", "tour", "lesson", "loop"),
+    *("dom", "place", "random", "cells", "table", "hex", "games", "algorithms", "evaluators"),
+    *("search", "board", "hexagons", "picture", "sums", "layers", "orientation", "quantized"),
+    *("network", "bench", "words", "playout", "atlas", "encoding", "review", "play", "proof"),
+    *("blunders", "training", "formula", "detail", "layout", "camera", "cards", "tree", "settings"),
+    *("compare", "explorer", "steps", "tour", "lesson", "loop", "shipped", "playground"),
+    *("unbeaten",),
     "main",
 )
-_STYLES = ("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour")
+_STYLES = (
+    *("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour"),
+    "playground",
+)
 
 
 class Section(NamedTuple):
     """A part of a page.
 
     Attributes:
-      title: its heading.
+      title: its heading; empty for none.
       intro: one or two sentences below the heading.
       kind: a component of the JavaScript module: `explorer`, `encoding`, `play`, `compare`,
-        `proof`, `training`, `tour`, `atlas` or `loop`.
+        `proof`, `training`, `tour`, `atlas`, `loop`, `playground` or `unbeaten`.
       data: the input of the component, for JSON.
       element: content without a component, as an element tree.
       label: its name in the contents bar, which lists only sections with a name.
@@ -149,9 +154,9 @@ def _section(section: Section, i: int, number: dict[int, int]) -> ElementTree.El
         attributes = {"data-kind": section.kind, "data-number": number[id(section.data)]}
         content = node("div", {"class": "az-component"} | attributes)
     intro = [node("p", {"class": "az-intro"}, section.intro)] if section.intro else []
-    heading = node("h2", {"tabindex": -1}, section.title)
+    heading = [node("h2", {"tabindex": -1}, section.title)] if section.title else []
     look = {"class": "az-section", "id": f"section-{i}"}
-    return node("section", look, heading, *intro, content)
+    return node("section", look, *heading, *intro, content)
 
 
 def _json(data: Any) -> str:

@@ -1,25 +1,9 @@
+import { boardText, cellName, playerToMove, stoneName } from "./cells.js";
 import { svg } from "./dom.js";
-import { cellName } from "./games.js";
 
 const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
 const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
-
-/** The name of a stone: "X", "O" or "empty". */
-export function stoneName(stone) {
-  return stone === 1 ? "X" : stone === -1 ? "O" : "empty";
-}
-
-/** Writes cells as characters of ".XO". */
-export function boardText(cells) {
-  return cells.map((stone) => (stone === 1 ? "X" : stone === -1 ? "O" : ".")).join("");
-}
-
-/** The player to move on a board, 0 (X) or 1 (O), from the counts. */
-export function playerToMove(cells) {
-  const sum = cells.reduce((total, stone) => total + stone, 0);
-  return sum > 0 ? 1 : 0;
-}
 
 /**
  * Draws a board.
@@ -79,7 +63,7 @@ function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bol
   });
   marks?.forEach((marked, cell) => marked && parts.push(cornerDot(place(cell))));
   if (line) parts.push(strike(place(line[0]), place(line[line.length - 1])));
-  if (onCell) cells.forEach((stone, cell) => parts.push(cellButton(place(cell), cell, cellName(cell, shape[1]), stone, onCell)));
+  if (onCell) cells.forEach((stone, cell) => parts.push(squareButton(place(cell), cell, shape[1], stone, onCell)));
   return parts;
 }
 
@@ -99,7 +83,8 @@ function lastCell([x, y]) {
   return svg("rect", { x: x + 2, y: y + 2, width: side, height: side, rx: 3, class: "az-last" });
 }
 
-function stoneShape([x, y], stone, scale) {
+/** A stone in the square cell with its upper left corner at (x, y). */
+export function stoneShape([x, y], stone, scale) {
   const middle = CELL / 2;
   if (stone === -1) {
     return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: "az-o" });
@@ -110,7 +95,8 @@ function stoneShape([x, y], stone, scale) {
   return svg("path", { d, class: "az-x" });
 }
 
-function cellLabel([x, y], text) {
+/** A text in the square cell with its upper left corner at (x, y). */
+export function cellLabel([x, y], text) {
   return svg("text", { x: x + CELL / 2, y: y + CELL / 2, class: "az-label" }, text);
 }
 
@@ -124,15 +110,22 @@ function strike([x1, y1], [x2, y2]) {
   return svg("line", { ...ends, class: "az-line" });
 }
 
-function cellButton([x, y], cell, name, stone, onCell) {
-  const attributes = { x: x + 1, y: y + 1, width: CELL - 2, height: CELL - 2, rx: 3 };
-  return svg("rect", {
-    ...attributes,
+function squareButton([x, y], cell, columns, stone, onCell) {
+  const square = { x: x + 1, y: y + 1, width: CELL - 2, height: CELL - 2, rx: 3 };
+  const about = { cell, row: Math.floor(cell / columns), label: `${cellName(cell, columns)}, ${stoneName(stone)}` };
+  return cellButton("rect", square, about, onCell);
+}
+
+/** Makes a shape of an SVG picture the button of a cell. */
+export function cellButton(tag, shape, { cell, row, label }, onCell) {
+  return svg(tag, {
+    ...shape,
     class: "az-cell",
     role: "button",
     tabindex: 0,
-    "aria-label": `${name}, ${stoneName(stone)}`,
+    "aria-label": label,
     "data-cell": cell,
+    "data-board-row": row,
     "data-focus": `cell ${cell}`,
     on: { click: () => onCell(cell), keydown: (event) => cellKey(event, cell, onCell) },
   });
@@ -150,7 +143,7 @@ function cellKey(event, cell, onCell) {
 
 function neighborCell(button, step) {
   const buttons = [...button.parentNode.querySelectorAll(".az-cell")];
-  const columns = buttons.filter((other) => other.getAttribute("y") === button.getAttribute("y")).length;
+  const columns = buttons.filter((other) => other.dataset.boardRow === button.dataset.boardRow).length;
   const offset = step === "up" ? -columns : step === "down" ? columns : step;
   return buttons[buttons.indexOf(button) + offset];
 }

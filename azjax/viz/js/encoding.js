@@ -1,4 +1,5 @@
-import { boardText, editCell, playerToMove } from "./board.js";
+import { editCell } from "./board.js";
+import { boardText, playerToMove } from "./cells.js";
 import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { openGame } from "./games.js";
 import { networkOf, openNetworks, opinionOf } from "./network.js";

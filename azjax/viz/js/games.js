@@ -1,3 +1,5 @@
+import { boardText, cellName, playerToMove, readCells } from "./cells.js";
+import { hexGame } from "./hex.js";
 import { openTable } from "./table.js";
 
 // Games as records of pure functions. In games of stones a position is `{board, player, over, line,
@@ -5,7 +7,6 @@ import { openTable } from "./table.js";
 // whether the game is over, the cells of the line that won it or null, and the cells in ".XO". In
 // games from a table a position is `{row, player, over, reward, text}`.
 
-const LETTERS = { 1: "X", "-1": "O", 0: "." };
 const WORDS = ["one", "two", "three", "four", "five", "six"];
 
 const opened = new WeakMap();
@@ -88,6 +89,7 @@ function make(name) {
   const sizes = size ? size.split("x").map(Number) : [];
   if (kind === "tic_tac_toe") return marksGame("tic-tac-toe", 3, 3, 3, name);
   if (kind === "mnk") return marksGame(title("m,n,k", sizes), ...(size ? sizes : [3, 3, 3]), name);
+  if (kind === "hex") return hexGame(title("Hex", [sizes[0] ?? 11, sizes[0] ?? 11]), sizes[0] ?? 11, name);
   if (kind !== "connect_four") return null;
   const [rows, columns, inRow = 4] = size ? sizes : [6, 7];
   return dropGame(title("Connect Four", sizes), rows, columns, inRow, name);
@@ -131,11 +133,6 @@ function dropGame(title, rows, columns, inRow, name) {
   });
 }
 
-/** The name of a cell; a1 is the upper left one, as in Python. */
-export function cellName(cell, columns) {
-  return `${"abcdefghijklmnopqrstuvwxyz"[cell % columns]}${Math.floor(cell / columns) + 1}`;
-}
-
 /** A game of stones that do not move, won by a number of them in a row. */
 function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const [rows, columns] = shape;
@@ -143,8 +140,7 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
   const at = (board) => {
     const line = lines.find((cells) => isFilled(board, cells)) ?? null;
     const over = line !== null || board.every(Boolean);
-    const player = board.reduce((sum, stone) => sum + stone, 0) > 0 ? 1 : 0;
-    return { board, player, over, line, text: board.map((stone) => LETTERS[stone]).join("") };
+    return { board, player: playerToMove(board), over, line, text: boardText(board) };
   };
   const actions = Array.from({ length: fields.numActions }, (_, i) => i);
   const winner = ({ board, line }) => (line ? Number(board[line[0]] < 0) : null);
@@ -164,9 +160,8 @@ function stonesGame({ shape, inRow, cell, rests, ...fields }) {
     ending: (position) => (winner(position) === null ? "the board is full" : `${"XO"[winner(position)]} has ${inWords}`),
     text: (position) => position.text,
     read: (text) => {
-      if (text?.length !== rows * columns || !/^[.XO]+$/.test(text)) return null;
-      const board = Array.from(text, (mark) => ({ X: 1, O: -1 })[mark] ?? 0);
-      return game.whyImpossible(board) ? null : at(board);
+      const board = readCells(text, rows * columns);
+      return !board || game.whyImpossible(board) ? null : at(board);
     },
     whyImpossible: (board) => whyImpossible(board, lines, inWords) ?? whyFloating(board, rests),
   };

@@ -7,12 +7,14 @@ import { encoding } from "./encoding.js";
 import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
+import { playground } from "./playground.js";
 import { tour } from "./tour.js";
 import { training } from "./training.js";
+import { unbeaten } from "./unbeaten.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, tour, training };
+const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, playground, proof, tour, training, unbeaten };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -1,6 +1,7 @@
 import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
 import { Mlp, ResNet } from "./layers.js";
+import { Quantized } from "./quantized.js";
 
 const opened = new WeakMap();
 
@@ -20,6 +21,7 @@ function open(packed, game) {
   const { iteration, kind } = packed;
   const make = () => {
     if (kind === "answers") return lookUp(packed, game);
+    if (kind === "quantized") return compute(new Quantized(packed, game), game);
     return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
   };
   let made = null;

@@ -2,6 +2,7 @@
 
 import { board, boardGroup } from "./board.js";
 import { h, pushButton, svg } from "./dom.js";
+import { hexAspect, hexBoard, hexGroup } from "./hexagons.js";
 
 const WIDEST = 460; // Pixels of a text.
 
@@ -10,10 +11,11 @@ const WIDEST = 460; // Pixels of a text.
  *
  * Options, all by action: `heat` (0..1), `labels` (text), `marks` (a list of actions with a dot).
  * Also `size`, the width in pixels; `last`, `{position, action}` of the move that led here;
- * `onMove(action)`, which makes the moves buttons; `label`, a description.
+ * `onMove(action)`, which makes the moves buttons; `label`, a description; `dots`, on boards of
+ * stones a list of cells with a dot.
  */
 export function picture(game, position, options = {}) {
-  if (game.hasCells) return board(position.board, cellOptions(game, position, options));
+  if (game.hasCells) return (game.isHexagonal ? hexBoard : board)(position.board, cellOptions(game, position, options));
   const drawn = game.table.pictures.isText ? textPicture(game, position, options) : partsPicture(game, position, options);
   if (!options.onMove) return drawn;
   return h("div", { class: "az-picture", "data-board": position.text }, drawn, moveButtons(game, position, options));
@@ -23,7 +25,7 @@ export function picture(game, position, options = {}) {
 export function pictureGroup(game, position, { x, y, size, last }) {
   if (game.hasCells) {
     const shape = [game.rows, game.columns];
-    return boardGroup(position.board, { x, y, size, shape, last: lastCell(game, last), line: position.line });
+    return (game.isHexagonal ? hexGroup : boardGroup)(position.board, { x, y, size, shape, last: lastCell(game, last), line: position.line });
   }
   const { pictures } = game.table;
   if (pictures.isText) return null;
@@ -34,6 +36,7 @@ export function pictureGroup(game, position, { x, y, size, last }) {
 
 /** The width of a picture, relative to its height; null if it is text. */
 export function aspect(game, position) {
+  if (game.isHexagonal) return hexAspect(game.rows);
   if (game.hasCells) return game.columns / game.rows;
   const { pictures } = game.table;
   if (pictures.isText) return null;
@@ -51,7 +54,7 @@ export function drawnPicture(pictures, row, size, more = [], options = {}) {
   return svg("svg", attributes, pictures.parts(row).map(element), more);
 }
 
-function cellOptions(game, { board: cells, line }, { heat, labels, marks, last, onMove, ...rest }) {
+function cellOptions(game, { board: cells, line }, { heat, labels, marks, dots, last, onMove, ...rest }) {
   const spread = (byAction, blank) => {
     const byCell = cells.map(() => blank);
     byAction.forEach((x, action) => {
@@ -64,8 +67,8 @@ function cellOptions(game, { board: cells, line }, { heat, labels, marks, last, 
     ...{ ...rest, shape: [game.rows, game.columns], line, last: lastCell(game, last) },
     heat: heat && spread(heat, 0),
     labels: labels && spread(labels, ""),
-    marks: marks && spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false),
-    ...(onMove && { onCell: (cell) => onMove(game.action(cell)) }),
+    marks: marks ? spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false) : dots && cells.map((_, cell) => dots.includes(cell)),
+    ...(onMove && { onCell: (cell) => onMove(game.action(cell, cells)) }),
   };
 }
 

@@ -15,18 +15,30 @@ const REVIEWED = 100; // Simulations per move of a review without a table.
 export function play(root, data, place) {
   const game = openGame(data);
   const network = openNetworks(data, game).at(-1);
-  if (network) return new Match(root, { game, network, place, settings: data.settings });
+  if (network) {
+    const choose = (position) => ({ action: opinionOf(network, game, position).move, isOverride: false });
+    return new Match(root, { game, network, place, settings: data.settings, choose, simulations: 0, you: 0 });
+  }
   return replace(
     root,
     h("p", { class: "az-hint" }, "There is no trained network here to play against."),
   );
 }
 
-class Match {
+/** A game, and the games after it. */
+export class Match {
+  /**
+   * `choose(position)` returns `{action, isOverride}`: the move that the network plays with
+   * `simulations`, and whether an override table has it. `you` is the reader's player in the first
+   * game; `sides` are the words for a choice of it. `onDraw(match)` is called whenever something changes;
+   * `more` is an element next to the board.
+   */
   constructor(root, parts) {
     const counts = { won: 0, drawn: 0, lost: 0 };
     const shown = { thoughts: false, truth: false };
-    Object.assign(this, { root, ...parts, you: 0, history: [], counts, shown, simulations: 0 });
+    Object.assign(this, { root, onDraw: () => {}, more: null, sides: ["Play X", "Play O"], ...parts, history: [], counts, shown });
+    this.strengths = [...new Set([parts.simulations, ...SIMULATIONS])];
+    this.usual = parts.simulations;
     this.board = h("div", { class: "az-play-board" });
     this.controls = h("div", { class: "az-play-bar" });
     this.status = h("p", { class: "az-play-status", role: "status", "aria-live": "polite" });
@@ -34,15 +46,15 @@ class Match {
     this.review = h("div", {});
     this.tally = h("dl", { class: "az-tally", "aria-label": "games so far" });
     const naming = parts.game.naming && h("p", { class: "az-hint" }, parts.game.naming);
-    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.review);
+    const right = h("div", {}, this.status, naming, this.tally, this.insight, this.more, this.review);
     replace(root, this.controls, h("div", { class: "az-columns" }, this.board, right));
-    this.#begin(0);
+    this.#begin(this.you);
     this.place.follow(() => this.#drawControls());
   }
 
   #begin(you, position = this.game.init()) {
     this.#wait();
-    Object.assign(this, { you, position, history: [], last: null, counted: false });
+    Object.assign(this, { you, position, history: [], last: null, isOverride: false, counted: false, start: position, strayed: false });
     this.#turn();
   }
 
@@ -55,8 +67,8 @@ class Match {
   /** The position of the page, if a game can continue from there. */
   #elsewhere() {
     const position = this.game.read(this.place.get("board"));
-    const isStart = position?.text === this.game.init().text;
-    return !position || isStart || position.over ? null : position;
+    const isHere = [this.game.init().text, this.position.text].includes(position?.text);
+    return !position || isHere || position.over ? null : position;
   }
 
   /** Draws, and lets the network move when it is its turn. */
@@ -74,6 +86,11 @@ class Match {
 
   /** Plays the network's move, after a search if the reader chose one. */
   #answer() {
+    if (this.simulations === this.usual) {
+      const { action, isOverride } = this.choose(this.position);
+      return this.#put(action, isOverride);
+    }
+    this.strayed = true;
     if (!this.simulations) return this.#put(this.#opinion().move);
     const search = this.#search(this.position, this.simulations);
     const stop = advanceInSlices(search, () => this.#put(search.action));
@@ -85,10 +102,10 @@ class Match {
     return new Search(this.game, position, this.network.evaluate, settings, { waits: true });
   }
 
-  #put(action) {
-    this.history.push({ position: this.position, last: this.last });
+  #put(action, isOverride = false) {
+    this.history.push({ position: this.position, last: this.last, isOverride: this.isOverride });
     this.position = this.game.step(this.position, action);
-    this.last = action;
+    Object.assign(this, { last: action, isOverride });
     this.#turn();
   }
 
@@ -114,10 +131,22 @@ class Match {
   #choose(simulations) {
     this.simulations = simulations;
     this.#drawControls();
+    this.onDraw(this);
   }
 
   #opinion() {
     return opinionOf(this.network, this.game, this.position);
+  }
+
+  /** Whether all moves of the network in this game are those of `choose`, from the first position on. */
+  get isUsual() {
+    return !this.strayed && this.simulations === this.usual && this.start.text === this.game.init().text;
+  }
+
+  /** The moves so far: `{position, action, isOverride}`, with the position before the move. */
+  get moves() {
+    const later = [...this.history.slice(1), this];
+    return this.history.map(({ position }, i) => ({ position, action: later[i].last, isOverride: later[i].isOverride }));
   }
 
   #result() {
@@ -130,7 +159,7 @@ class Match {
   #review() {
     const { game, network } = this;
     const positions = [...this.history.map(({ position }) => position), this.position];
-    const actions = [...this.history.slice(1).map(({ last }) => last), this.last];
+    const actions = this.moves.map(({ action }) => action);
     const goTo = (text) => this.place.set({ board: text });
     const show = (moves, searches) => replace(this.review, review(game, moves, this.you, searches, goTo));
     if (game.table) return show(reviewByTable(game, positions, actions));
@@ -159,14 +188,18 @@ class Match {
         h("div", {}, h("dt", {}, name), h("dd", { "data-tally": name }, String(n))),
       ),
     );
+    this.onDraw(this);
   }
 
   #drawBoard(over) {
     const { game, you, last, position, shown, history } = this;
     const policy = shown.thoughts && !over ? this.#opinion().policy : null;
     const marks = shown.truth && !over ? game.table.optimal(game.table.find(position)) : null;
+    const listed = this.moves.filter(({ isOverride }) => isOverride);
+    const dots = listed.map((move) => game.cell(move.position.board, move.action));
     const drawn = picture(game, position, {
-      size: game.columns > 3 ? 336 : 264,
+      size: game.isHexagonal ? 440 : game.columns > 3 ? 336 : 264,
+      ...(dots.length && { dots }),
       heat: policy,
       labels: policy?.map(percent),
       marks,
@@ -178,7 +211,7 @@ class Match {
     const legal = !over && position.player === you ? game.legal(position) : [];
     for (const button of drawn.querySelectorAll(".az-cell, [data-move]")) {
       const { cell, move } = button.dataset;
-      const action = cell === undefined ? Number(move) : game.action(Number(cell));
+      const action = cell === undefined ? Number(move) : game.action(Number(cell), position.board);
       if (!legal.includes(action)) button.setAttribute("aria-disabled", "true");
       if (marks?.includes(action)) {
         button.setAttribute("aria-label", `${button.getAttribute("aria-label") ?? button.textContent}, keeps the value`);
@@ -205,8 +238,7 @@ class Match {
       h(
         "div",
         { class: "az-group", role: "group", "aria-label": "your side" },
-        side(0, "Play X"),
-        side(1, "Play O"),
+        this.sides.map((text, you) => side(you, text)),
       ),
       h(
         "div",
@@ -221,7 +253,7 @@ class Match {
         toggle("thoughts", "Show the network\u2019s policy"),
         this.game.table && toggle("truth", "Show perfect play"),
       ),
-      h("label", { class: "az-field" }, h("span", {}, "the network plays"), h("select", keys, SIMULATIONS.map(strength))),
+      h("label", { class: "az-field" }, h("span", {}, "the network plays"), h("select", keys, this.strengths.map(strength))),
     );
   }
 

@@ -1,0 +1,182 @@
+import { h, pushButton, replace } from "./dom.js";
+import { picture } from "./picture.js";
+import { MARK, openIn, resultWords } from "./playground.js";
+import { playerName } from "./words.js";
+
+const RANDOM_LINES = 100;
+const SLICE = 40; // Milliseconds between events.
+
+/** The first player of a page against every reply: the visitor chooses the replies. */
+export async function unbeaten(root, { players: [first] }) {
+  const shipped = await openIn(root, first);
+  new Replies(root, shipped);
+}
+
+class Replies {
+  constructor(root, shipped) {
+    const { game } = shipped;
+    Object.assign(this, { root, shipped, game, ends: { won: 0, drawn: 0, lost: 0 }, seen: new Set() });
+    this.path = [{ position: game.init(), action: null, isOverride: false }];
+    this.random = h("p", { role: "status", class: "az-hint", "data-random": "" });
+    this.body = h("div", {});
+    const lines = pushButton(`Play ${RANDOM_LINES} random lines`, "random-lines", () => this.#playRandomLines());
+    replace(root, claim(shipped), this.body, h("div", { class: "az-group" }, lines), this.random);
+    this.#answer();
+    this.#draw();
+  }
+
+  get #here() {
+    return this.path.at(-1).position;
+  }
+
+  #reply(action) {
+    if (!this.game.legal(this.#here).includes(action)) return;
+    this.#put({ action, isOverride: false });
+    this.#answer();
+    this.#count();
+    this.#draw();
+  }
+
+  /** Plays the player's move. */
+  #answer() {
+    if (!this.#here.over) this.#put(this.shipped.choose(this.#here));
+  }
+
+  #put({ action, isOverride }) {
+    this.path.push({ position: this.game.step(this.#here, action), action, isOverride });
+  }
+
+  #back(length) {
+    this.path.length = length;
+    this.#draw();
+  }
+
+  /** Counts a finished line, once. */
+  #count() {
+    const line = this.path.map(({ action }) => action).join();
+    if (!this.#here.over || this.seen.has(line)) return;
+    this.seen.add(line);
+    this.ends[resultOf(this.game, this.#here)] += 1;
+  }
+
+  #draw() {
+    const here = this.#here;
+    this.root.dataset.board = here.text;
+    if (here.over) this.root.dataset.result = resultOf(this.game, here);
+    else delete this.root.dataset.result;
+    replace(
+      this.body,
+      h("ol", { class: "az-proof-path", "aria-label": "the line so far" }, this.path.map((_, i) => this.#crumb(i)).filter(Boolean)),
+      h("div", { class: "az-columns" }, this.#board(), h("div", {}, this.#side(), this.#tally())),
+    );
+  }
+
+  /** A position with the visitor to move, to go back to. */
+  #crumb(i) {
+    const isTurn = i % 2 === 1 || i === this.path.length - 1;
+    if (!isTurn) return null;
+    const { position } = this.path[i];
+    const name = `back to move ${i}: ${this.game.moveName(this.path[i - 1].position, this.path[i].action)}`;
+    const attributes = { class: "az-proof-step", "aria-label": name, "aria-current": i === this.path.length - 1 && "step" };
+    return h("li", {}, pushButton(picture(this.game, position, { size: 52, last: this.#lastAt(i) }), `line-${i}`, () => this.#back(i + 1), attributes));
+  }
+
+  #lastAt(i) {
+    return i ? { position: this.path[i - 1].position, action: this.path[i].action } : null;
+  }
+
+  #board() {
+    const { game, path } = this;
+    const listed = path.map(({ isOverride }, i) => (isOverride ? game.cell(path[i - 1].position.board, path[i].action) : -1));
+    const dots = listed.filter((cell) => cell >= 0);
+    const onMove = this.#here.over ? null : (action) => this.#reply(action);
+    const last = this.#lastAt(path.length - 1);
+    return picture(game, this.#here, { size: 300, last, label: "choose a reply", ...(dots.length && { dots }), ...(onMove && { onMove }) });
+  }
+
+  #side() {
+    const { game } = this;
+    const here = this.#here;
+    if (here.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(resultOf(game, here)));
+    const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
+    const heads = [`your reply (${playerName(here.player)})`, "the player answers"].map((text) => h("th", { scope: "col" }, text));
+    return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
+  }
+
+  #caption() {
+    const start = "Choose any reply; the player has one answer to each.";
+    return this.shipped.about.proof ? `${start} Every line ends in a win of the player or in a draw.` : start;
+  }
+
+  #replyCells(here, action) {
+    const { game } = this;
+    const after = game.step(here, action);
+    const go = pushButton(game.moveName(here, action), `choose-${action}`, () => this.#reply(action), { class: "az-button az-small" });
+    const answer = after.over ? null : this.shipped.choose(after);
+    const text = answer ? `${game.moveName(after, answer.action)}${answer.isOverride ? ` ${MARK}` : ""}` : endWords(resultOf(game, after));
+    return [h("th", { scope: "row" }, go), h("td", { "data-answer": answer?.action }, text)];
+  }
+
+  #tally() {
+    const total = this.seen.size;
+    if (!total) return null;
+    return h("p", { class: "az-hint", "data-tally": total }, `Lines that you finished: ${total}. For the player: ${resultWords(this.ends)}.`);
+  }
+
+  /** Plays lines with random replies, a slice at a time. */
+  #playRandomLines() {
+    clearTimeout(this.timer);
+    const ends = { won: 0, drawn: 0, lost: 0 };
+    const go = (left) => {
+      const until = performance.now() + SLICE;
+      let rest = left;
+      while (rest && performance.now() < until) {
+        ends[this.#randomLine()] += 1;
+        rest -= 1;
+      }
+      this.random.textContent = `${RANDOM_LINES - rest} random lines. For the player: ${resultWords(ends)}.`;
+      this.random.dataset.random = RANDOM_LINES - rest;
+      if (rest) this.timer = setTimeout(() => go(rest));
+    };
+    go(RANDOM_LINES);
+  }
+
+  #randomLine() {
+    const { game, shipped } = this;
+    let position = game.init();
+    while (!position.over) {
+      const legal = game.legal(position);
+      const action = position.player === 0 ? shipped.choose(position).action : legal[Math.floor(Math.random() * legal.length)];
+      position = game.step(position, action);
+    }
+    return resultOf(game, position);
+  }
+}
+
+function resultOf(game, position) {
+  const winner = game.winner(position);
+  return winner === null ? "drawn" : winner === 0 ? "won" : "lost";
+}
+
+function endWords(result) {
+  const ends = { won: "The player wins.", drawn: "A draw.", lost: "You win." };
+  return `${ends[result]} Go back to any position above and choose another reply.`;
+}
+
+/** Whether it can be beaten, and how that was checked. */
+function claim({ about }) {
+  const { proof } = about;
+  if (!proof) {
+    return h("p", { class: "az-proof-claim", "data-claim": "open" }, "This is open: not all replies to this player have been checked. Choose replies, and see how the lines end.");
+  }
+  const count = (number) => number.toLocaleString("en");
+  return [
+    h("p", { class: "az-proof-claim", "data-claim": "proved" }, "No opponent can if the player moves first. Here is why."),
+    h(
+      "p",
+      { class: "az-intro" },
+      `A program played this player against every reply in every position that can occur, ${count(proof.decisions)} decisions of the player in all. ` +
+        `Of the finished positions that it reached, ${count(proof.won)} are won, ${count(proof.drawn)} are drawn and ${proof.lost ? count(proof.lost) : "none"} are lost.`,
+    ),
+  ];
+}

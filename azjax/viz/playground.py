@@ -1,0 +1,149 @@
+"""The playground: a page on which visitors play against the players that come with azjax.
+
+The page contains the integers of their networks and their override tables, so it needs neither
+Python nor a network connection. `js/shipped.js` opens what `pack_shipped` packs.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from azjax.networks.quantized import symmetry_group
+from azjax.players.oriented import Overrides
+from azjax.runs.player import Player
+from azjax.runs.pretrained import FOLDER, load_pretrained, names
+from azjax.viz.exhibition import draw_exhibition
+from azjax.viz.live import quiet, search_settings
+from azjax.viz.page import Section, write_page
+from azjax.viz.positions import board_text
+
+FIRST = "connect_four"  # The player that the page starts with.
+SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
+MOST_BYTES = 4_000_000
+
+_TITLE = "Can you beat this Connect Four player?"
+_SENTENCE = (
+    "It is a neural network that was trained by playing against itself, and it runs in this page: "
+    "play against it, watch its search, and {}."
+)
+_PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
+
+
+def write_playground(
+    path: str | os.PathLike[str], first: Player, packed: Sequence[dict[str, Any]]
+) -> pathlib.Path:
+    """Writes the page.
+
+    Args:
+      path: the file, which is replaced if it exists.
+      first: a player of Connect Four, who plays in the picture at the top.
+      packed: the players on the page, from `pack_shipped`; `first` comes first.
+
+    Raises:
+      ValueError: if the page would be larger than 4 MB, or its folder does not exist.
+    """
+    data = {"players": list(packed)}
+    is_proved = any(each["about"].get("proof") for each in packed[:1])
+    sentence = _SENTENCE.format("follow the proof" if is_proved else "try any reply")
+    sections = [
+        Section("", element=draw_exhibition(first, sentence)),
+        Section("Play", kind="playground", data=data),
+        Section("Can you beat it?", kind="unbeaten", data=data),
+    ]
+    page = write_page(path, _TITLE, sections)
+    size = page.stat().st_size
+    if size > MOST_BYTES:
+        page.unlink()
+        raise ValueError(
+            f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of SHOWN"
+        )
+    return page
+
+
+def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Packs those of the players `SHOWN` that have a file; see `read_proofs` for `proofs`."""
+    return [pack_shipped(name, proofs.get(name)) for name in SHOWN if name in names()]
+
+
+def read_proofs(path: pathlib.Path) -> dict[str, Any]:
+    """Reads the results of exhaustive play, by player.
+
+    Each has `sha256` of the player's file, `decisions`, the positions in which the player had to
+    move, and the finished positions that are `won`, `drawn` and `lost`. None is allowed instead.
+
+    Raises:
+      ValueError: if a field is missing, or a result is of another file than that of the player.
+    """
+    proofs = json.loads(path.read_text())
+    for name, proof in proofs.items():
+        if proof is None:
+            continue
+        if sorted(proof) != sorted(_PROOF_FIELDS):
+            raise ValueError(f"the proof of {name} in {path} needs {', '.join(_PROOF_FIELDS)}")
+        if proof["sha256"] != sha256_of(name):
+            raise ValueError(f"the proof of {name} in {path} is of another file: repeat it")
+    return proofs
+
+
+def sha256_of(name: str) -> str:
+    """Returns the SHA-256 of the file of a player that comes with azjax."""
+    return hashlib.sha256((FOLDER / f"{name.replace(':', '_')}.npz").read_bytes()).hexdigest()
+
+
+def pack_shipped(name: str, proof: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Packs a player that comes with azjax, for `openShipped` in `js/shipped.js`."""
+    packed = pack_player(load_pretrained(name))
+    packed["about"] |= {"name": name, "sha256": sha256_of(name), "proof": proof}
+    return packed
+
+
+def pack_player(player: Player) -> dict[str, Any]:
+    """Packs the integers and the overrides of a quantized player.
+
+    Returns:
+      A dictionary for JSON. `about` describes the player. `game`, `settings` and `start` are those
+      of `live_data`. `arrays` lists the layer, name, type and shape of each array, and `bytes` has
+      them in this order, compressed with gzip, in base64. `group` and `symmetries` are
+      permutations, as lists.
+    """
+    game, network = player.game, player.parts.network
+    integers = network.init(jax.random.key(0))["params"]
+    layers = {name: dict(layer) for name, layer in integers.items()}
+    if player.overrides is not None:
+        layers["overrides"] = _columns(player.overrides)
+    arrays = [
+        (layer, name, np.atleast_1d(np.asarray(array)))
+        for layer, parts in layers.items()
+        for name, array in parts.items()
+    ]
+    data = b"".join(np.ascontiguousarray(array).tobytes() for _, _, array in arrays)
+    group, symmetries = symmetry_group(game, network.symmetric), game.symmetries
+    if symmetries is None:
+        symmetries = group
+    about = {"encoding": network.encoding, "iteration": player.iteration, "alone": player.alone}
+    return {
+        "about": about,
+        "game": game.name,
+        "settings": search_settings(quiet(player.parts.search))
+        | {"evaluator": "network", "seed": 0},
+        "start": board_text(game.init()),
+        "group": {name: getattr(group, name).tolist() for name in ("cells", "copies", "actions")},
+        "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
+        "arrays": [
+            (layer, name, array.dtype.str[1:], array.shape) for layer, name, array in arrays
+        ],
+        "bytes": base64.b64encode(gzip.compress(data, 9, mtime=0)).decode(),
+    }
+
+
+def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
+    """Returns a table byte by byte, which compresses better: neighboring rows have equal bytes."""
+    return {"planes": overrides.planes.T, "actions": overrides.actions}
