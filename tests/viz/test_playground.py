@@ -14,7 +14,7 @@ import azjax
 from azjax import games
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
-from azjax.networks.quantize import quantize
+from azjax.networks.rounding import quantize
 from azjax.players.oriented import oriented_overrides
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
