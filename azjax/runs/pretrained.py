@@ -3,16 +3,15 @@
 Each is one file `azjax/pretrained/NAME.npz`, without pickle. `index.json` has its SHA-256. A file
 contains these arrays:
 
-| name                | content                                                                      |
-| ------------------- | ---------------------------------------------------------------------------- |
-| `about`             | `uint8`, JSON with the fields below                                          |
-| `LAYER.PART`        | the integers of each layer, see `networks/quantized.py`                      |
-| `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/oriented.py`        |
-| `overrides.actions` | `uint8 [K]`, the move in each                                                |
+| name                | content                                                               |
+| ------------------- | --------------------------------------------------------------------- |
+| `about`             | `uint8`, JSON with the fields below                                   |
+| `LAYER.PART`        | the integers of each layer, see `networks/quantized.py`               |
+| `overrides.planes`  | `uint8 [K, R]`, positions with an override, see `players/oriented.py` |
+| `overrides.actions` | `uint8 [K]`, the move in each                                         |
 
-`about` has `game`, `encoding`, `symmetric`, `iteration`, `search`, `alone` (whether it plays without
-search) and `training`, how it was trained.
-Names of files have `_` in place of `:`.
+`about` has `game`, `encoding`, `symmetric`, `iteration`, `search`, `alone` (whether it plays
+without search) and `training`, how it was trained. Names of files have `_` in place of `:`.
 """
 
 import functools
