@@ -567,15 +567,15 @@ MUTATIONS = [
     Mutation(
         "proof: a network resumes the exploration of another one",
         "azjax/proof/seat.py",
-        "(player.params, table.states, table.actions)",
-        "(table.states, table.actions)",
+        "jax.tree.leaves((player.params, *moves))",
+        "jax.tree.leaves(moves)",
         "tests/programs/test_unbeatable.py::test_a_player_never_resumes_the_exploration_of_another",
     ),
     Mutation(
         "proof: an override table resumes the exploration of another one",
         "azjax/proof/seat.py",
-        "(player.params, table.states, table.actions)",
-        "(player.params, table.states)",
+        "moves = player.overrides, table.states, table.actions",
+        "moves = player.overrides, table.states",
         "tests/programs/test_unbeatable.py::test_an_override_table_is_used_only_with_repair_rounds",
     ),
     Mutation(
@@ -669,8 +669,8 @@ MUTATIONS = [
     Mutation(
         "proof: an override table resumes the exploration of one with other positions",
         "azjax/proof/seat.py",
-        "(player.params, table.states, table.actions)",
-        "(player.params, table.actions)",
+        "moves = player.overrides, table.states, table.actions",
+        "moves = player.overrides, table.actions",
         "tests/proof/test_seat.py::test_everything_that_determines_the_moves_is_in_the_digest",
     ),
     Mutation(
@@ -761,9 +761,51 @@ MUTATIONS = [
     Mutation(
         "repair: every round searches as long as the first",
         "azjax/proof/seat.py",
-        "* 2**table.rounds",
-        "",
+        "table.rounds + generation // _PATIENCE",
+        "generation // _PATIENCE",
         "tests/programs/test_unbeatable.py::test_each_round_searches_longer",
+    ),
+    Mutation(
+        "repair: a search that does not end the losses is not prolonged",
+        "azjax/proof/seat.py",
+        "table.rounds + generation // _PATIENCE",
+        "table.rounds",
+        "tests/programs/test_unbeatable.py::test_repairs_that_do_not_end_search_longer",
+    ),
+    Mutation(
+        "proof: a player's overrides are not part of the name of its exploration",
+        "azjax/proof/seat.py",
+        "moves = player.overrides, table.states",
+        "moves = table.states, table.states",
+        "tests/proof/test_seat.py",
+    ),
+    Mutation(
+        "quantized: ties go to the lowest action in any orientation",
+        "azjax/networks/quantized.py",
+        "group.actions[None], group.actions.shape[1])",
+        "jnp.arange(group.actions.shape[1]), group.actions.shape[1])",
+        "tests/networks/test_quantized.py",
+    ),
+    Mutation(
+        "quantized: sums are not bounded",
+        "azjax/networks/quantized.py",
+        "if largest >= EXACT:",
+        "if largest >= 2 * EXACT:",
+        "tests/networks/test_quantized.py",
+    ),
+    Mutation(
+        "overrides: the move is not turned back",
+        "azjax/players/oriented.py",
+        "jnp.asarray(moves)[symmetry, actions[row]]",
+        "actions[row]",
+        "tests/players/test_oriented.py",
+    ),
+    Mutation(
+        "pruning: an override is kept only if the player would make the same move",
+        "azjax/proof/pruning.py",
+        "alone(some) != actions[listed]",
+        "alone(some) == actions[listed]",
+        "tests/proof/test_pruning.py",
     ),
     Mutation(
         "proof: the goals of the exit status are swapped",
@@ -789,8 +831,8 @@ MUTATIONS = [
     Mutation(
         "repair: refuted moves of the table are tried again",
         "azjax/proof/seat.py",
-        "make_decide(make_agent(self.player, longer)), table)",
-        "make_decide(make_agent(self.player, longer)), empty_table(game))",
+        "make_analyze(game, decide, table)",
+        "make_analyze(game, decide, empty_table(game))",
         "tests/programs/test_unbeatable.py::test_each_round_searches_longer",
     ),
     Mutation(

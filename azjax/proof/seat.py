@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from azjax._files import Path
+from azjax.players import Agent
 from azjax.proof import exhaustive
 from azjax.proof.deciding import make_act, make_agent, make_decide
 from azjax.proof.lines import Line
@@ -33,6 +34,7 @@ Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
+_PATIENCE = 8  # Repairs until the search becomes twice as long.
 
 Steps = Iterator[exhaustive.Exploration]
 Watch = Callable[[Steps], exhaustive.Exploration]
@@ -145,11 +147,12 @@ def prove_seat(
 
 
 def _digest(player: Player, table: OverrideTable) -> str:
-    """Returns a digest of the network, the search and the table, for the names of folders."""
+    """Returns a digest of the network, the search and all overrides, for the names of folders."""
     network = player.parts.network
     settings = player.game.name, network.encoding, network.symmetric, player.parts.search
     digest = hashlib.sha256(repr(settings).encode())
-    for leaf in jax.tree.leaves((player.params, table.states, table.actions)):
+    moves = player.overrides, table.states, table.actions
+    for leaf in jax.tree.leaves((player.params, *moves)):
         array = np.asarray(leaf)
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     return digest.hexdigest()[:16]
@@ -215,11 +218,12 @@ class _Games(NamedTuple):
         lost = list(exhaustive.lost_games(proof.folder))
         if not lost:
             return make_symmetric(game, table, list(exhaustive.symmetry_violations(proof.folder)))
-        agent = make_agent(self.player, self.simulations)
-        longer = min(max(16 * self.simulations, _SHORTEST) * 2**table.rounds, _LONGEST)
-        analyze = make_analyze(game, make_decide(make_agent(self.player, longer)), table)
+        agent, analyze = make_agent(self.player, self.simulations), None
         starts: list[Line] = []
-        for _ in range(_GENERATIONS):
+        for generation in range(_GENERATIONS):
+            if analyze is None or generation % _PATIENCE == 0:
+                decide = make_decide(self._searcher(table.rounds + generation // _PATIENCE))
+                analyze = make_analyze(game, decide, table)
             table, starts = repair_games(game, table, lost, self.seat, analyze, proof.symmetric)
             save_table(self.path, table)
             if not starts:
@@ -233,3 +237,8 @@ class _Games(NamedTuple):
             if not lost:
                 break
         return Repaired(table, starts)
+
+    def _searcher(self, doublings: int) -> Agent:
+        """Returns the player with a longer search, for better moves."""
+        shortest = max(16 * self.simulations, _SHORTEST)
+        return make_agent(self.player, min(shortest * 2**doublings, _LONGEST))

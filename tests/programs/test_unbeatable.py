@@ -454,6 +454,24 @@ def test_each_round_searches_longer(choose, rounds, simulations, number, monkeyp
     assert numbers == [simulations, number] and [given[4] for given in repairs] == [table]
 
 
+def test_repairs_that_do_not_end_search_longer(choose, monkeypatch, tmp_path):
+    numbers, player = [], make_player(choose(1))
+    table = overrides.empty_table(player.game)._replace(rounds=1)
+    monkeypatch.setattr(seats, "_GENERATIONS", 5)
+    monkeypatch.setattr(seats, "_PATIENCE", 2)
+    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
+    for name in ("make_decide", "make_act"):
+        monkeypatch.setattr(seats, name, lambda agent: None)
+    monkeypatch.setattr(seats, "override_agent", lambda *given: None)
+    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
+    monkeypatch.setattr(seats, "repair_games", lambda *given: seats.Repaired(table, [(0,)]))
+    monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
+    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
+    proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
+    seats._Games(player, 0, 0, tmp_path / "table.npz", seats.finish).improve(proof)
+    assert numbers == [0, 512, 1024, 2048]
+
+
 def test_an_interrupted_repair_resumes(
     choose, examine, short_searches, monkeypatch, tmp_path, capfd
 ):

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from azjax.players.oriented import Overrides
 from azjax.proof import seat as seats
 from azjax.proof.exhaustive import Exploration
 from azjax.proof.lines import replay
@@ -18,6 +19,7 @@ from azjax.runs.player import Player
 from azjax.search import PUCT
 
 PARTS = make_parts(presets.smoke(presets.get("default")))
+ROW = np.zeros((1, 3), np.uint8)
 PLAYER = Player(PARTS, {"kernel": np.ones(3, np.float32)}, 6)
 
 
@@ -42,6 +44,8 @@ def test_everything_that_determines_the_moves_is_in_the_digest():
         PLAYER,
         Player(PARTS, {"kernel": np.zeros(3, np.float32)}, 6),
         Player(PARTS, {"kernel": np.ones((3, 1), np.float32)}, 6),
+        Player(PARTS, PLAYER.params, 6, overrides=Overrides(ROW, np.array([1], np.uint8))),
+        Player(PARTS, PLAYER.params, 6, overrides=Overrides(ROW, np.array([2], np.uint8))),
         Player(PARTS._replace(game=PARTS.game._replace(name="other")), PLAYER.params, 6),
         Player(PARTS._replace(search=PUCT(num_simulations=7)), PLAYER.params, 6),
         Player(PARTS._replace(network=network._replace(encoding="other")), PLAYER.params, 6),
