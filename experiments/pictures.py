@@ -49,6 +49,7 @@ def draw(options: Options) -> int:
                 color_scheme="light",
             )
             tab.goto(f"{page.as_uri()}#{address}")
+            tab.add_style_tag(content=".az-contents { position: static }")  # Not over the part.
             part = tab.locator(f".az-component[data-kind={kind}]")
             for name in clicks:
                 part.locator(f"[data-focus='{name}']").click()
