@@ -796,15 +796,15 @@ MUTATIONS = [
     Mutation(
         "overrides: the move is not turned back",
         "azjax/players/oriented.py",
-        "jnp.asarray(moves)[symmetry, actions[row]]",
+        "jnp.asarray(moves)[jnp.argmax(found.is_smallest, axis=1), actions[row]]",
         "actions[row]",
         "tests/players/test_oriented.py",
     ),
     Mutation(
         "pruning: an override is kept only if the player would make the same move",
         "azjax/proof/pruning.py",
-        "alone(some) != actions[listed]",
-        "alone(some) == actions[listed]",
+        "changes = (row >= 0) & (action != alone)",
+        "changes = (row >= 0) & (action == alone)",
         "tests/proof/test_pruning.py",
     ),
     Mutation(

@@ -50,13 +50,27 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     return Overrides(planes, chosen.astype(np.uint8))
 
 
-def oriented_rows(game: Game, encoding: str, overrides: Overrides) -> Callable[[State], jax.Array]:
-    """Builds `states [B, ...] -> int32 [B]`, the row of each position; -1 if it has no override.
+def make_lookup(
+    game: Game, encoding: str, overrides: Overrides
+) -> Callable[[State], tuple[jax.Array, jax.Array]]:
+    """Builds `states [B, ...] -> (rows, actions)`, both `int32 [B]`.
 
-    Symmetric copies of a position have the same row.
+    A row is the number of the override, the same for symmetric copies of a position, or -1 if there
+    is none. The action is its move; it has no meaning without an override.
     """
-    find = _make_find(game, encoding, overrides)
-    return lambda states: find(states)[0]
+    cells, moves = _symmetries(game)
+    size = np.prod(observed_planes(game, encoding).shape)
+    table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
+    index, actions = make_index(game, table), jnp.asarray(overrides.actions)
+
+    def lookup(states):
+        found = orient(cells, _observe(game, encoding, states))
+        row = index(found.planes)
+        is_listed = jnp.all(found.planes == table[row], axis=1)
+        action = jnp.asarray(moves)[jnp.argmax(found.is_smallest, axis=1), actions[row]]
+        return jnp.where(is_listed, row, -1), action.astype(jnp.int32)
+
+    return lookup
 
 
 def oriented_agent(
@@ -66,38 +80,19 @@ def oriented_agent(
 
     Values and other estimates stay those of the agent.
     """
-    find, actions = _make_find(game, encoding, overrides), jnp.asarray(overrides.actions)
-    _, moves = _symmetries(game)
+    lookup = make_lookup(game, encoding, overrides)
 
     def act(params, key, states):
         decision = agent.act(params, key, states)
-        row, symmetry = find(states)
-        turned = jnp.asarray(moves)[symmetry, actions[row]]
-        action = jnp.where(row >= 0, turned, decision.action).astype(jnp.int32)
+        row, action = lookup(states)
         only = jax.nn.one_hot(action, game.num_actions)
-        weights = jnp.where((row >= 0)[:, None], only, decision.weights)
-        return decision._replace(action=action, weights=weights)
+        return decision._replace(
+            action=jnp.where(row >= 0, action, decision.action),
+            weights=jnp.where((row >= 0)[:, None], only, decision.weights),
+        )
 
-    return agent._replace(name=name or f"{agent.name} with {len(actions)} overrides", act=act)
-
-
-def _make_find(game: Game, encoding: str, overrides: Overrides) -> Callable:
-    """Builds `states -> (rows, symmetries)`, both `int32 [B]`.
-
-    The symmetries lead to the canonical orientation.
-    """
-    cells, _ = _symmetries(game)
-    size = np.prod(observed_planes(game, encoding).shape)
-    table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
-    index = make_index(game, table)
-
-    def find(states):
-        found = orient(cells, _observe(game, encoding, states))
-        row = index(found.planes)
-        is_listed = jnp.all(found.planes == table[row], axis=1)
-        return jnp.where(is_listed, row, -1), jnp.argmax(found.is_smallest, axis=1)
-
-    return find
+    count = len(overrides.actions)
+    return agent._replace(name=name or f"{agent.name} with {count} overrides", act=act)
 
 
 def _observe(game: Game, encoding: str, states: State) -> jax.Array:

@@ -3,14 +3,14 @@
 import pathlib
 from typing import Any
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game
 from azjax.players import Agent
-from azjax.players.oriented import Overrides, oriented_agent, oriented_rows
+from azjax.players.oriented import Overrides, make_lookup
 from azjax.proof import exhaustive
-from azjax.proof.deciding import make_act
+from azjax.proof.deciding import make_decide
 from azjax.proof.seat import Watch, finish
 
 
@@ -43,18 +43,21 @@ def prune(
     Returns:
       The overrides that are needed, and the last step of the exploration.
     """
-    alone = make_act(agent)
-    together = make_act(oriented_agent(game, encoding, agent, overrides))
-    find = jax.jit(oriented_rows(game, encoding, overrides))
+    lookup = make_lookup(game, encoding, overrides)
     is_needed = np.zeros(len(overrides.actions), bool)
 
+    def act_and_find(params, key, states):
+        """Returns the action, and the override if it changes the action, otherwise -1."""
+        alone = agent.act(params, key, states).action
+        row, action = lookup(states)
+        changes = (row >= 0) & (action != alone)
+        return jnp.where(changes, action, alone), jnp.where(changes, row, -1)
+
+    decide = make_decide(agent._replace(act=act_and_find))
+
     def act(states):
-        actions = together(states)
-        rows = np.asarray(find(states))
-        listed = np.flatnonzero(rows >= 0)
-        if len(listed):
-            some = jax.tree.map(lambda leaf: leaf[listed], states)
-            is_needed[rows[listed[alone(some) != actions[listed]]]] = True
+        actions, rows = map(np.asarray, decide(states))
+        is_needed[rows[rows >= 0]] = True
         return actions
 
     symmetric = game.symmetries is not None
