@@ -1,6 +1,6 @@
 """Rounds the MLP of a run to integers, and writes it as a file of `azjax/pretrained`.
 
-    python -m experiments.quantize --run-dir runs/NAME --command "azjax train ..."
+    python -m experiments.quantize --run-dir runs/NAME
 
 The player plays without search, unless `--simulations` is given. The programs find it by the name
 of its game. `azjax.runs.pretrained` describes the file.
@@ -12,7 +12,6 @@ if __name__ == "__main__":
     run_program("experiments.quantize")
 
 import dataclasses
-import pathlib
 from typing import Annotated
 
 import jax
@@ -20,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax._settings import Count, Range, check
-from azjax.cli import console
+from azjax.cli import console, custom
 from azjax.games.base import Game, State, choose, play, random_action, where
 from azjax.networks.rounding import quantize
 from azjax.runs import checkpoint, pretrained
@@ -36,14 +35,13 @@ _SEED = 7
 class Options:
     """Rounds the network of a run to integers, and adds it to the players that come with azjax."""
 
-    run_dir: pathlib.Path
-    """The run; its network is an MLP."""
     command: str = ""
     """The command that trained it, for the record."""
     seconds: Count = 0
     """The duration of the training, for the record."""
     simulations: Annotated[int, Range(0)] = 0
     """Simulations of the player's search; 0: it plays without search."""
+    typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
         check("--", self)
@@ -74,10 +72,11 @@ def draw_positions(game: Game, evaluate: Evaluator, params, count: int = _POSITI
 
 def run(options: Options) -> int:
     """Writes the file and its digest; returns the exit status."""
-    config = read_config(options.run_dir)
+    run_dir, _ = custom.open_run(options.typed)
+    config = read_config(run_dir)
     network = dataclasses.replace(config.network, evaluation_dtype="float32")
     parts = make_parts(dataclasses.replace(config, network=network))
-    variables, iteration, _ = checkpoint.restore_player(options.run_dir, parts.network, None)
+    variables, iteration, _ = checkpoint.restore_player(run_dir, parts.network, None)
     params = parts.network.fold(variables)
     states = draw_positions(parts.game, parts.evaluate, params)
     made = quantize(parts.game, parts.network, variables, states)
@@ -114,4 +113,4 @@ def run(options: Options) -> int:
     return 0
 
 
-main = console.make_main(run, Options, "python -m experiments.quantize", "nothing was written")
+main = console.make_main(run, Options, "experiments.quantize", "nothing was written")

@@ -229,7 +229,7 @@ def test_hint_of_a_search(program, tmp_path):
 
 def test_hint_without_a_machine(program):
     _, out, _ = program("--x human --o human", ["hint", "quit"])
-    assert "perfect would play 0" in out
+    assert "tic_tac_toe would play 0" in out
 
 
 # The ends.
@@ -325,7 +325,7 @@ def test_the_default_opponent(program, tmp_path, capfd):
     [
         ("--o stockfish", ["unknown player 'stockfish': use one of random, perfect"]),
         ("--x uct:0", ["'uct:0' needs a number of simulations"]),
-        ("--o human --x network", ["'network' needs the network of a training run"]),
+        ("--game hex:5 --o human --x network", ["'network' needs the network of a training run"]),
         ("--game chess", ["unknown game 'chess': use one of tic_tac_toe, connect_four"]),
         ("--game connect_four --o perfect", ["too many positions to enumerate"]),
         ("--game connect_four --o minimax", ["such as minimax:4"]),
@@ -335,7 +335,9 @@ def test_the_default_opponent(program, tmp_path, capfd):
         ("--seed 2147483648", ["--seed is 2147483648: use 0 to"]),
         (f"--seed {2**40}", [f"--seed is {2**40}: use 0 to 2147483647"]),
         ("--gaem perfect", ["--gaem", "meant --game"]),
-        ("perfect", ["perfect", "--help lists what is allowed"]),
+        ("perfect", ["no player 'perfect' comes with azjax: use connect_four"]),
+        ("hex:4 --run-dir x", ["hex:4 and --run-dir x name two players: leave one out"]),
+        ("hex:4 hex:6", ["hex:6", "--help lists what is allowed"]),
     ],
 )
 def test_refuses_bad_options_in_one_sentence(arguments, fragments, program):

@@ -124,7 +124,7 @@ def test_ratings_use_both_seats():
         (["random", "perfect", "--seed", "-1"], "--seed is -1: use 0 to"),
         (["random", "perfect", "--game", "chess"], "unknown game 'chess'"),
         (["random", "perfect", "--game", "connect_four"], "too many positions"),
-        (["random", "network"], "add @RUN_DIR"),
+        (["random", "network", "--game", "hex:5"], "add @RUN_DIR"),
         (
             ["random", "perfect", "--plot", "/nowhere/x.svg"],
             "there is no folder /nowhere",

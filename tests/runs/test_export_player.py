@@ -272,7 +272,7 @@ def test_the_program_writes_a_run_or_a_player_that_comes_with_azjax(tmp_path, mo
     [
         ("--out player.pt", "player.pt is not a file to export to"),
         ("hex:7", "no player 'hex:7' comes with azjax: use "),
-        ("hex:4 --run-dir run", "hex:4 is a player that comes with azjax: leave"),
+        ("hex:4 --run-dir run", "hex:4 and --run-dir run name two players: leave"),
         ("--batch-size 0", "--batch-size is 0: use 1 or more"),
     ],
 )
