@@ -299,8 +299,10 @@ def test_seats(arguments, seats):
 @pytest.mark.slow
 def test_the_default_opponent(program, tmp_path, capfd):
     _, out, _ = program("", ["quit"])
-    assert out.startswith("X: you, O: perfect\n")
+    assert out.startswith("X: you, O: tic_tac_toe\n")
     _, out, _ = program("--game connect_four", ["quit"])
+    assert out.startswith("X: connect_four, O: you\n")  # It was repaired in this seat.
+    _, out, _ = program("--game connect_four:4x4", ["quit"])
     assert out.startswith("X: you, O: uct(100)\n")
     make_run(tmp_path / "runs" / "a", CONFIG, (3,))
     make_run(tmp_path / "runs" / "b", CONFIG, (5,))
