@@ -127,7 +127,8 @@ def num_ranks(group: Group) -> int:
 
 def trunk_layers(layers: dict[str, Any]) -> list[str]:
     """Returns the names of the layers before the heads, in order."""
-    return sorted(name for name in layers if name.startswith(TRUNK))
+    names = [name for name in layers if name.startswith(TRUNK)]
+    return sorted(names, key=lambda name: int(name.removeprefix(TRUNK)))
 
 
 def _refuse_to_train(variables: Variables, planes: jax.Array, axis_name: str | None) -> NoReturn:
