@@ -97,6 +97,11 @@ def has_overrides(name: str) -> bool:
     return _read(name)[2] is not None
 
 
+def path_of(name: str) -> pathlib.Path:
+    """Returns the path of the file of a player that comes with azjax."""
+    return FOLDER / f"{name.replace(':', '_')}.npz"
+
+
 def save_pretrained(
     path: pathlib.Path,
     about: Mapping[str, Any],
@@ -119,7 +124,7 @@ def save_pretrained(
 
 def add(name: str, about: Mapping[str, Any], variables: Variables) -> pathlib.Path:
     """Writes the file of a player and its entry in the index; returns the path of the file."""
-    path = FOLDER / f"{name.replace(':', '_')}.npz"
+    path = path_of(name)
     index = _index() | {name: {"sha256": save_pretrained(path, about, variables)}}
     with replacing(FOLDER / _INDEX) as partial:
         partial.write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
@@ -135,7 +140,7 @@ def _read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
     if name not in names():
         meant = did_you_mean(name, names())
         raise ValueError(f"no player {name!r} comes with azjax: use {', '.join(names())}{meant}")
-    path = FOLDER / f"{name.replace(':', '_')}.npz"
+    path = path_of(name)
     content = path.read_bytes() if path.exists() else b""
     if hashlib.sha256(content).hexdigest() != _index()[name]["sha256"]:
         raise ValueError(f"{path} is missing or damaged: install azjax again")

@@ -19,7 +19,7 @@ import numpy as np
 from azjax.networks.quantized import symmetry_group
 from azjax.players.oriented import Overrides
 from azjax.runs.player import Player
-from azjax.runs.pretrained import FOLDER, load_pretrained, names
+from azjax.runs.pretrained import load_pretrained, names, path_of
 from azjax.viz.exhibition import draw_exhibition
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
@@ -95,7 +95,7 @@ def read_proofs(path: pathlib.Path) -> dict[str, Any]:
 
 def sha256_of(name: str) -> str:
     """Returns the SHA-256 of the file of a player that comes with azjax."""
-    return hashlib.sha256((FOLDER / f"{name.replace(':', '_')}.npz").read_bytes()).hexdigest()
+    return hashlib.sha256(path_of(name).read_bytes()).hexdigest()
 
 
 def pack_shipped(name: str, proof: dict[str, Any] | None = None) -> dict[str, Any]:
