@@ -41,7 +41,8 @@ def draw(options: Options) -> int:
     animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(path)
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = pathlib.Path(folder) / "explain.html"
-        explain.explain(explain.Options(page, dataclasses.replace(options.typed, run_dir=run_dir)))
+        typed = dataclasses.replace(options.typed, run_dir=run_dir)
+        explain.explain(explain.Options(out=page, typed=typed))
         for kind, (address, clicks, width) in _SHOTS.items():
             tab = browser.new_page(
                 viewport={"width": width, "height": 900},

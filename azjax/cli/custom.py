@@ -14,7 +14,6 @@ import tyro
 
 from azjax import games, runs
 from azjax._commands import command
-from azjax._settings import did_you_mean
 from azjax.cli import console, functions
 from azjax.games.base import Game
 from azjax.networks import Network
@@ -160,12 +159,8 @@ def name_player(typed: Typed, player: str | None) -> Typed:
     if typed.run_dir is not None:
         raise ValueError(f"{player} and --run-dir {typed.run_dir} name two players: leave one out")
     if not is_pretrained(player):
-        meant = did_you_mean(player, pretrained.names())
-        known = ", ".join(pretrained.names())
-        raise ValueError(
-            f"no player {player!r} comes with azjax: use {known}{meant}; or name a run with "
-            "--run-dir"
-        )
+        unknown = pretrained.describe_unknown(player)
+        raise ValueError(f"{unknown}; or name a run with --run-dir")
     return dataclasses.replace(typed, run_dir=pathlib.Path(player))
 
 

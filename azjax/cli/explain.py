@@ -2,9 +2,10 @@
 
 import dataclasses
 import pathlib
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import tyro
 
 from azjax import runs
 from azjax.cli import console, custom
@@ -12,6 +13,7 @@ from azjax.drawing import check_folder, node
 from azjax.games.base import Game
 from azjax.games.solver import Solution
 from azjax.runs import checkpoint
+from azjax.runs.loading import read_config
 from azjax.runs.player import Player
 from azjax.viz import about, animation, atlas, loop, networks, page, report
 from azjax.viz.live import game_title, is_live, live_data, pack_player, quiet, solve
@@ -33,6 +35,8 @@ _ROUNDED = 3  # Bytes per weight in large networks.
 class Options:
     """Writes a page about a player: a tour, games against it, and its search step by step."""
 
+    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
     typed: custom.Option = custom.NOTHING
@@ -41,18 +45,23 @@ class Options:
 def explain(options: Options) -> int:
     """Writes the page; returns the exit status."""
     check_folder(options.out)
-    run_dir, player = custom.open_run(options.typed)
-    history = _snapshots(run_dir, player) if player.game.enumerable else None
+    typed = custom.name_player(options.typed, options.player)
+    run_dir, player = custom.open_run(typed)
+    is_run = player.name is None
+    history = _snapshots(run_dir, player) if is_run and player.game.enumerable else None
     live = is_live(player.game)
-    path, back = _live(run_dir, options.typed, player) if live else (_recorded(run_dir, player), [])
+    path, back = _live(run_dir, typed, player) if live else (_recorded(run_dir, player), [])
+    if is_run:
+        picture = history and animation.draw_animation(*history)
+        back += [about.pictures(run_dir, player), *_loop(run_dir, player)]
+        back += [about.about(run_dir, player, picture)]
+    else:
+        back += [about.pictures(run_dir, player), about.shipped(player)]
     sections = [
         about.lead(1, "Start the tour" if path[0].kind == "tour" else path[0].title, live),
         *path,
         *([_atlas(player, *history)] if history else []),
         *back,
-        about.pictures(run_dir, player),
-        *_loop(run_dir, player),
-        about.about(run_dir, player, history and animation.draw_animation(*history)),
     ]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
     written = page.write_page(options.out, title, sections)
@@ -132,7 +141,11 @@ def _live(
         explorer,
         *([proof] if packed and game.is_small else []),
     ]
-    details = [compare, *([encoding] if has_rules(game) else []), *([training] if packed else [])]
+    details = [
+        compare,
+        *([encoding] if has_rules(game) else []),
+        *([training] if len(packed) > 1 else []),
+    ]
     return path, details
 
 
@@ -163,7 +176,7 @@ def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     text = node("p", {"class": "az-about"}, left_out)
     return [
         report.first_moves(player),
-        report.games(player, runs.read_config(run_dir).seed),
+        report.games(player, read_config(run_dir).seed),
         page.Section("Not included", element=text),
     ]
 
@@ -177,6 +190,8 @@ def _pack_networks(
     except ValueError as error:
         console.note(f"the page has no network and no games against it: {error}")
         return []
+    if player.name is not None:
+        return [newest]
     is_small = player.game.is_small
     if is_small:
         stored, most = networks.list_answers(run_dir), _MOST_NETWORKS
@@ -212,6 +227,8 @@ def _pack_newest(player: Player) -> dict[str, Any]:
 
 
 def _size(packed: dict[str, Any]) -> int:
+    if "bytes" in packed:
+        return len(packed["bytes"])
     return sum(len(part) for layer in packed["layers"].values() for part in layer.values())
 
 

@@ -1,6 +1,7 @@
 """Exhaustive play of a run's player, as `azjax verify --lines` prints it."""
 
 import json
+import pathlib
 from typing import Any
 
 import jax
@@ -13,6 +14,11 @@ from azjax.proof.seat import Seat, SeatProof, Steps, prove_seat
 from azjax.runs.player import Player
 
 _OUTCOMES = ("won", "drawn", "lost")
+
+
+def folder_of(name: str) -> pathlib.Path:
+    """Returns the folder with the explored games of a player that comes with azjax."""
+    return pathlib.Path("runs", "verified", name.replace(":", "_"))
 
 
 def prove(player: Player, seat: Seat, simulations: int, as_json: bool, **settings: Any) -> int:
@@ -41,7 +47,7 @@ def prove(player: Player, seat: Seat, simulations: int, as_json: bool, **setting
             )
 
     proof = prove_seat(
-        player, seat, simulations=simulations, watch=_watch, notify=show_round, **settings
+        player, seat, simulations=simulations, watch=watch, notify=show_round, **settings
     )
     if as_json:
         print(json.dumps(_content(player, seat, simulations, proof), indent=2))
@@ -50,7 +56,7 @@ def prove(player: Player, seat: Seat, simulations: int, as_json: bool, **setting
     return 0 if proof.is_proof else 1
 
 
-def _watch(steps: Steps) -> exhaustive.Exploration:
+def watch(steps: Steps) -> exhaustive.Exploration:
     """Shows a progress bar for each ply; returns the last step."""
     with console.progress() as progress:
         bars: dict[int, Any] = {}

@@ -81,7 +81,7 @@ def examine(options: Options) -> int:
         launch.spread(launch.cores(), launch.cores())
     run_dir, player = custom.open_run(typed)
     if player.name is not None:
-        run_dir = pathlib.Path("runs", "verified", player.name)
+        run_dir = lines.folder_of(player.name)
     if options.lines is not None:
         return lines.prove(
             player,

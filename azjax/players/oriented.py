@@ -50,6 +50,14 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     return Overrides(planes, chosen.astype(np.uint8))
 
 
+def join(earlier: Overrides, later: Overrides) -> Overrides:
+    """Returns all overrides of both; where both have one, the later one."""
+    planes = np.concatenate((later.planes, earlier.planes))
+    actions = np.concatenate((later.actions, earlier.actions))
+    planes, rows = np.unique(planes, axis=0, return_index=True)
+    return Overrides(planes, actions[rows])
+
+
 def make_lookup(
     game: Game, encoding: str, overrides: Overrides
 ) -> Callable[[State], tuple[jax.Array, jax.Array]]:

@@ -51,7 +51,7 @@ def load_pretrained(name: str) -> Player:
     Raises:
       ValueError: if there is no such player, or its file is damaged.
     """
-    about, variables, overrides = _read(name)
+    about, variables, overrides = read(name)
     config, game = read_pretrained_config(name), games.make(about["game"])
     network = make_quantized(game, variables, about["encoding"], about["symmetric"])
     return Player(
@@ -70,7 +70,7 @@ def read_pretrained_config(name: str) -> Config:
     Raises:
       ValueError: as `load_pretrained` does.
     """
-    about = _read(name)[0]
+    about = read(name)[0]
     search = dict(about["search"])
     return Config(
         game=about["game"],
@@ -85,7 +85,7 @@ def read_about(name: str) -> dict[str, Any]:
     Raises:
       ValueError: as `load_pretrained` does.
     """
-    return _read(name)[0]
+    return read(name)[0]
 
 
 def has_overrides(name: str) -> bool:
@@ -94,7 +94,13 @@ def has_overrides(name: str) -> bool:
     Raises:
       ValueError: as `load_pretrained` does.
     """
-    return _read(name)[2] is not None
+    return read(name)[2] is not None
+
+
+def describe_unknown(name: str) -> str:
+    """Returns the sentence of an error about a name that no player has."""
+    known = ", ".join(names())
+    return f"no player {name!r} comes with azjax: use {known}{did_you_mean(name, names())}"
 
 
 def path_of(name: str) -> pathlib.Path:
@@ -122,10 +128,16 @@ def save_pretrained(
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def add(name: str, about: Mapping[str, Any], variables: Variables) -> pathlib.Path:
+def add(
+    name: str,
+    about: Mapping[str, Any],
+    variables: Variables,
+    overrides: Overrides | None = None,
+) -> pathlib.Path:
     """Writes the file of a player and its entry in the index; returns the path of the file."""
     path = path_of(name)
-    index = _index() | {name: {"sha256": save_pretrained(path, about, variables)}}
+    digest = save_pretrained(path, about, variables, overrides)
+    index = _index() | {name: {"sha256": digest}}
     with replacing(FOLDER / _INDEX) as partial:
         partial.write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
     return path
@@ -136,10 +148,14 @@ def _index() -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
+def read(name: str) -> tuple[dict[str, Any], Variables, Overrides | None]:
+    """Returns the content of a player's file: `about`, the integers and the overrides, if any.
+
+    Raises:
+      ValueError: as `load_pretrained` does.
+    """
     if name not in names():
-        meant = did_you_mean(name, names())
-        raise ValueError(f"no player {name!r} comes with azjax: use {', '.join(names())}{meant}")
+        raise ValueError(describe_unknown(name))
     path = path_of(name)
     content = path.read_bytes() if path.exists() else b""
     if hashlib.sha256(content).hexdigest() != _index()[name]["sha256"]:

@@ -10,7 +10,9 @@ from azjax.drawing import Drawing, node
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.proof.certificate import certificate_table
 from azjax.runs.config import Config
+from azjax.runs.loading import read_config
 from azjax.runs.player import Player
+from azjax.runs.pretrained import read_about
 from azjax.training import metrics
 from azjax.viz.architecture import count_parameters
 from azjax.viz.diagrams import encoding_picture, loop_picture, network_picture, sample_state
@@ -76,6 +78,31 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     return Section("About this run", element=node("div", None, summary, *shown), label="The run")
 
 
+def shipped(player: Player) -> Section:
+    """Summarizes a player that comes with azjax: its training, its network and its overrides."""
+    assert player.name is not None
+    about = read_about(player.name)
+    training, search = about["training"], player.parts.search
+    seconds = training["seconds"]
+    time = f", {_count(seconds, 'second')}" if seconds else ""
+    plays = "without search" if player.alone else f"with {search.num_simulations} simulations"
+    text = (
+        f"{player.name} comes with azjax. It learned {game_title(player.game.name)} only from "
+        f"games against itself, {_count(training['moves'], 'move')} in "
+        f"{_count(player.iteration, 'iteration')} ({training['device']}{time}). The weights of its "
+        f"network ({_count(count_parameters(player.parts.network), 'number')}) were rounded to "
+        f"integers, so every machine computes the same outputs. It plays {plays}."
+    )
+    if player.overrides is not None:
+        entries = _count(len(player.overrides.actions), "position")
+        text += (
+            f" In {entries} and their symmetric copies, an override table prescribes its move. "
+            "This page shows the network without that table."
+        )
+    summary = node("p", {"class": "az-about"}, text)
+    return Section("About this player", element=summary, label="The player")
+
+
 def _network(player: Player, config: Config) -> str:
     network, count = config.network, count_parameters(player.parts.network)
     kind = "a custom network"
@@ -110,14 +137,15 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
 
 
 def pictures(run_dir: Path, player: Player) -> Section:
-    """Draws the training loop, the network and its input."""
-    config, network = runs.read_config(run_dir), player.parts.network
+    """Draws the training loop, unless its settings are unknown, the network and its input."""
+    config, network = read_config(run_dir), player.parts.network
     planes = encoding_picture(player.game, network.encoding, sample_state(player.game))
     drawn = {
-        "The loop": loop_picture(config),
         "The network": network_picture(player.parts, config.network),
         "The encoding": planes,
     }
+    if player.name is None:
+        drawn = {"The loop": loop_picture(config)} | drawn
     figures = [_figure(title, drawing) for title, drawing in drawn.items()]
     intro = (
         "Self-play fills the buffer with positions, each with the search's policy π and the "

@@ -13,13 +13,13 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from azjax.networks.quantized import symmetry_group
 from azjax.players.oriented import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, path_of
+from azjax.viz import networks
 from azjax.viz.exhibition import draw_exhibition
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
@@ -115,16 +115,10 @@ def pack_player(player: Player) -> dict[str, Any]:
       permutations, as lists.
     """
     game, network = player.game, player.parts.network
-    integers = network.init(jax.random.key(0))["params"]
-    layers = {name: dict(layer) for name, layer in integers.items()}
+    layers = networks.integers(player)
     if player.overrides is not None:
         layers["overrides"] = _columns(player.overrides)
-    arrays = [
-        (layer, name, np.atleast_1d(np.asarray(array)))
-        for layer, parts in layers.items()
-        for name, array in parts.items()
-    ]
-    data = b"".join(np.ascontiguousarray(array).tobytes() for _, _, array in arrays)
+    arrays, content = networks.list_arrays(layers)
     group, symmetries = symmetry_group(game, network.symmetric), game.symmetries
     if symmetries is None:
         symmetries = group
@@ -135,12 +129,10 @@ def pack_player(player: Player) -> dict[str, Any]:
         "settings": search_settings(quiet(player.parts.search))
         | {"evaluator": "network", "seed": 0},
         "start": board_text(game.init()),
-        "group": {name: getattr(group, name).tolist() for name in ("cells", "copies", "actions")},
+        "group": networks.list_group(group),
         "symmetries": {name: getattr(symmetries, name).tolist() for name in ("cells", "actions")},
-        "arrays": [
-            (layer, name, array.dtype.str[1:], array.shape) for layer, name, array in arrays
-        ],
-        "bytes": base64.b64encode(gzip.compress(data, 9, mtime=0)).decode(),
+        "arrays": arrays,
+        "bytes": base64.b64encode(gzip.compress(content, 9, mtime=0)).decode(),
     }
 
 

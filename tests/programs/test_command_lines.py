@@ -133,7 +133,7 @@ def test_every_printed_command_names_the_interpreter():
 
 
 PROGRAMS = ["arena", "explain", "label", "ladder", "pictures", "play", "report", "seeds", "train"]
-PROGRAMS += ["verify", "benchmark", "lecture", "export", "quantize"]
+PROGRAMS += ["verify", "benchmark", "lecture", "export", "quantize", "add_overrides"]
 
 
 @pytest.fixture

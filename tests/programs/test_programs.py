@@ -958,7 +958,7 @@ def test_invalid_metrics_are_refused_before_anything_moves(finished, capfd):
     [
         ("--run-dir nothing", ["nothing is not a run directory", "use the folder"]),
         ("--run-dir file", ["file is not a run directory"]),
-        ("one", ["one", "--help"]),
+        ("one", ["no player 'one' comes with azjax", "use connect_four", "--run-dir"]),
         ("--simulations -1", ["--simulations is -1", "use 0 to 1000000"]),
         ("--simulations 32 -1", ["--simulations is -1", "use 0 to 1000000"]),
         ("--simulations 100000000", ["--simulations is 100000000", "use 0 to 1000000"]),

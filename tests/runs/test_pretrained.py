@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax.cli import verify
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
 from azjax.networks.rounding import quantize
 from azjax.players.oriented import Overrides
+from azjax.proof.overrides import OverrideTable, load_table, save_table
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained
+from experiments import add_overrides
 
 _MOST_BYTES = 8_000_000
 
@@ -21,10 +24,10 @@ _MOST_BYTES = 8_000_000
 def folder(tmp_path, monkeypatch):
     """A folder for other players, in place of those that come with azjax."""
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained._read):
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
         function.cache_clear()
     yield tmp_path
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained._read):
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
         function.cache_clear()
 
 
@@ -33,7 +36,7 @@ def save(folder, name="connect_four:4x4"):
     game = azjax.make(name)
     network = make_network(MLPConfig(hidden=(16,), head_hidden=8, symmetric=True), game)
     made = quantize(game, network, network.init(jax.random.key(0)), init_batch(game, 4))
-    planes = np.zeros((1, 4), np.uint8)
+    planes = np.zeros((1, -(-2 * np.prod(game.board_shape) // 8)), np.uint8)
     about = {
         "game": name,
         "encoding": "relative",
@@ -80,6 +83,35 @@ def test_a_folder_of_the_same_name_is_preferred(tmp_path, monkeypatch):
     assert not is_pretrained("connect_four")
     with pytest.raises(azjax.runs.CheckpointError):
         azjax.load("connect_four")
+
+
+def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monkeypatch, capsys):
+    name = "tic_tac_toe"
+    _, path = save(folder, name)
+    before = path.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    assert add_overrides.main([name]) == 2
+    said = capsys.readouterr().err
+    assert "make it with azjax verify tic_tac_toe --lines first --repair 12" in said
+    assert verify.main([name, "--lines", "first", "--repair", "12"]) == 0
+
+    [found] = tmp_path.glob("runs/verified/tic_tac_toe/lines/*.overrides.npz")
+    table = load_table(found, azjax.make(name))
+    one = OverrideTable(*jax.tree.map(lambda leaf: leaf[:1], table[:3]), table.rounds)
+    save_table(tmp_path / "one.npz", one)
+    assert add_overrides.main([name, "--table", str(tmp_path / "one.npz")]) == 1
+    assert path.read_bytes() == before
+
+    capsys.readouterr()
+    assert add_overrides.main([name]) == 0
+    assert " 0 lost\n" in capsys.readouterr().out
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
+        function.cache_clear()
+    player = azjax.load(name)
+    assert player.overrides is not None
+    proof = azjax.prove_seat(player, "first", tmp_path / "proof")
+    assert proof.is_proof
+    assert 0 < len(player.overrides.actions) <= len(table.actions) + 1
 
 
 def test_an_unknown_name_lists_those_that_exist():

@@ -93,6 +93,29 @@ def test_a_page_of_connect_four_holds_the_networks_as_weights(tmp_path):
     assert data["settings"]["evaluator"] == "network" and "positions" not in data
 
 
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("tic_tac_toe", ["tour", "play", "explorer", "proof", "compare", "encoding"]),
+        ("connect_four", ["play", "explorer", "compare", "encoding"]),
+    ],
+)
+def test_a_player_that_comes_with_azjax_is_explained(name, parts, tmp_path, browser):
+    path = tmp_path / "page.html"
+    assert explain.main([name, "--out", str(path)]) == 0
+    assert f"{name} comes with azjax. It learned" in path.read_text()
+    assert data_of(path)[0]["networks"] == [pack_player(azjax.load(name))]
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".az-explorer svg")
+    kinds = "elements => elements.map((element) => element.dataset.kind)"
+    assert page.eval_on_selector_all(".az-component[data-kind]", kinds) == parts
+    assert not errors
+    page.close()
+
+
 @pytest.mark.slow
 def test_a_network_that_the_page_cannot_compute_is_left_out(tmp_path, monkeypatch, capsys):
     def refuse(player):

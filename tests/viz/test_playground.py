@@ -20,6 +20,7 @@ from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names
 from azjax.viz import playground
+from azjax.viz.networks import pack_weights
 from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -32,6 +33,16 @@ EVALUATE = """async ([packed, texts]) => {
   return texts.map((text) => {
     const { logits, value } = network.evaluate(game.read(text));
     return [bytes(logits), bytes(new Float32Array([value]))];
+  });
+}"""
+
+# The same with a network that `pack_weights` packs for other pages.
+EVALUATE_ON_OTHER_PAGES = """([data, texts]) => {
+  const game = azjax.openGame(data);
+  const [network] = azjax.openNetworks(data, game);
+  return texts.map((text) => {
+    const { logits, value } = network.evaluate(game.read(text));
+    return [Array.from(logits), value];
   });
 }"""
 
@@ -141,6 +152,15 @@ def test_outputs_have_equal_bits(module, name):
     found_logits, found_values = (floats(column) for column in zip(*found, strict=True))
     np.testing.assert_array_equal(found_logits.view(np.int32), logits.view(np.int32))
     np.testing.assert_array_equal(found_values[:, 0].view(np.int32), values.view(np.int32))
+
+
+def test_other_pages_compute_the_same_outputs(module):
+    name = "connect_four:5x4"
+    player, states = load(name), positions(name, 200)
+    data = {"game": name, "networks": [pack_weights(player)]}
+    found = module.evaluate(EVALUATE_ON_OTHER_PAGES, [data, texts_of(states)])
+    for column, expected in zip(zip(*found, strict=True), player.evaluate(states), strict=True):
+        np.testing.assert_array_equal(column, expected)
 
 
 @pytest.mark.slow_after(2)

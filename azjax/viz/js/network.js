@@ -1,7 +1,7 @@
 import { argmax, softmax } from "./algorithms.js";
 import { numbers } from "./dom.js";
 import { Mlp, ResNet } from "./layers.js";
-import { Quantized } from "./quantized.js";
+import { Quantized, splitArrays } from "./quantized.js";
 
 const opened = new WeakMap();
 
@@ -21,7 +21,7 @@ function open(packed, game) {
   const { iteration, kind } = packed;
   const make = () => {
     if (kind === "answers") return lookUp(packed, game);
-    if (kind === "quantized") return compute(new Quantized(packed, game), game);
+    if (kind === "quantized") return compute(new Quantized({ ...packed, layers: layersOf(packed) }, game), game);
     return compute(kind === "resnet" ? new ResNet(packed, game) : new Mlp(packed), game);
   };
   let made = null;
@@ -41,6 +41,11 @@ export function opinionOf(network, game, position) {
   const policy = Array(game.numActions).fill(0);
   legal.forEach((action, i) => (policy[action] = shares[i]));
   return { policy, value, move: argmax(policy) };
+}
+
+/** The arrays of a quantized network whose bytes are in the page. */
+function layersOf({ layers, arrays, bytes }) {
+  return layers ?? splitArrays(arrays, numbers(bytes, Uint8Array).buffer);
 }
 
 function lookUp(packed, game) {

@@ -9,6 +9,7 @@ const LARGEST = 127; // The largest activation.
 const VALUES = 511; // The table of values has an entry for each integer from -VALUES to VALUES.
 const FIRST = "Dense_0"; // The layer that reads the planes.
 const TRUNK = "Dense_";
+const TYPES = { i1: Int8Array, u1: Uint8Array, i4: Int32Array, f4: Float32Array };
 
 /** A network whose weights are integers. */
 export class Quantized {
@@ -27,7 +28,9 @@ export class Quantized {
   constructor({ layers, group, encoding }, game) {
     [this.#game, this.#group, this.#encoding] = [game, group, encoding];
     this.#ranks = 2 ** Math.ceil(Math.log2(group.actions[0].length));
-    this.#trunk = Object.keys(layers).filter((name) => name.startsWith(TRUNK)).sort();
+    this.#trunk = Object.keys(layers)
+      .filter((name) => name.startsWith(TRUNK))
+      .sort((a, b) => a.slice(TRUNK.length) - b.slice(TRUNK.length));
     for (const [name, layer] of Object.entries(layers)) this.#layers[name] = this.#dense(name, layer);
   }
 
@@ -76,6 +79,19 @@ export class Quantized {
     const { leads } = orient(cells, planes);
     return actions[0].map((_, action) => Math.min(...leads.map((symmetry) => actions[symmetry][action])));
   }
+}
+
+/** Splits bytes into arrays; `list` has `[layer, name, type, shape]` of each, in order. */
+export function splitArrays(list, bytes) {
+  const layers = {};
+  let from = 0;
+  for (const [layer, name, type, shape] of list) {
+    const size = shape.reduce((product, length) => product * length, TYPES[type].BYTES_PER_ELEMENT);
+    const array = new TYPES[type](bytes.slice(from, from + size));
+    (layers[layer] ??= {})[name] = Object.assign(array, { shape });
+    from += size;
+  }
+  return layers;
 }
 
 /** The input of a network, cell by cell; see `observe` in Python. */

@@ -3,12 +3,11 @@ import { numbers } from "./dom.js";
 import { openGame } from "./games.js";
 import { openNetworks } from "./network.js";
 import { Overrides } from "./orientation.js";
-import { observe } from "./quantized.js";
+import { observe, splitArrays } from "./quantized.js";
 import { Search } from "./search.js";
 
 // Players that come with azjax, as `pack_shipped` in `azjax/viz/playground.py` packs them.
 
-const TYPES = { i1: Int8Array, u1: Uint8Array, i4: Int32Array, f4: Float32Array };
 const opened = new WeakMap();
 
 /** Opens a player, once for all components of a page; returns a promise of a `Shipped`. */
@@ -18,7 +17,7 @@ export function openShipped(packed) {
 }
 
 async function open(packed) {
-  const { layers, overrides } = arraysOf(packed.arrays, await inflate(packed.bytes));
+  const { overrides = null, ...layers } = splitArrays(packed.arrays, await inflate(packed.bytes));
   return new Shipped(packed, layers, overrides);
 }
 
@@ -65,18 +64,4 @@ export class Shipped {
 async function inflate(text) {
   const stream = new Blob([numbers(text, Uint8Array)]).stream();
   return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-}
-
-/** Splits bytes into arrays; `list` has `[layer, name, type, shape]` of each, in order. */
-function arraysOf(list, bytes) {
-  const layers = {};
-  let from = 0;
-  for (const [layer, name, type, shape] of list) {
-    const size = shape.reduce((product, length) => product * length, TYPES[type].BYTES_PER_ELEMENT);
-    const array = new TYPES[type](bytes.slice(from, from + size));
-    (layers[layer] ??= {})[name] = Object.assign(array, { shape });
-    from += size;
-  }
-  const { overrides = null, ...others } = layers;
-  return { layers: others, overrides };
 }

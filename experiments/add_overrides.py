@@ -1,0 +1,78 @@
+"""Adds an override table to the file of a player that comes with azjax.
+
+    azjax verify NAME --lines first --repair 12     # makes the table
+    python -m experiments.add_overrides NAME
+
+The player is played against every reply. Only the overrides that it needs are written, and only if
+no game is lost. `azjax.runs.pretrained` describes the file.
+"""
+
+from azjax.cli import run_program
+
+if __name__ == "__main__":
+    run_program("experiments.add_overrides")
+
+import dataclasses
+import pathlib
+import tempfile
+from typing import Annotated
+
+import tyro
+
+from azjax.cli import console, custom, launch, lines
+from azjax.players import network_agent
+from azjax.players.oriented import join, oriented_overrides
+from azjax.proof.overrides import load_table, table_path
+from azjax.proof.pruning import prune
+from azjax.proof.seat import SEATS, Seat
+from azjax.runs import pretrained
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Adds an override table to a player that comes with azjax, without unneeded moves."""
+
+    player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
+    """A player that comes with azjax, such as connect_four."""
+    seat: Seat = "first"
+    """The seat of the player."""
+    table: pathlib.Path | None = None
+    """The override table. Default: that of azjax verify with --lines and --repair."""
+
+
+def run(options: Options) -> int:
+    """Writes the file if no game is lost; returns the exit status."""
+    launch.spread(launch.cores(), launch.cores())
+    typed = custom.name_player(custom.NOTHING, options.player)
+    _, player = custom.open_run(typed)
+    name, seat, game = options.player, SEATS[options.seat], player.game
+    about, variables, overrides = pretrained.read(name)
+    encoding = about["encoding"]
+    path = options.table or table_path(lines.folder_of(name), player.iteration, seat, 0)
+    if not path.exists():
+        raise ValueError(
+            f"{path} does not exist: make it with azjax verify {name} --lines {options.seat} "
+            "--repair 12"
+        )
+    if not about["symmetric"]:
+        raise ValueError(f"the network of {name} is not symmetric, and overrides are: quantize one")
+    table = load_table(path, game)
+    found = oriented_overrides(game, encoding, table.states, table.actions)
+    both = found if overrides is None else join(overrides, found)
+    alone = network_agent(game, player.parts.evaluate, player.params)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        needed, last = prune(
+            game, encoding, alone, both, seat, pathlib.Path(folder, "games"), lines.watch
+        )
+    won, drawn, lost = last.ends.moves
+    print(f"{last.ends.decisions:,} decisions; ends: {won:,} won, {drawn:,} drawn, {lost:,} lost")
+    print(f"{len(needed.actions):,} of {len(both.actions):,} overrides are needed")
+    if lost:
+        print("nothing was written, because the player loses")
+        return 1
+    path = pretrained.add(name, about, variables, needed)
+    print(f"{path}: {path.stat().st_size:,} bytes")
+    return 0
+
+
+main = console.make_main(run, Options, "experiments.add_overrides", "nothing was written")
