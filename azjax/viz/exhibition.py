@@ -33,13 +33,17 @@ class Exhibition(NamedTuple):
 
 
 def draw_exhibition(player: Player, sentence: str) -> Element:
-    """Draws a game that a player of Connect Four wins, with a sentence and a button.
+    """Draws a game that a player of Connect Four wins, with a sentence, a button and a pause.
 
     With reduced motion, the picture is the final position.
     """
     game = play_exhibition(player)
     link = {"class": "az-button az-primary", "href": "#section-1"}
-    words = node("div", None, node("p", None, sentence), node("a", link, "Play against it"))
+    button = node("a", link, "Play against it")
+    pause = node(
+        "label", {"class": "az-pause"}, node("input", {"type": "checkbox"}), " pause the picture"
+    )
+    words = node("div", None, node("p", None, sentence), button, pause)
     return node("div", {"class": "az-hero"}, _draw(player.game, game), words)
 
 

@@ -462,7 +462,12 @@ def test_the_page_is_legible_and_accessible(open_page, written, barriers, width,
 
 def test_the_picture_moves_unless_motion_is_reduced(open_page, written):
     moving = "document.querySelector('.az-hero svg').getAnimations({subtree: true}).length"
-    assert open_page(written, reduced_motion="no-preference").evaluate(moving) > 10
+    tab = open_page(written, reduced_motion="no-preference")
+    assert tab.evaluate(moving) > 10
+    running = moving.replace("length", "filter((each) => each.playState === 'running').length")
+    assert tab.evaluate(running) > 10
+    tab.get_by_label("pause the picture").check()
+    assert tab.evaluate(running) == 0
     assert open_page(written).evaluate(moving) == 0
 
 
