@@ -214,8 +214,15 @@ MUTATIONS = [
     Mutation(
         "proof: symmetric copies count as proved without comparison",
         "azjax/proof/seat.py",
-        "if symmetric and not last.ends.moves[2] and not last.sampled:",
+        "if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:",
         "if False:",
+        "tests/programs/test_players.py",
+    ),
+    Mutation(
+        "lines: moves of searches are not compared in symmetric copies if the network is exact",
+        "azjax/proof/seat.py",
+        "is_exact = network.exact and not self.simulations and not len(table.actions)",
+        "is_exact = True",
         "tests/programs/test_players.py",
     ),
     Mutation(

@@ -68,6 +68,8 @@ class Network(NamedTuple):
       plain: `folded -> Plain`, for web pages and ONNX files; None if unavailable.
       made_for: `(H, W, C, A)`, the planes' shape and the number of actions, checked against the
         game; None if unknown.
+      exact: whether no sum is ever rounded. Outputs then have the same bits on every machine, and
+        those of a symmetric network are exactly symmetric.
     """
 
     encoding: str
@@ -79,6 +81,7 @@ class Network(NamedTuple):
     symmetric: bool = False
     plain: Callable[[Folded], Plain] | None = None
     made_for: tuple[int, ...] | None = None
+    exact: bool = False
 
     def __repr__(self):
         return f"Network(encoding={self.encoding!r}, made_for={self.made_for})"

@@ -81,6 +81,7 @@ def make_quantized(
         plain=lambda folded: Plain("quantized", len(trunk_layers(folded)), False, folded),
         symmetric=symmetric and game.num_symmetries > 1,
         made_for=(*shape, game.num_actions),
+        exact=True,
     )
 
 

@@ -178,7 +178,8 @@ class _Games(NamedTuple):
         If the network is equivariant, symmetric copies of a position are explored once. This is not
         yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
         the moves in all copies are compared. The next round repairs the differences; in the last
-        round all copies are explored instead.
+        round all copies are explored instead. A network with exact sums without a search and
+        without a table needs no comparison: its moves are exactly symmetric.
         """
         game, agent = self.player.game, make_agent(self.player, self.simulations)
         name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)
@@ -190,7 +191,9 @@ class _Games(NamedTuple):
                 if not folder.name.startswith(prefix):
                     shutil.rmtree(folder)  # The exploration of an earlier table.
         decide, started, decided = make_act(agent), time.time(), 0
-        symmetric = self.player.parts.network.symmetric
+        network = self.player.parts.network
+        symmetric = network.symmetric
+        is_exact = network.exact and not self.simulations and not len(table.actions)
 
         def act(states):
             nonlocal decided
@@ -202,7 +205,7 @@ class _Games(NamedTuple):
             return folder, self.watch(exhaustive.explore(game, act, self.seat, folder, **settings))
 
         folder, last = explore("", most=most, symmetric=symmetric)
-        if symmetric and not last.ends.moves[2] and not last.sampled:
+        if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:
             folder, last = explore("-compared", symmetric=True, compare=True)
             if last.breaks_symmetry and is_last:
                 (folder, last), symmetric = explore("-copies"), False

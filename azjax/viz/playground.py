@@ -12,9 +12,11 @@ import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from azjax.drawing import node
 from azjax.networks.quantized import symmetry_group
 from azjax.players.oriented import Overrides
 from azjax.runs.player import Player
@@ -28,6 +30,7 @@ from azjax.viz.positions import board_text
 FIRST = "connect_four"  # The player that the page starts with.
 SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
 MOST_BYTES = 4_000_000
+TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-toe.
 
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
@@ -57,6 +60,7 @@ def write_playground(
         Section("", element=draw_exhibition(first, sentence)),
         Section("Play", kind="playground", data=data),
         Section("Can you beat it?", kind="unbeaten", data=data),
+        Section("How such a player learns", element=_link_training()),
     ]
     page = write_page(path, _TITLE, sections)
     size = page.stat().st_size
@@ -66,6 +70,12 @@ def write_playground(
             f"the page has {size:,} bytes, more than {MOST_BYTES:,}: leave a player out of SHOWN"
         )
     return page
+
+
+def _link_training() -> Element:
+    link = node("a", {"href": TRAINING}, "Follow the training of a tic-tac-toe player")
+    text = ": all 4,520 positions in which somebody moves, iteration by iteration, and its games."
+    return node("p", {"class": "az-about"}, link, text)
 
 
 def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,9 +7,11 @@ import jax
 import numpy as np
 import pytest
 
+import azjax
 from azjax.players.oriented import Overrides
 from azjax.proof import seat as seats
-from azjax.proof.exhaustive import Exploration
+from azjax.proof.deciding import make_act, make_agent
+from azjax.proof.exhaustive import Exploration, explore
 from azjax.proof.lines import replay
 from azjax.proof.overrides import OverrideTable, empty_table, table_path
 from azjax.proof.sampling import NO_ENDS
@@ -87,3 +89,16 @@ def test_an_exploration_of_an_earlier_table_is_deleted_and_others_stay(tmp_path,
     assert found.folder == explored[-1]
     assert found.folder.name.startswith(f"6-first-0-overrides-{seats._digest(PLAYER, table)}")
     assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == sorted(names[1:])
+
+
+@pytest.mark.parametrize("seat", ["first", "second"])
+def test_moves_of_exact_networks_need_no_comparison_and_pass_it(seat, tmp_path):
+    player = azjax.load("connect_four:5x4")
+    proof = seats.prove_seat(player, seat, tmp_path / "proof")
+    ends = proof.exploration.ends
+    assert proof.is_proof and proof.symmetric and proof.decided == ends.decisions
+    act, folder = make_act(make_agent(player, 0)), tmp_path / "compared"
+    settings = {"symmetric": True, "compare": True}
+    *_, last = explore(player.game, act, seats.SEATS[seat], folder, **settings)
+    assert not last.breaks_symmetry
+    assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])

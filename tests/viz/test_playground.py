@@ -21,6 +21,7 @@ from azjax.runs.player import Player
 from azjax.runs.pretrained import names
 from azjax.viz import playground
 from azjax.viz.networks import pack_weights
+from azjax.viz.page import script, style
 from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -257,8 +258,7 @@ def test_300_games_have_the_moves_of_python_and_a_proved_player_loses_none(modul
     player = azjax.load("connect_four")
     decisions, results = check_games(module, player, 300)
     assert len(decisions) > 700
-    if PROOFS["connect_four"]:
-        assert results["lost"] == 0
+    assert results["lost"] == 0 and PROOFS["connect_four"]["lost"] == 0
     check_games(module, with_overrides(player, decisions), 300)
 
 
@@ -280,6 +280,13 @@ def test_the_page_of_the_guide_has_the_players_that_come_with_azjax():
         assert about["sha256"] == playground.sha256_of(name)
         assert about["proof"] == PROOFS.get(name)
     assert page.stat().st_size < playground.MOST_BYTES
+
+
+@pytest.mark.parametrize("name", ["index.html", playground.TRAINING])
+def test_the_pages_of_the_guide_have_the_current_program(name):
+    """If this fails, run `make playground`."""
+    text = (FOLDER / name).read_text()
+    assert script() in text and style() in text
 
 
 def test_a_proof_of_another_file_is_rejected(tmp_path):
