@@ -3,8 +3,8 @@
     azjax verify NAME --lines first --repair 12     # makes the table
     python -m experiments.add_overrides NAME
 
-The player is played against every reply. Only the overrides that it needs are written, and only if
-no game is lost. `azjax.runs.pretrained` describes the file.
+The program plays the player against every reply. It writes only the overrides that the player
+needs, and only if no game is lost. `azjax.runs.pretrained` describes the file.
 """
 
 from azjax.cli import run_program
@@ -30,14 +30,14 @@ from azjax.runs import pretrained
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Adds an override table to a player that comes with azjax, without unneeded moves."""
+    """Writes the overrides that a player needs into its file, if no game is lost."""
 
     player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
     """A player that comes with azjax, such as connect_four."""
     seat: Seat = "first"
-    """The seat of the player."""
+    """The seat of the player: whether it moves first or second."""
     table: pathlib.Path | None = None
-    """The override table. Default: that of azjax verify with --lines and --repair."""
+    """The override table. Default: the table that azjax verify with --lines and --repair writes."""
 
 
 def run(options: Options) -> int:
@@ -55,7 +55,7 @@ def run(options: Options) -> int:
             "--repair 12"
         )
     if not about["symmetric"]:
-        raise ValueError(f"the network of {name} is not symmetric, and overrides are: quantize one")
+        raise ValueError(f"the network of {name} is not symmetric: quantize a symmetric one")
     table = load_table(path, game)
     found = oriented_overrides(game, encoding, table.states, table.actions)
     both = found if overrides is None else join(overrides, found)
@@ -68,7 +68,7 @@ def run(options: Options) -> int:
     print(f"{last.ends.decisions:,} decisions; ends: {won:,} won, {drawn:,} drawn, {lost:,} lost")
     print(f"{len(needed.actions):,} of {len(both.actions):,} overrides are needed")
     if lost:
-        print("nothing was written, because the player loses")
+        print("nothing was written, because games are lost")
         return 1
     path = pretrained.add(name, about, variables, needed)
     print(f"{path}: {path.stat().st_size:,} bytes")

@@ -2,8 +2,8 @@
 
     python -m experiments.quantize --run-dir runs/NAME
 
-The player plays without search, unless `--simulations` is given. The programs find it by the name
-of its game. `azjax.runs.pretrained` describes the file.
+The player plays without search, unless `--simulations` is given. Commands load it by the name of
+its game. `azjax.runs.pretrained` describes the file.
 """
 
 from azjax.cli import run_program
@@ -27,7 +27,7 @@ from azjax.runs.config import make_parts
 from azjax.runs.directory import read_config
 from azjax.search.evaluators import Evaluator
 
-_POSITIONS = 16_384  # Positions that determine the range of each unit.
+_POSITIONS = 16_384  # Positions in which the range of each unit is measured.
 _SEED = 7
 
 
@@ -36,9 +36,9 @@ class Options:
     """Rounds the network of a run to integers, and adds it to the players that come with azjax."""
 
     command: str = ""
-    """The command that trained it, for the record."""
+    """The training command, to record in the file."""
     seconds: Count = 0
-    """The duration of the training, for the record."""
+    """The duration of the training in seconds, to record in the file."""
     simulations: Annotated[int, Range(0)] = 0
     """Simulations of the player's search; 0: it plays without search."""
     typed: custom.Option = custom.NOTHING
@@ -48,7 +48,7 @@ class Options:
 
 
 def draw_positions(game: Game, evaluate: Evaluator, params, count: int = _POSITIONS) -> State:
-    """Returns positions `[count, ...]` after random moves and then moves drawn from the network."""
+    """Returns positions `[count, ...]` after random moves, followed by moves of the policy."""
     most = game.max_plies - 2
     rng = np.random.default_rng(_SEED)
     totals = rng.integers(0, most + 1, count)
@@ -87,7 +87,7 @@ def run(options: Options) -> int:
         made.network.apply(made.variables, planes),
     )
     same = np.mean(choose(floats[0], legal) == choose(integers[0], legal))
-    print(f"the same move as before in {same:.2%} of {len(planes):,} positions")
+    print(f"the integers lead to the same move in {same:.2%} of {len(planes):,} positions")
     about = {
         "game": config.game,
         "encoding": parts.network.encoding,

@@ -1,14 +1,14 @@
 """Checks that a Connect Four player of azjax never loses, with NumPy and without azjax.
 
-It makes the player's move in every position that an opponent can lead it to, and counts the ends.
-The player turns a position into its canonical orientation: of the position and its mirror image the
-one whose planes come first in lexicographic order. There it plays the move of its override table or
-else the legal column with the highest output of its network, the leftmost of equal ones.
+It plays the player's move in every position that an opponent can lead it to, and counts the ends:
+moves that end a game. The player chooses its move in the canonical orientation: of a position and
+its mirror image, the one whose planes come first in lexicographic order. The move is that of the
+override table, or else the legal column with the highest output, the leftmost of equal ones.
 
-Symmetry: mirroring commutes with the rules (`make_moves` checks it for every move), and the player
-decides in the canonical orientation, so games from mirrored positions are mirrored, with the same
-ends, and one of the two positions suffices. In a position that equals its mirror image, the player
-makes one of two mirrored moves, whose games are mirrored as well, so either one suffices.
+Symmetry: mirroring commutes with the rules (`make_moves` checks this for every move), and the
+player decides in the canonical orientation. Games from mirrored positions are thus mirrored, with
+the same ends, and one of the two positions suffices. In a position that equals its mirror image,
+the player makes one of two mirrored moves. Their games are mirrored as well, so either suffices.
 
 Arithmetic: all sums are integers below 2 ** 24 (`Player.layer` checks it), so float32 is exact.
 """
@@ -30,8 +30,8 @@ from numpy import ndarray as Array
 class Board:
     """The rules. A position that is not over is one number `uint64`, its key.
 
-    The lowest bit is the cell on the lower right, the next one its left neighbor. A key has the
-    stones of the player to move, and for each column the cell above its highest stone.
+    The lowest bit is the cell on the lower right; the next one is its left neighbor. A key has the
+    stones of the player to move, and in each column the cell above the highest stone.
     """
 
     def __init__(self, rows: int = 6, columns: int = 7, length: int = 4):
@@ -55,7 +55,7 @@ class Board:
         return mover | ((mover | other) << self.columns | self.bottom) & ~(mover | other)
 
     def planes(self, keys: Array) -> Array:
-        """Returns `float32 [N, cells * 2]`: in each cell the mover's stone and the opponent's."""
+        """Returns `float32 [N, cells * 2]`: for each cell, the mover's stone and the opponent's."""
         stones = [x[:, None] & self.cells != 0 for x in self.split(keys)]
         return np.stack(stones, axis=-1, dtype=np.float32).reshape(len(keys), 2 * len(self.cells))
 
@@ -74,11 +74,11 @@ class Board:
         return np.where(is_larger, images, keys)
 
     def landings(self, keys: Array) -> Array:
-        """Returns the cell where a stone lands in each column, `[N, columns]`; 0 if it is full."""
+        """Returns the cell where a stone lands in each column, `[N, columns]`; 0 in a full one."""
         return (keys ^ self.split(keys)[0])[:, None] & self.column
 
     def drop(self, keys: Array, moves: Array) -> tuple[Array, Array, Array]:
-        """Drops a stone in each position; returns the next keys, who won, and which are drawn."""
+        """Drops a stone in each position; returns the next keys, the wins and the draws."""
         mover, other = self.split(keys)
         mover = mover | self.landings(keys)[np.arange(len(keys)), moves]
         won = self.has_line(mover)
@@ -120,7 +120,7 @@ class Player:
         self.choose(board.bottom[None])  # Raises ValueError if the layers do not fit together.
 
     def layer(self, arrays: dict[str, Array], name: str) -> tuple[list[Array], Array]:
-        """Returns the kernels, see `mix`, and the bias of a layer, divided by powers of 2."""
+        """Returns the kernels (see `mix`) and the bias of a layer, divided by powers of 2."""
         parts = "kernel", "bias", "shift"
         kernel, bias, shift = (arrays[f"{name}.{x}"].astype(int) for x in parts)
         halves = {"Dense_0": [kernel, 0 * kernel], "policy": [kernel, kernel[:, ::-1]]}.get(name)
@@ -179,7 +179,7 @@ def explore(player: Player, seat: int, batch_size: int) -> tuple[int, Array, str
 
 
 def main() -> int:
-    """Runs the program; returns 0 if no game is lost, and 1 if one is lost."""
+    """Runs the program; returns 0 if no game is lost, and 1 otherwise."""
     path = pathlib.Path(__file__).parents[1] / "azjax" / "pretrained" / "connect_four.npz"
     parser = argparse.ArgumentParser(description="Checks that a Connect Four player never loses.")
     parser.add_argument("--file", type=pathlib.Path, default=path, help="the file of the player")

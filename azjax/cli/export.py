@@ -21,13 +21,12 @@ class Options:
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
     """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
-    """The file. A name that ends in .stablehlo is for JAX; one that ends in .onnx is for ONNX
-    runtimes."""
+    """The file to write. Its name ends in .stablehlo, for JAX, or in .onnx, for ONNX runtimes."""
     simulations: Annotated[int, Range(0, MOST_SIMULATIONS)] | None = None
-    """Write the moves of a search with this many simulations; 0: the moves of the network alone.
-    Default: the network's logits and value. ONNX files are always of the network."""
+    """Export the moves of a search with this many simulations; 0: the moves of the network alone.
+    Default: the network's logits and value. ONNX files contain only the network."""
     batch_size: Positive | None = None
-    """The number of positions in a call. Default: any number."""
+    """The number of positions per call. Default: any number."""
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):

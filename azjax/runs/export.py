@@ -6,12 +6,12 @@
 | `.stablehlo` | moves, with or without a search  | `states, seed`   | `action, weights, value` |
 | `.onnx`      | the network                      | `planes`         | `logits, value`          |
 
-The parameters are part of the file. A `.stablehlo` file runs on CPUs, NVIDIA GPUs and TPUs:
+The parameters are part of the file. A `.stablehlo` file is made for CPUs, NVIDIA GPUs and TPUs:
 
     network = jax.export.deserialize(pathlib.Path("player.stablehlo").read_bytes())
     logits, value = network.call(states)
 
-Here, `states` is a dictionary of arrays `[b, ...]`, one for each leaf of the game's state, see
+Here, `states` is a dictionary of arrays `[b, ...]`, one for each leaf of the game's state; see
 `name_leaves`.
 """
 
@@ -50,7 +50,7 @@ def export(
       float32 [b])`, the moves of the network alone. `seed` is an `int32 []`.
     - a positive number: the same for a search with that many simulations.
 
-    Moves include the player's overrides, if there are any.
+    Moves include the player's overrides, if it has any. `weights` is the policy of the player.
 
     Args:
       player: the player, from `load`.
@@ -62,7 +62,7 @@ def export(
       The path of the file.
 
     Raises:
-      ValueError: as `check_export` does; if an ONNX file is wanted and the network has no ONNX
+      ValueError: as `check_export` does; if an ONNX file is requested and the network has no ONNX
         form; or if the player's code needs a fixed `batch_size`.
     """
     path = check_export(path, num_simulations, batch_size)
@@ -82,19 +82,19 @@ def check_export(
 
     Raises:
       ValueError: if the extension is unknown, the folder does not exist, a package is missing, a
-        number is out of range, or an ONNX file is wanted with moves.
+        number is out of range, or moves are requested in an ONNX file.
     """
     path = pathlib.Path(path)
     if path.suffix not in _PACKAGES:
         raise ValueError(
-            f"{path} is not a file to export to: use a name that ends in .stablehlo or .onnx"
+            f"{path} has no known extension: use a name that ends in .stablehlo or .onnx"
         )
     check_folder(path)
     if num_simulations is not None:
         Range(0, MOST_SIMULATIONS).check("num_simulations", num_simulations)
         if path.suffix == ".onnx":
             raise ValueError(
-                f"{path} cannot contain moves, because ONNX files are of the network alone: use a "
+                f"{path} cannot contain moves, because ONNX files contain only the network: use a "
                 "name that ends in .stablehlo"
             )
     if batch_size is not None:
@@ -151,14 +151,14 @@ def _to_stablehlo(player: Player, num_simulations: int | None, batch_size: int |
         if batch_size is not None:
             raise
         raise ValueError(
-            "this player cannot be exported for any number of positions, because its code needs a "
-            f"number ({error}): choose a batch size"
+            "this player cannot be exported for a variable number of positions, because its code "
+            f"needs a fixed number ({error}): choose a batch size"
         ) from error
     return bytes(exported.serialize())
 
 
 def _make_agent(player: Player, num_simulations: int) -> Agent:
-    """Returns the player with a search, or alone for 0 simulations, and with its overrides."""
+    """Returns the player with its overrides: with a search, or without one for 0 simulations."""
     game, evaluate = player.game, player.parts.evaluate
     if num_simulations:
         search = changed(player.parts.search, num_simulations=num_simulations)

@@ -1,7 +1,7 @@
 """The players that come with azjax: `azjax.load("connect_four")`.
 
-Each is one file `azjax/pretrained/NAME.npz`, without pickle. `index.json` has its SHA-256. A file
-contains these arrays:
+Each is one file `azjax/pretrained/NAME.npz`, without pickled objects. `index.json` has its SHA-256.
+A file contains these arrays:
 
 | name                | content                                                               |
 | ------------------- | --------------------------------------------------------------------- |
@@ -11,7 +11,7 @@ contains these arrays:
 | `overrides.actions` | `uint8 [K]`, the move in each                                         |
 
 `about` has `game`, `encoding`, `symmetric`, `iteration`, `search`, `alone` (whether it plays
-without search) and `training`, how it was trained. Names of files have `_` in place of `:`.
+without search) and `training` (how it was trained). Names of files have `_` in place of `:`.
 """
 
 import functools
@@ -65,7 +65,7 @@ def load_pretrained(name: str) -> Player:
 
 
 def read_pretrained_config(name: str) -> Config:
-    """Returns the settings of a player: its game and its search; all others are defaults.
+    """Returns the settings of a player: its game, its search, and defaults for all others.
 
     Raises:
       ValueError: as `load_pretrained` does.
@@ -80,7 +80,7 @@ def read_pretrained_config(name: str) -> Config:
 
 
 def read_about(name: str) -> dict[str, Any]:
-    """Returns what a player's file says about it, see the table above.
+    """Returns the field `about` of a player's file, which is described above.
 
     Raises:
       ValueError: as `load_pretrained` does.
@@ -89,7 +89,7 @@ def read_about(name: str) -> dict[str, Any]:
 
 
 def has_overrides(name: str) -> bool:
-    """Returns whether a player plays fixed moves in certain positions.
+    """Returns whether a player has an override table.
 
     Raises:
       ValueError: as `load_pretrained` does.
@@ -98,7 +98,7 @@ def has_overrides(name: str) -> bool:
 
 
 def describe_unknown(name: str) -> str:
-    """Returns the sentence of an error about a name that no player has."""
+    """Returns the error message for a name that no player has."""
     known = ", ".join(names())
     return f"no player {name!r} comes with azjax: use {known}{did_you_mean(name, names())}"
 

@@ -38,8 +38,8 @@ def lead(first: int | None, button: str = "Start the tour", is_live: bool = True
 
     Args:
       first: the number of the section that the button leads to; None for no button.
-      button: its text.
-      is_live: whether the page searches; if not, it shows recorded searches.
+      button: the text of the button.
+      is_live: whether searches run in the page; if not, it shows recorded ones.
     """
     look = {"class": "az-button az-primary", "href": f"#section-{first}"}
     link = [] if first is None else [node("p", None, node("a", look, button))]
@@ -67,8 +67,8 @@ def about(run_dir: Path, player: Player, picture: Drawing | None = None) -> Sect
     finished = f"{_count(games, 'game')} and " if games else ""
     text = (
         f"This player learned {game_title(player.game.name)} only from games against itself, in "
-        f"{_count(iterations, 'iteration')} of {finished}{_count(moves, 'move')}. Each move was "
-        f"chosen by {type(search).__name__} search with "
+        f"{_count(iterations, 'iteration')} with {finished}{_count(moves, 'move')} in total. Each "
+        f"move was chosen by {type(search).__name__} search with "
         f"{_count(search.num_simulations, 'simulation')} and {_network(player, config)}, whose "
         f"input has the {player.parts.network.encoding} encoding. {_proof(path, player, config)} "
         f"The run directory is {path.resolve().name}."
@@ -90,13 +90,13 @@ def shipped(player: Player) -> Section:
         f"{player.name} comes with azjax. It learned {game_title(player.game.name)} only from "
         f"games against itself, {_count(training['moves'], 'move')} in "
         f"{_count(player.iteration, 'iteration')} ({training['device']}{time}). The weights of its "
-        f"network ({_count(count_parameters(player.parts.network), 'number')}) were rounded to "
+        f"network ({_count(count_parameters(player.parts.network), 'parameter')}) were rounded to "
         f"integers, so every machine computes the same outputs. It plays {plays}."
     )
     if player.overrides is not None:
         entries = _count(len(player.overrides.actions), "position")
         text += (
-            f" In {entries} and their symmetric copies, an override table prescribes its move. "
+            f" In {entries} and their symmetric copies, an override table replaces its move. "
             "This page shows the network without that table."
         )
     summary = node("p", {"class": "az-about"}, text)
@@ -137,7 +137,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
 
 
 def pictures(run_dir: Path, player: Player) -> Section:
-    """Draws the training loop, unless its settings are unknown, the network and its input."""
+    """Draws the network, its input, and the training loop if its settings are known."""
     config, network = read_config(run_dir), player.parts.network
     planes = encoding_picture(player.game, network.encoding, sample_state(player.game))
     drawn = {

@@ -34,8 +34,8 @@ TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-to
 
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
-    "It is a neural network that was trained by playing against itself, and it runs in this page: "
-    "play against it, watch its search, and {}."
+    "It is a neural network that learned by playing against itself. It runs in this page: "
+    "play against it, watch a search, and {}."
 )
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
@@ -47,7 +47,7 @@ def write_playground(
 
     Args:
       path: the file, which is replaced if it exists.
-      first: a player of Connect Four, who plays in the picture at the top.
+      first: a player of Connect Four, which plays in the picture at the top.
       packed: the players on the page, from `pack_shipped`; `first` comes first.
 
     Raises:
@@ -79,18 +79,19 @@ def _link_training() -> Element:
 
 
 def pack_available(proofs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Packs those of the players `SHOWN` that have a file; see `read_proofs` for `proofs`."""
+    """Packs the players in `SHOWN` that have a file; `proofs` is the result of `read_proofs`."""
     return [pack_shipped(name, proofs.get(name)) for name in SHOWN if name in names()]
 
 
 def read_proofs(path: pathlib.Path) -> dict[str, Any]:
-    """Reads the results of exhaustive play, by player.
+    """Reads the results of exhaustive play, by the name of the player.
 
-    Each has `sha256` of the player's file, `decisions`, the positions in which the player had to
-    move, and the finished positions that are `won`, `drawn` and `lost`. None is allowed instead.
+    A result has the `sha256` of the player's file, the number of `decisions`, and the numbers of
+    moves that end a game: `won`, `drawn` and `lost`. Symmetric copies count once. A player without
+    a result has None.
 
     Raises:
-      ValueError: if a field is missing, or a result is of another file than that of the player.
+      ValueError: if a field is missing, or a result belongs to another file of the player.
     """
     proofs = json.loads(path.read_text())
     for name, proof in proofs.items():
@@ -99,7 +100,7 @@ def read_proofs(path: pathlib.Path) -> dict[str, Any]:
         if sorted(proof) != sorted(_PROOF_FIELDS):
             raise ValueError(f"the proof of {name} in {path} needs {', '.join(_PROOF_FIELDS)}")
         if proof["sha256"] != sha256_of(name):
-            raise ValueError(f"the proof of {name} in {path} is of another file: repeat it")
+            raise ValueError(f"the proof of {name} in {path} belongs to another file: repeat it")
     return proofs
 
 
@@ -147,5 +148,5 @@ def pack_player(player: Player) -> dict[str, Any]:
 
 
 def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
-    """Returns a table byte by byte, which compresses better: neighboring rows have equal bytes."""
+    """Returns a table with transposed planes, which compress better."""
     return {"planes": overrides.planes.T, "actions": overrides.actions}

@@ -178,7 +178,7 @@ def test_a_player_whose_code_needs_a_batch_size_says_so(tmp_path):
 
     network = player.parts.network._replace(infer=infer)
     player = dataclasses.replace(player, parts=player.parts._replace(network=network))
-    with pytest.raises(ValueError, match="any number of positions, .*: choose a batch size"):
+    with pytest.raises(ValueError, match="variable number of positions, .*: choose a batch size"):
         az.export(player, path)
     assert not path.exists()
     exported = read(az.export(player, path, batch_size=2))
@@ -234,7 +234,7 @@ def test_an_onnx_file_needs_plain_layers(tmp_path):
     [
         ("player.pt", {}, "use a name that ends in .stablehlo or .onnx"),
         ("missing/player.onnx", {}, "there is no folder .*missing"),
-        ("player.onnx", {"num_simulations": 0}, "ONNX files are of the network alone"),
+        ("player.onnx", {"num_simulations": 0}, "ONNX files contain only the network"),
         ("player.stablehlo", {"num_simulations": -1}, "num_simulations is -1: use 0"),
         ("player.stablehlo", {"batch_size": 0}, "batch_size is 0: use 1 or more"),
     ],
@@ -270,7 +270,7 @@ def test_the_program_writes_a_run_or_a_player_that_comes_with_azjax(tmp_path, mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--out player.pt", "player.pt is not a file to export to"),
+        ("--out player.pt", "player.pt has no known extension"),
         ("hex:7", "no player 'hex:7' comes with azjax: use "),
         ("hex:4 --run-dir run", "hex:4 and --run-dir run name two players: leave"),
         ("--batch-size 0", "--batch-size is 0: use 1 or more"),

@@ -203,7 +203,7 @@ def test_a_page_describes_its_run(run_dir):
     count = count_parameters(player.parts.network)
     for part in (
         "learned tic-tac-toe",
-        "2 iterations of 1,000 games and 128 moves",  # Not those after the checkpoint.
+        "2 iterations with 1,000 games and 128 moves in total",  # Not those after the checkpoint.
         f"by Gumbel search with {config.search.num_simulations} simulations",
         f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
         "Nothing was proved about it.",

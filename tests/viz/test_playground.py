@@ -296,7 +296,7 @@ def test_a_proof_of_another_file_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="needs sha256, decisions"):
         playground.read_proofs(path)
     path.write_text(json.dumps({"connect_four": proof | {"sha256": "0"}}))
-    with pytest.raises(ValueError, match="of another file: repeat it"):
+    with pytest.raises(ValueError, match="belongs to another file: repeat it"):
         playground.read_proofs(path)
 
 
@@ -365,7 +365,7 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(open_page, written):
     tab = open_page(written)
     wait_for_turn(tab, 1)
     about = tab.locator("[data-about]").inner_text()
-    assert "no reply beats it" in about and "its move in 1 position." in about
+    assert "proved never to lose" in about and "its move in 1 position, not" in about
     column = match(tab).locator("[data-cell='3']")
     column.focus()
     tab.keyboard.press("Enter")
@@ -387,7 +387,7 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(open_page, written):
     match(tab).locator("[data-setting=strength]").select_option("32")
     assert "does not cover this game" in tab.locator("[data-about]").inner_text()
     match(tab).locator("[data-setting=strength]").select_option("0")
-    assert "no reply beats it" in tab.locator("[data-about]").inner_text()
+    assert "proved never to lose" in tab.locator("[data-about]").inner_text()
     press(match(tab), "play-X")
     assert "when you move first, you may win" in tab.locator("[data-about]").inner_text()
     assert match(tab).get_attribute("data-board") == "." * 42
@@ -422,9 +422,9 @@ def test_replies_are_chosen_and_lines_end(open_page, written):
     root.locator("[data-button=choose-3]").wait_for()
     assert root.locator("[data-claim]").inner_text().startswith("No opponent can")
     how = root.locator(".az-intro").inner_text()
-    for count in ("12,345 decisions", "6,789 are won", "321 are drawn", "none are lost"):
+    for count in ("12,345 decisions", "6,789 wins", "321 draws", "no losses"):
         assert count in how
-    assert "in a win of the player or in a draw" in root.inner_text()
+    assert "in a win for the player or in a draw" in root.inner_text()
     assert root.locator("[data-answer]").nth(3).inner_text() == "column 3 \N{BLACK CIRCLE}"
     while not root.get_attribute("data-result"):
         root.locator(".az-proof-replies [data-button]").first.click()
@@ -441,7 +441,7 @@ def test_without_a_proof_the_page_claims_none(open_page, tmp_path):
     player = azjax.load("connect_four")
     tab = open_page(playground.write_playground(tmp_path / "page.html", player, [packed]))
     wait_for_turn(tab, 1)
-    assert "It is not proved: you may win." in tab.locator("[data-about]").inner_text()
+    assert "It was not proved unbeatable: you may win." in tab.locator("[data-about]").inner_text()
     tab.locator("[data-claim=open]").wait_for()
     assert tab.locator("[data-claim=proved]").count() == 0
     assert tab.locator(".az-picker").count() == 0  # There is only one game.

@@ -9,7 +9,7 @@ import { listWords, playerName } from "./words.js";
 export const MARK = "\u25cf";
 
 const STEP = 350; // Milliseconds between simulations.
-const OLD_BROWSER = "This page needs a browser of 2023 or later.";
+const OLD_BROWSER = "This page needs a browser from 2023 or later.";
 
 /** Games against the players that come with azjax; the visitor chooses one. */
 export function playground(root, { players }) {
@@ -142,21 +142,21 @@ function moveList(game, moves) {
 
 /** What the player is, and what is proved about this game. */
 function aboutWords({ about, data, overrides }, { you, isUsual }) {
-  const how = about.alone ? "plays without a search" : `searches ${data.settings.num_simulations} positions before each move`;
+  const how = about.alone ? "chooses its moves without search" : `guides a search with ${data.settings.num_simulations} simulations for each move`;
   const parts = [`The network ${how}.`];
-  if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"}.`);
+  if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"}, not counting symmetric copies.`);
   const { proof } = about;
-  if (!proof) parts.push("It is not proved: you may win.");
-  else if (!isUsual) parts.push("The proof does not cover this game, with another search or from another position: you may win.");
-  else if (you === 0) parts.push("The proof covers games in which it moves first: when you move first, you may win.");
-  else parts.push("It moves first, and no reply beats it.");
+  if (!proof) parts.push("It was not proved unbeatable: you may win.");
+  else if (!isUsual) parts.push("The proof does not cover this game, because the search or the starting position was changed: you may win.");
+  else if (you === 0) parts.push("The proof covers only games in which it moves first: when you move first, you may win.");
+  else parts.push("It moves first, and it is proved never to lose.");
   return parts.join(" ");
 }
 
 function searchWords({ about, data }) {
   const { num_simulations } = data.settings;
-  const use = about.alone ? "The player does not need it: it plays the network\u2019s move." : "The player uses this search for each of its moves.";
-  return `Each simulation adds one position to the tree and evaluates it with the same network, ${num_simulations} times in all. ${use} \u201cNext phase\u201d shows a single step.`;
+  const use = about.alone ? "The player itself does not use this search." : "The player uses this search for each of its moves.";
+  return `The search has ${num_simulations} simulations. Each one adds a position to the tree and evaluates it with the same network. ${use} The button \u201cnext phase\u201d shows a single step.`;
 }
 
 /** Counts of results in words: "3 won, 1 drawn and none lost". */

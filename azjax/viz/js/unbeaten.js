@@ -19,7 +19,7 @@ class Replies {
     this.path = [{ position: game.init(), action: null, isOverride: false }];
     this.random = h("p", { role: "status", class: "az-hint", "data-random": "" });
     this.body = h("div", {});
-    const lines = pushButton(`Play ${RANDOM_LINES} random lines`, "random-lines", () => this.#playRandomLines());
+    const lines = pushButton(`Play ${RANDOM_LINES} games with random replies`, "random-lines", () => this.#playRandomLines());
     replace(root, claim(shipped), this.body, h("div", { class: "az-group" }, lines), this.random);
     this.#answer();
     this.#draw();
@@ -66,7 +66,7 @@ class Replies {
     else delete this.root.dataset.result;
     replace(
       this.body,
-      h("ol", { class: "az-proof-path", "aria-label": "the line so far" }, this.path.map((_, i) => this.#crumb(i)).filter(Boolean)),
+      h("ol", { class: "az-proof-path", "aria-label": "the moves so far" }, this.path.map((_, i) => this.#crumb(i)).filter(Boolean)),
       h("div", { class: "az-columns" }, this.#board(), h("div", {}, this.#side(), this.#tally())),
     );
   }
@@ -99,13 +99,13 @@ class Replies {
     const here = this.#here;
     if (here.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(resultOf(game, here)));
     const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
-    const heads = [`your reply (${playerName(here.player)})`, "the player answers"].map((text) => h("th", { scope: "col" }, text));
+    const heads = [`your reply (${playerName(here.player)})`, "the player\u2019s answer"].map((text) => h("th", { scope: "col" }, text));
     return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
   }
 
   #caption() {
     const start = "Choose any reply; the player has one answer to each.";
-    return this.shipped.about.proof ? `${start} Every line ends in a win of the player or in a draw.` : start;
+    return this.shipped.about.proof ? `${start} Every game ends in a win for the player or in a draw.` : start;
   }
 
   #replyCells(here, action) {
@@ -120,7 +120,7 @@ class Replies {
   #tally() {
     const total = this.seen.size;
     if (!total) return null;
-    return h("p", { class: "az-hint", "data-tally": total }, `Lines that you finished: ${total}. For the player: ${resultWords(this.ends)}.`);
+    return h("p", { class: "az-hint", "data-tally": total }, `Different games that you finished: ${total}. Results of the player: ${resultWords(this.ends)}.`);
   }
 
   /** Plays lines with random replies, a slice at a time. */
@@ -134,7 +134,7 @@ class Replies {
         ends[this.#randomLine()] += 1;
         rest -= 1;
       }
-      this.random.textContent = `${RANDOM_LINES - rest} random lines. For the player: ${resultWords(ends)}.`;
+      this.random.textContent = `${RANDOM_LINES - rest} games with random replies. Results of the player: ${resultWords(ends)}.`;
       this.random.dataset.random = RANDOM_LINES - rest;
       if (rest) this.timer = setTimeout(() => go(rest));
     };
@@ -159,7 +159,7 @@ function resultOf(game, position) {
 }
 
 function endWords(result) {
-  const ends = { won: "The player wins.", drawn: "A draw.", lost: "You win." };
+  const ends = { won: "The player wins.", drawn: "The game is drawn.", lost: "You win." };
   return `${ends[result]} Go back to any position above and choose another reply.`;
 }
 
@@ -167,16 +167,16 @@ function endWords(result) {
 function claim({ about }) {
   const { proof } = about;
   if (!proof) {
-    return h("p", { class: "az-proof-claim", "data-claim": "open" }, "This is open: not all replies to this player have been checked. Choose replies, and see how the lines end.");
+    return h("p", { class: "az-proof-claim", "data-claim": "open" }, "This is not known: not all replies to this player have been checked. Choose replies and see how the games end.");
   }
   const count = (number) => number.toLocaleString("en");
   return [
-    h("p", { class: "az-proof-claim", "data-claim": "proved" }, "No opponent can if the player moves first. Here is why."),
+    h("p", { class: "az-proof-claim", "data-claim": "proved" }, "No opponent can beat it when it moves first. Here is why."),
     h(
       "p",
       { class: "az-intro" },
-      `A program played this player against every reply in every position that can occur, ${count(proof.decisions)} decisions of the player in all. ` +
-        `Of the finished positions that it reached, ${count(proof.won)} are won, ${count(proof.drawn)} are drawn and ${proof.lost ? count(proof.lost) : "none"} are lost.`,
+      `A program played this player against every possible reply. The player made ${count(proof.decisions)} decisions. ` +
+        `The program counted the moves that end a game: ${count(proof.won)} wins of the player, ${count(proof.drawn)} draws and ${proof.lost ? count(proof.lost) : "no"} losses. Symmetric copies count once.`,
     ),
   ];
 }
