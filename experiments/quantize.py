@@ -39,6 +39,8 @@ class Options:
     """The training command, to record in the file."""
     seconds: Count = 0
     """The duration of the training in seconds, to record in the file."""
+    device: str = ""
+    """The device that trained it, to record in the file. Default: that of this machine."""
     simulations: Annotated[int, Range(0)] = 0
     """Simulations of the player's search; 0: it plays without search."""
     typed: custom.Option = custom.NOTHING
@@ -103,7 +105,7 @@ def run(options: Options) -> int:
             "command": options.command,
             "moves": iteration * config.selfplay.games * config.selfplay.unroll_length,
             "seconds": options.seconds,
-            "device": jax.devices()[0].device_kind,
+            "device": options.device or jax.devices()[0].device_kind,
             "jax": jax.__version__,
         },
     }

@@ -86,12 +86,10 @@ class Board:
 
     def has_line(self, stones: Array) -> Array:
         """Returns whether `length` stones are in a row."""
-        found = stones & 0
+        line = stones & 0
         for step, starts in self.lines:
-            found |= (
-                np.bitwise_and.reduce([stones >> i * step for i in range(self.length)]) & starts
-            )
-        return found != 0
+            line |= np.bitwise_and.reduce([stones >> i * step for i in range(self.length)]) & starts
+        return line != 0
 
 
 class Player:
@@ -106,7 +104,8 @@ class Player:
             raise ValueError(f"it plays {about['game']} with the encoding {about['encoding']}")
         self.board = board = Board(*map(int, size.split("x"))) if size else Board()
         self.copies = 1 + bool(about["symmetric"] and board.columns > 1)  # 1: nothing is mirrored.
-        trunk = sorted({name.split(".")[0] for name in arrays if name.startswith("Dense_")})
+        trunk = {name.split(".")[0] for name in arrays if name.startswith("Dense_")}
+        trunk = sorted(trunk, key=lambda name: int(name.removeprefix("Dense_")))
         self.layers = [self.layer(arrays, name) for name in (*trunk, "policy_hidden", "policy")]
         planes = arrays.get("overrides.planes", np.zeros((0, 1), np.uint8))
         planes = np.unpackbits(planes, axis=1, count=2 * len(board.cells))
@@ -184,7 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Checks that a Connect Four player never loses.")
     parser.add_argument("--file", type=pathlib.Path, default=path, help="the file of the player")
     parser.add_argument("--seat", choices=("first", "second"), default="first")
-    parser.add_argument("--batch-size", type=int, default=1024, help="positions of one product")
+    parser.add_argument("--batch-size", type=int, default=1024, help="positions per matrix product")
     options = parser.parse_args()
     try:
         player = Player(options.file.read_bytes())

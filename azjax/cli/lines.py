@@ -96,6 +96,8 @@ def _content(player: Player, seat: str, simulations: int, proof: SeatProof) -> d
 def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None:
     last, ends = proof.exploration, proof.exploration.ends
     name = f"{player.parts.search.algorithm}({simulations})" if simulations else "alone"
+    if player.overrides is not None:
+        name += f", {len(player.overrides.actions):,} overrides up to symmetry"
     if len(proof.table.actions):
         name += f", {len(proof.table.actions):,} overrides"
     print(f"{player.game.name}, network #{player.iteration} {name}, moving {seat}")

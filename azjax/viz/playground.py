@@ -91,7 +91,8 @@ def read_proofs(path: pathlib.Path) -> dict[str, Any]:
     a result has None.
 
     Raises:
-      ValueError: if a field is missing, or a result belongs to another file of the player.
+      ValueError: if a field is missing, a result belongs to another file of the player, or the
+        player loses.
     """
     proofs = json.loads(path.read_text())
     for name, proof in proofs.items():
@@ -101,6 +102,8 @@ def read_proofs(path: pathlib.Path) -> dict[str, Any]:
             raise ValueError(f"the proof of {name} in {path} needs {', '.join(_PROOF_FIELDS)}")
         if proof["sha256"] != sha256_of(name):
             raise ValueError(f"the proof of {name} in {path} belongs to another file: repeat it")
+        if proof["lost"]:
+            raise ValueError(f"{path} says that {name} loses: repair the player")
     return proofs
 
 

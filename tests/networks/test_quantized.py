@@ -53,13 +53,16 @@ def reference(game, network, variables, planes):
     moves = symmetries.actions if network.symmetric else np.arange(game.num_actions)[None]
     group = symmetry_group(game, network.symmetric)
 
+    def product(x, kernel):
+        return (x.astype(float) @ kernel.astype(float)).astype(int)  # Exact below 2 ** 53.
+
     def hidden(name, x, orders):
         """The copies of a layer: copy 0, for the inputs as every symmetry turns them."""
         layer = params[name]
         outputs = []
         for order in orders:
             parts = x.reshape(len(x), len(order), -1)[:, order].reshape(len(x), -1)
-            total = parts @ layer["kernel"].astype(int) + layer["bias"]
+            total = product(parts, layer["kernel"]) + layer["bias"]
             outputs.append(np.clip(total >> layer["shift"].astype(int), 0, 127))
         return np.concatenate(outputs, axis=1)
 
@@ -68,9 +71,9 @@ def reference(game, network, variables, planes):
         x = hidden(name, x, group.copies)
     policy, value = (hidden(name, x, group.copies) for name in ("policy_hidden", "value_hidden"))
     copies = len(group.copies)
-    kernel = params["policy"]["kernel"].astype(int)
+    kernel = params["policy"]["kernel"]
     total = params["policy"]["bias"].astype(int) + sum(
-        part @ kernel[:, order]
+        product(part, kernel[:, order])
         for part, order in zip(np.split(policy, copies, axis=1), group.actions, strict=True)
     )
     total >>= int(params["policy"]["shift"])
@@ -182,11 +185,12 @@ def test_shipped_players_give_equal_bits_in_10_000_positions(name):
     states = positions(player.game, 10_000, seed=5, plies=30)
     planes = jax.vmap(lambda state: player.game.observe(state, player.parts.network.encoding))
     planes, symmetric = planes(states), player.parts.network.symmetric
-    results = []
+    results = [reference(player.game, player.parts.network, variables, np.asarray(planes))]
     for dtype in ("float32", "bfloat16"):
         network = make_quantized(
             player.game, variables, player.parts.network.encoding, symmetric, dtype
         )
         results.append(jax.jit(network.infer)(network.fold(variables), planes))
-    for first, second in zip(*results, strict=True):
-        np.testing.assert_array_equal(first, second)
+    for expected, *others in zip(*results, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(other, expected)

@@ -25,7 +25,8 @@ from azjax.viz.page import script, style
 from javascript import OVERRIDDEN, SIZES_OF_PARTS
 
 ROOT = pathlib.Path(__file__).parents[2]
-PLAYERS = ["connect_four", "connect_four:5x4", "hex:4", "hex:6", "tic_tac_toe"]
+PLAYERS = ["connect_four:5x4", "hex:4", "hex:6", "tic_tac_toe", "connect_four"]
+POSITIONS = {"tic_tac_toe": 1000, "connect_four": 10_000}  # Otherwise 2,000.
 
 # Evaluates positions, given by their texts, with the network of a packed player.
 EVALUATE = """async ([packed, texts]) => {
@@ -142,11 +143,11 @@ def floats(texts):
     return np.stack([np.frombuffer(base64.b64decode(text), np.float32) for text in texts])
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", PLAYERS)
 def test_outputs_have_equal_bits(module, name):
     player = load(name)
-    states = positions(name, 1000 if name == "tic_tac_toe" else 2000)
+    states = positions(name, POSITIONS.get(name, 2000))
     texts = texts_of(states)
     logits, values = (np.asarray(output) for output in player.evaluate(states))
     found = module.evaluate(EVALUATE, [playground.pack_player(player), texts])
@@ -297,6 +298,10 @@ def test_a_proof_of_another_file_is_rejected(tmp_path):
         playground.read_proofs(path)
     path.write_text(json.dumps({"connect_four": proof | {"sha256": "0"}}))
     with pytest.raises(ValueError, match="belongs to another file: repeat it"):
+        playground.read_proofs(path)
+    sha256 = playground.sha256_of("connect_four")
+    path.write_text(json.dumps({"connect_four": proof | {"sha256": sha256}}))
+    with pytest.raises(ValueError, match="says that connect_four loses: repair"):
         playground.read_proofs(path)
 
 

