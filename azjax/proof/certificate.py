@@ -310,4 +310,6 @@ def verify(
     solution = solver.solve(player.game) if solution is None else solution
     seed = 0 if player.run_dir is None else runs.read_config(player.run_dir).seed
     certify = make_certifier(player.parts, solution, searches, notify)
-    return certify(player.params, player.iteration, started or time.time(), seed)
+    certificate = certify(player.params, player.iteration, started or time.time(), seed)
+    moves = certificate.moves if player.moves is None else player.moves
+    return dataclasses.replace(certificate, moves=moves)

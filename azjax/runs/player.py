@@ -31,6 +31,7 @@ class Player:
       skipped: one sentence for each newer checkpoint that was damaged.
       run_dir: its run directory, if any.
       name: its name, if it comes with azjax.
+      moves: number of moves of self-play; None: as many as the parts make in its iterations.
       alone: whether its agent plays without search.
       overrides: moves that its agent plays in certain positions, if any.
     """
@@ -41,6 +42,7 @@ class Player:
     skipped: tuple[str, ...] = ()
     run_dir: Path | None = None
     name: str | None = None
+    moves: int | None = None
     alone: bool = False
     overrides: Overrides | None = None
 

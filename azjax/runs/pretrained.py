@@ -59,6 +59,7 @@ def load_pretrained(name: str) -> Player:
         params=network.fold(variables),
         iteration=about["iteration"],
         name=name,
+        moves=about["training"]["moves"],
         alone=about["alone"],
         overrides=overrides,
     )

@@ -44,7 +44,7 @@ def save(folder, name="connect_four:4x4"):
         "iteration": 7,
         "search": {"algorithm": "puct", "num_simulations": 5},
         "alone": True,
-        "training": {},
+        "training": {"moves": 12345},
     }
     path = folder / f"{name.replace(':', '_')}.npz"
     overrides = Overrides(planes, np.array([3], np.uint8))
@@ -127,10 +127,11 @@ def test_all_players_together_are_small_and_match_their_digests():
         assert pretrained.read_about(name)["game"].removeprefix("pgx:") == name
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "othello:4"])
 def test_the_certificate_of_a_shipped_player_is_perfect(name):
     certificate = azjax.verify(azjax.load(name), ())
     assert certificate.perfect and not certificate.blunders
+    assert certificate.moves == pretrained.read_about(name)["training"]["moves"]
 
 
 def test_the_shipped_player_wins_connect_four_against_random_moves():
