@@ -34,8 +34,8 @@ TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-to
 
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
-    "It is a neural network that learned by playing against itself. It runs in this page: "
-    "play against it, watch a search, and {}."
+    "It is a neural network that learned by playing against itself{}. Play against it, watch a "
+    "search, and {}."
 )
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
@@ -54,10 +54,8 @@ def write_playground(
       ValueError: if the page would be larger than 4 MB, or its folder does not exist.
     """
     data = {"players": list(packed)}
-    is_proved = any(each["about"].get("proof") for each in packed[:1])
-    sentence = _SENTENCE.format("follow the proof" if is_proved else "try any reply")
     sections = [
-        Section("", element=draw_exhibition(first, sentence)),
+        Section("", element=draw_exhibition(first, _introduce(first, packed))),
         Section("Play", kind="playground", data=data),
         Section("Can you beat it?", kind="unbeaten", data=data),
         Section("How such a player learns", element=_link_training()),
@@ -72,9 +70,20 @@ def write_playground(
     return page
 
 
+def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
+    """Returns the sentences at the top of the page."""
+    if not any(each["about"].get("proof") for each in packed[:1]):
+        return _SENTENCE.format("", "try any reply")
+    moves = 0 if first.overrides is None else len(first.overrides.actions)
+    table = f", with prescribed moves in {moves:,} positions" if moves else ""
+    return _SENTENCE.format(
+        f"{table}. When it moves first, it never loses, and this is proved", "follow the proof"
+    )
+
+
 def _link_training() -> Element:
     link = node("a", {"href": TRAINING}, "Follow the training of a tic-tac-toe player")
-    text = ": all 4,520 positions in which somebody moves, iteration by iteration, and its games."
+    text = ": all 4,520 positions in which the game is not over, iteration by iteration, and games."
     return node("p", {"class": "az-about"}, link, text)
 
 
