@@ -32,8 +32,8 @@ from azjax.runs import pretrained
 class Options:
     """Writes the overrides that a player needs into its file, if no game is lost."""
 
-    player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
-    """A player that comes with azjax, such as connect_four."""
+    player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = "connect_four"
+    """A player that comes with azjax."""
     seat: Seat = "first"
     """The seat of the player: whether it moves first or second."""
     table: pathlib.Path | None = None

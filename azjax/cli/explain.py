@@ -144,7 +144,7 @@ def _live(
     details = [
         compare,
         *([encoding] if has_rules(game) else []),
-        *([training] if len(packed) > 1 else []),
+        *([training] if packed and player.name is None else []),
     ]
     return path, details
 
