@@ -77,8 +77,11 @@ def finish(pair):
 
 
 def without_greetings(out):
-    """Removes the messages of Gloo, the communication library of JAX on CPUs."""
-    return re.sub(r"^(.*(Gloo|Rank|peer|connected).*)?\n", "", out, flags=re.MULTILINE)
+    """Removes the messages of Gloo, the communication library of JAX on CPUs.
+
+    Its threads may write at the same time, so that a number at the end is a line of its own.
+    """
+    return re.sub(r"^(.*(Gloo|Rank|peer|connected).*|\d+)?\n", "", out, flags=re.MULTILINE)
 
 
 def kill(pair):
