@@ -3,8 +3,8 @@
     azjax verify NAME --lines first --repair 12     # makes the table
     python -m experiments.add_overrides NAME
 
-The program plays the player against every reply. It writes only the overrides that the player
-needs, and only if no game is lost. `azjax.runs.pretrained` describes the file.
+The program plays the player, moving first, against every reply. It writes only the overrides that
+the player needs, and only if no game is lost. `azjax.runs.pretrained` describes the file.
 """
 
 from azjax.cli import run_program
@@ -19,12 +19,13 @@ from typing import Annotated
 
 import tyro
 
-from azjax.cli import console, custom, launch, lines
+from azjax._commands import command
+from azjax.cli import console, launch, lines
 from azjax.players import network_agent
 from azjax.players.oriented import join, oriented_overrides
 from azjax.proof.overrides import load_table, table_path
 from azjax.proof.pruning import prune
-from azjax.proof.seat import SEATS, Seat
+from azjax.proof.seat import SEATS
 from azjax.runs import pretrained
 
 
@@ -34,8 +35,6 @@ class Options:
 
     player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = "connect_four"
     """A player that comes with azjax."""
-    seat: Seat = "first"
-    """The seat of the player: whether it moves first or second."""
     table: pathlib.Path | None = None
     """The override table. Default: the table that azjax verify with --lines and --repair writes."""
 
@@ -43,26 +42,22 @@ class Options:
 def run(options: Options) -> int:
     """Writes the file if no game is lost; returns the exit status."""
     launch.spread(launch.cores(), launch.cores())
-    typed = custom.name_player(custom.NOTHING, options.player)
-    _, player = custom.open_run(typed)
-    name, seat, game = options.player, SEATS[options.seat], player.game
-    about, variables, overrides = pretrained.read(name)
-    encoding = about["encoding"]
+    name, seat = options.player, SEATS["first"]
+    player = pretrained.load_pretrained(name)
+    game, network = player.game, player.parts.network
     path = options.table or table_path(lines.folder_of(name), player.iteration, seat, 0)
     if not path.exists():
-        raise ValueError(
-            f"{path} does not exist: make it with azjax verify {name} --lines {options.seat} "
-            "--repair 12"
-        )
-    if not about["symmetric"]:
+        make = command("azjax", "verify", name, "--lines", "first", "--repair", "12")
+        raise ValueError(f"{path} does not exist: make it with {make}")
+    if not network.symmetric:
         raise ValueError(f"the network of {name} is not symmetric: quantize a symmetric one")
     table = load_table(path, game)
-    found = oriented_overrides(game, encoding, table.states, table.actions)
-    both = found if overrides is None else join(overrides, found)
+    found = oriented_overrides(game, network.encoding, table.states, table.actions)
+    both = found if player.overrides is None else join(player.overrides, found)
     alone = network_agent(game, player.parts.evaluate, player.params)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         needed, last = prune(
-            game, encoding, alone, both, seat, pathlib.Path(folder, "games"), lines.watch
+            game, network.encoding, alone, both, seat, pathlib.Path(folder, "games"), lines.watch
         )
     won, drawn, lost = last.ends.moves
     print(f"{last.ends.decisions:,} decisions; ends: {won:,} won, {drawn:,} drawn, {lost:,} lost")
@@ -70,6 +65,7 @@ def run(options: Options) -> int:
     if lost:
         print("nothing was written, because games are lost")
         return 1
+    about, variables, _ = pretrained.read(name)
     path = pretrained.add(name, about, variables, needed)
     print(f"{path}: {path.stat().st_size:,} bytes")
     return 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax._commands import command
 from azjax.cli import verify
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
@@ -20,15 +21,19 @@ from experiments import add_overrides
 _MOST_BYTES = 8_000_000
 
 
+def forget():
+    """Clears the caches of files that were read."""
+    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
+        function.cache_clear()
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder for other players, in place of those that come with azjax."""
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
-        function.cache_clear()
+    forget()
     yield tmp_path
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
-        function.cache_clear()
+    forget()
 
 
 def save(folder, name="connect_four:4x4"):
@@ -92,7 +97,8 @@ def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     assert add_overrides.main([name]) == 2
     said = capsys.readouterr().err
-    assert "make it with azjax verify tic_tac_toe --lines first --repair 12" in said
+    make = command("azjax", "verify", name, "--lines", "first", "--repair", "12")
+    assert said.endswith(f"make it with {make}\n")
     assert verify.main([name, "--lines", "first", "--repair", "12"]) == 0
 
     [found] = tmp_path.glob("runs/verified/tic_tac_toe/lines/*.overrides.npz")
@@ -105,8 +111,7 @@ def test_needed_overrides_are_added_once_no_game_is_lost(folder, tmp_path, monke
     capsys.readouterr()
     assert add_overrides.main([name]) == 0
     assert " 0 lost\n" in capsys.readouterr().out
-    for function in (pretrained.names, pretrained.load_pretrained, pretrained.read):
-        function.cache_clear()
+    forget()
     player = azjax.load(name)
     assert player.overrides is not None
     proof = azjax.prove_seat(player, "first", tmp_path / "proof")
