@@ -160,7 +160,7 @@ def try_to(do, action):
 try_to(processes.in_all, fail_in(1, KeyError("a defect")))
 try_to(processes.in_all, fail_in(1, ValueError()))
 try_to(processes.in_all, fail_in(0, ValueError("i" + "\u00e4" * 2000)))
-try_to(processes.in_all, lambda: index)
+try_to(processes.in_all, lambda: f"process {index}")
 try_to(processes.in_first, lambda: print("first"))
 try_to(processes.in_first, fail_in(0, ValueError("no room")))
 print(processes.any_of(index == 1, False))
@@ -177,9 +177,9 @@ def test_requests_and_errors_reach_all_processes():
     long = "i" + "ä" * 8
     assert [out.splitlines() for out in outs] == [
         ["OtherProcessError 10 'a defect", "OtherProcessError 10 ValueErro"]
-        + [f"ValueError 2001 {long}", "0", "first", "None", "ValueError 7 no room", HEARD],
-        ["KeyError 10 'a defect", "ValueError 0 ", f"OtherProcessError 512 {long}", "1", "None"]
-        + ["OtherProcessError 7 no room", HEARD],
+        + [f"ValueError 2001 {long}", "process 0", "first", "None", "ValueError 7 no room", HEARD],
+        ["KeyError 10 'a defect", "ValueError 0 ", f"OtherProcessError 512 {long}", "process 1"]
+        + ["None", "OtherProcessError 7 no room", HEARD],
     ]
 
 
