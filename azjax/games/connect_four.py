@@ -115,12 +115,13 @@ def positions() -> Positions:
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
     """Returns the display: text and pictures."""
-    lines, width = find_lines(rows, columns, in_a_row), len(str(columns - 1))
+    lines, width = find_lines(rows, columns, in_a_row), len(str(columns))
+    names = [str(column + 1) for column in range(columns)]
 
     def render(state: State) -> str:
-        """Returns the board as text, with the columns' numbers below."""
+        """Returns the board as text, with the names of the columns below."""
         marks = np.array([".", "X", "O"])[np.asarray(state.board).reshape(rows, columns)]
-        texts = [*marks.tolist(), range(columns)]
+        texts = [*marks.tolist(), names]
         return "\n".join(" ".join(f"{cell:>{width}}" for cell in row) for row in texts)
 
     def draw(state, values=None, labels=None, last=None, size=24 * columns) -> drawing.Drawing:
@@ -138,4 +139,4 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
             options["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
         return drawing.board(cells, (rows, columns), lines, **options)
 
-    return Display(render, draw)
+    return Display(render, draw, name_actions=lambda state: names)

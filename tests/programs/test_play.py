@@ -120,11 +120,11 @@ def test_two_machines(program):
 
 @pytest.mark.slow
 def test_connect_four_with_uct(program):
-    typed = ["hint", "9", *range(7)] * 12
+    typed = ["hint", "9", *range(1, 8)] * 12
     status, out, _ = program("--game connect_four --o uct:20", typed)
     assert status == 0
-    assert ". . . . . . .\n. . . . . . .\n0 1 2 3 4 5 6\n" in out
-    assert "'9' is not a legal move: type one of 0, 1, 2, 3, 4, 5, 6, or help.\n" in out
+    assert ". . . . . . .\n. . . . . . .\n1 2 3 4 5 6 7\n" in out
+    assert "'9' is not a legal move: type one of 1, 2, 3, 4, 5, 6, 7, or help.\n" in out
     assert re.search(r"(wins|A draw)\.\n$", out)
 
 
@@ -319,7 +319,7 @@ def test_the_default_opponent(program, tmp_path, capfd):
     _, out, err = program("--run-dir runs/a", ["quit"])
     assert "O: alphazero(4) #3\n" in out and err == ""
     for arguments in ("", "--run-dir runs/four"):
-        assert "0 1 2 3 4 5 6\n" in program(arguments, ["quit"])[1]
+        assert "1 2 3 4 5 6 7\n" in program(arguments, ["quit"])[1]
 
 
 @pytest.mark.parametrize(
