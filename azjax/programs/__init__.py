@@ -1,7 +1,7 @@
 """Training in a run directory as one function, with verification, checkpoints and a report.
 
-The package imports `viz`, because a run draws pictures. `cli` imports it, and adds the options of
-the command line.
+This package imports `viz`, because a run draws pictures. `cli` imports this package, and adds the
+options of the command line.
 """
 
 from azjax.programs.prepare import open_run

@@ -64,7 +64,7 @@ def open_run(
         interrupted run can be resumed.
 
     Raises:
-      ValueError: if settings contradict each other or the machine.
+      ValueError: if settings contradict each other or do not fit the machine.
       runs.CheckpointError: if the run directory cannot be used.
     """
     started = time.time() if started is None else started
@@ -75,7 +75,7 @@ def open_run(
             processes.in_first(lambda: held.enter_context(lock.hold(run_dir)))
             on_lock(run_dir)
 
-        gc.disable()  # It would scan the many small objects of tracing again and again.
+        gc.disable()  # The collector would scan the many small objects of tracing again and again.
         try:
             processes.check_devices()
             config, parts, mesh = _fit(config, make_parts, resume, keep, note)
@@ -90,7 +90,7 @@ def open_run(
             state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
             needs = memory.estimate(parts, mesh, step)
             memory.check_fits(needs)
-            if jax.default_backend() == "cpu":  # A resumed run has the same number of devices.
+            if jax.default_backend() == "cpu":  # Saved, so that a resumed run has as many devices.
                 plan = dataclasses.replace(plan, cpu_devices=mesh.size // jax.process_count())
             content = dataclasses.asdict(plan)
             if resume:
@@ -133,9 +133,10 @@ def _fit(
 
 
 def _make_mesh(shards: int, fixed: bool, note: Note) -> Mesh:
-    """Returns a mesh of all devices, or of those that divide the shards if these are fixed.
+    """Returns a mesh of all devices; if `fixed`, of the largest number that divides the shards.
 
-    With several processes, it has all devices, since fewer could leave a process without any.
+    With several processes, the mesh always has all devices: a smaller one could leave out all
+    devices of a process.
     """
     devices = jax.devices()
     if fixed and jax.process_count() == 1:
@@ -172,7 +173,7 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
 
 
 def new_run_dir(config: Config, plan: Plan) -> pathlib.Path:
-    """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if both are equal."""
+    """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if GAME == PRESET."""
     place, _, detail = config.game.partition(":")
     game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
     if not is_custom(config.game) and detail:
@@ -192,8 +193,8 @@ def _compile(
 ) -> tuple[training.TrainState, Any, Verification | None]:
     """Compiles an iteration and the verification, and meanwhile makes the first state.
 
-    XLA compiles without the global interpreter lock. A restored state is passed to `lower` itself,
-    because its keys may have another implementation than JAX's default.
+    XLA compiles without the global interpreter lock. For a resumed run, the program is lowered for
+    the restored state, because its keys may not have JAX's default implementation.
     """
     step: Any = training.make_iteration(parts, mesh)
     lowered = step.lower(training.abstract_state(parts, mesh) if state is None else state)

@@ -59,7 +59,7 @@ class Run:
 
     @property
     def certificate(self) -> certificates.Certificate | None:
-        """The certificate of the last verified network; None if there is none yet."""
+        """The certificate, see `Certification`; None if there is none."""
         return self.certification and self.certification.certificate
 
     @property

@@ -42,8 +42,8 @@ def train(
         a `Config`; or custom `Parts`.
       run_dir: the run directory; by default the first free one in `runs/`.
       seed: the seed of every random draw; not used with a `Config`, which contains a seed.
-      resume: whether to resume the run in this directory. It keeps its settings, and its plan
-        except for the given fields.
+      resume: whether to resume the run in this directory. The run keeps its settings and, except
+        for the given fields, its plan.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration.
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
@@ -52,8 +52,8 @@ def train(
       The run, with its `player`, `certificate`, `metrics` and `run_dir`.
 
     Raises:
-      ValueError: if settings contradict each other or the machine, or a resumed run has another
-        game or other parts.
+      ValueError: if settings contradict each other or do not fit the machine, or a resumed run has
+        another game or other parts.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
       KeyboardInterrupt: after Ctrl-C, when the iteration is finished and saved.

@@ -26,7 +26,8 @@ _LABELS_SHARE = 0.02  # Evaluations of labelled positions, per evaluation in sel
 def iterations_between(parts: training.Parts, evaluations: int, share: float) -> int:
     """Returns the number of iterations between two checks of the network.
 
-    Checks with this many `evaluations` then make at most `share` times as many as self-play.
+    If a check makes this many `evaluations`, all checks together make at most `share` times as many
+    evaluations as self-play.
     """
     moves = parts.selfplay.games * parts.selfplay.unroll_length
     return math.ceil(evaluations / (share * moves * (parts.search.num_simulations + 1)))

@@ -62,7 +62,7 @@ class Certificate:
       losing_lines_first: games that the network alone loses as first player, over all replies, from
         positions that perfect play would not lose.
       losing_lines_second: the same as second player.
-      value_sign_errors: won or lost positions whose value has the wrong sign.
+      value_sign_errors: won or lost positions whose value is 0 or NaN, or has the wrong sign.
       iterations: training iterations.
       moves: self-play moves.
       seconds: run time until the proof, including all sessions of a run.

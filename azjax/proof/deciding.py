@@ -19,7 +19,7 @@ _NODES = 2**16  # Tree nodes in one batch; they should fit in a CPU's cache.
 
 
 def make_agent(player: Player, simulations: int) -> Agent:
-    """Returns the network alone for 0 simulations, or else with its search; with its overrides.
+    """Returns the player with its overrides, as the network alone (0 simulations) or with search.
 
     Raises:
       ValueError: if the trees do not fit in memory, or the search is not deterministic.

@@ -71,7 +71,7 @@ def explore(
         is equivariant: in the other copies, it makes the same move, transformed. Decisions and
         moves are then counted up to symmetry; games are counted in full.
       compare: call the player on all symmetric copies. If there are then no `symmetry_violations`,
-        the result does not depend on this assumption.
+        the result does not depend on the assumption that the player is equivariant.
       starts: lines to the positions from which games are explored.
 
     Yields:
@@ -151,7 +151,8 @@ def _explore_ply(
 ) -> Iterator[pathlib.Path]:
     """Yields the path of `ends-N.npz` for each part of a ply, once the file is written.
 
-    The player runs in this thread, so that it can be interrupted. Other threads make its moves.
+    The player chooses its moves in this thread, so that it can be interrupted. Other threads
+    compute the next positions.
     """
     paths = [ply_folder / f"ends-{number:06d}.npz" for number in range(len(parts))]
 

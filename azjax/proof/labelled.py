@@ -43,7 +43,8 @@ class ErrorCounts(NamedTuple):
 class Rates(NamedTuple):
     """Shares with 95% intervals by class name, and their means under the name `MEAN`.
 
-    Each share leaves out the classes that have no positions of its kind, such as decisive ones.
+    Each dictionary leaves out the classes that have no positions to count; `decisive_errors`, for
+    example, those without decisive positions.
 
     Attributes:
       errors: share of positions where the action worsens the outcome.

@@ -18,8 +18,9 @@ class Ends(NamedTuple):
     Attributes:
       decisions: positions where the player chose a move.
       moves: `int64 [3]`, different moves of either side that end a game.
-      games: `float64 [1 + GROUPS, 3]`, complete games. Row 0 counts games that were all explored;
-        each other row is an estimate of the remaining games from a separate sample.
+      games: `float64 [1 + GROUPS, 3]`, complete games. Row 0 counts the games that ended before
+        positions were first sampled; each other row estimates the number of the remaining games
+        from a separate sample.
     """
 
     decisions: int
@@ -68,8 +69,8 @@ def make_sampler(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Builds `draw(part) -> positions`, which is called with the parts in order.
 
-    Each group is a systematic sample: the probability of a position is proportional to the games
-    that lead to it, and a drawn position represents the games between two draws.
+    Each group is a systematic sample: positions are drawn at equal intervals of the cumulative
+    number of games that lead to them. A drawn position represents as many games as an interval has.
     """
     totals = np.sum([np.bincount(p["group"], p["games"], 1 + GROUPS) for p in parts], axis=0)
     is_first, count = totals[0] > 0, most // GROUPS

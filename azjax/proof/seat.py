@@ -85,8 +85,9 @@ def repair(
 ) -> SeatProof:
     """Plays a seat against every reply, and overrides moves until no game is lost.
 
-    The network does not change. The result contains the override table. Its `is_proof` is true if
-    the player with this table loses no game. The arguments are those of `prove_seat`.
+    It stops after at most `rounds` rounds. The network does not change. The result contains the
+    override table; `is_proof` is true if all games of the player with this table were explored and
+    none is lost. The arguments are those of `prove_seat`.
     """
     return prove_seat(player, seat, run_dir, rounds=rounds, **settings)
 
@@ -178,8 +179,8 @@ class _Games(NamedTuple):
         If the network is equivariant, symmetric copies of a position are explored once. This is not
         yet a proof: rounding may break a tie differently in a copy. Therefore, if no game is lost,
         the moves in all copies are compared. The next round repairs the differences; in the last
-        round all copies are explored instead. A network with exact sums without a search and
-        without a table needs no comparison: its moves are exactly symmetric.
+        round all copies are explored instead. A network with exact sums needs no comparison if it
+        plays without a search and without a table: its moves are then exactly symmetric.
         """
         game, agent = self.player.game, make_agent(self.player, self.simulations)
         name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)

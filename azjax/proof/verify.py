@@ -1,7 +1,7 @@
 """Proof by enumeration: the moves and values of a policy in every reachable state of a game.
 
-It covers the whole game tree, not a sample. A policy without losing lines loses only games in which
-perfect play would have lost from every position.
+It covers the whole game tree, not a sample. A policy without losing lines loses a game only if
+every position of that game is lost even with perfect play.
 """
 
 import itertools
@@ -82,8 +82,8 @@ def has_wrong_sign(values: jax.Array, truth: jax.Array | np.ndarray) -> jax.Arra
 def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     """Counts the games that a deterministic player loses, over every reply of the opponent.
 
-    A game counts only if perfect play would not lose from one of its positions: in some games one
-    player loses from the start, unless the opponent makes a mistake.
+    A game counts only if at least one of its positions is not lost with perfect play: in some
+    games, one player loses from the start, unless the opponent makes a mistake.
 
     Returns:
       `int32 [2]`, the counts for a first and a second player that chooses `actions [D]`. They are

@@ -164,7 +164,7 @@ def restore_player(
       The averaged variables, the iteration, and `skipped` as in `Restored`.
 
     Raises:
-      CheckpointError: if no checkpoint, or not the requested one, is sound.
+      CheckpointError: if no checkpoint is sound, or the requested one is missing or damaged.
     """
     here = SingleDeviceSharding(jax.local_devices()[0])
     target = jax.tree.map(

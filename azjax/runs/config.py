@@ -46,8 +46,9 @@ class Config:
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0  # JAX truncates larger ones silently.
     """Seed of all random draws."""
     parts: str = ""
-    """Custom parts (game, network, search, targets, loss, replay) that replace the settings below:
-    FILE.py:FUNCTION, a function without arguments that returns `Parts`."""
+    """Custom parts (game, network, search, self-play, targets, replay, learner), which replace the
+    game and the settings below: FILE.py:FUNCTION, a function without arguments that returns
+    `Parts`."""
     network: NetworkConfig = dataclasses.field(default_factory=ResNetConfig)
     search: SearchConfig = dataclasses.field(default_factory=lambda: Gumbel(num_simulations=16))
     selfplay: SelfPlayConfig = dataclasses.field(default_factory=SelfPlayConfig)

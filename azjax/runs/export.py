@@ -6,7 +6,8 @@
 | `.stablehlo` | moves, with or without a search  | `states, seed`   | `action, weights, value` |
 | `.onnx`      | the network                      | `planes`         | `logits, value`          |
 
-The parameters are part of the file. A `.stablehlo` file is made for CPUs, NVIDIA GPUs and TPUs:
+The parameters are part of the file. A `.stablehlo` file is lowered for CPUs, NVIDIA GPUs and TPUs.
+To call its function:
 
     network = jax.export.deserialize(pathlib.Path("player.stablehlo").read_bytes())
     logits, value = network.call(states)
@@ -31,7 +32,7 @@ from azjax.training.loggers import check_installed
 
 PLATFORMS = "cpu", "cuda", "tpu"
 _SEED = jax.ShapeDtypeStruct((), jnp.int32)
-_PACKAGES = {".stablehlo": "flatbuffers", ".onnx": "onnx"}  # What writes each kind of file.
+_PACKAGES = {".stablehlo": "flatbuffers", ".onnx": "onnx"}  # The package that each format needs.
 
 
 def export(

@@ -36,7 +36,9 @@ def load(
     network: Network | None = None,
     parts: Parts | None = None,
 ) -> Player:
-    """Loads a player: the newest sound checkpoint of a run, or one that comes with azjax.
+    """Loads the player of a run's checkpoint, or one of the players that come with azjax.
+
+    A checkpoint is *sound* if all its files are present and unchanged.
 
     Args:
       run_dir: the run directory; or the name of a player that comes with azjax, one of

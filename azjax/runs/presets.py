@@ -22,8 +22,8 @@ _FEW = 1000
 # with 64 channels. Sharing weights between mirror images can double this rate. Random openings
 # reach endgames that good players avoid. The root value in the target reduces variance. Searches
 # with 16 simulations and twice as many games learn faster than searches with 32. The buffer holds
-# 24 iterations, and the learning rate decays over 1,500, an hour on two cores. Further experiments
-# are listed in docs/results/connect_four.md.
+# 24 iterations. The learning rate decays over 1,500 iterations, which take an hour on two cores.
+# Further experiments are listed in docs/results/connect_four.md.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(
@@ -103,8 +103,9 @@ PRESETS = {
         replay=ReplayConfig(capacity=131_072),
         learner=LearnerConfig(batch_size=1024, steps=64, learning_rate=2e-3, decay_steps=10_000),
     ),
-    # For games without tuned settings: those of Connect Four with a wider network, half the rate
-    # and half the buffer, since samples of the first iterations soon become outdated.
+    # For games without tuned settings: the settings of Connect Four, but with a wider network, half
+    # the learning rate, a shorter decay, and no policy surprise. The buffer is half as large, since
+    # samples of the first iterations soon become outdated.
     "large": dataclasses.replace(
         _CONNECT_FOUR,
         game=Config().game,

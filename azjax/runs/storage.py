@@ -4,8 +4,8 @@ Each process writes one file per folder: process 0 `arrays.npz`, process 1 `arra
 are named after their leaves in the tree. If an array is sharded over processes, each of them stores
 the rows of its devices, under names such as `.games.ply[512:768]`. Typed keys are stored as data.
 
-`summary.json` contains the fields of `Summary` and a SHA-256 of them. It reveals a checkpoint that
-was moved to the folder of another iteration, or whose settings were changed.
+`summary.json` contains the fields of `Summary` and a SHA-256 of them. Reading it detects whether a
+checkpoint was moved to the folder of another iteration, or its settings were changed.
 """
 
 import collections
@@ -145,9 +145,10 @@ def _by_name(tree: Any) -> dict[str, Any]:
 def fit_keys(target: Any, described: dict[str, str]) -> Any:
     """Returns a target whose typed keys have the implementations of the stored ones.
 
-    `described` describes the stored arrays. In older checkpoints, it has only the shape of a key's
-    data, and the implementation follows from their size: JAX's default one if its keys have this
-    size, and otherwise `threefry2x32` for two numbers and `rbg` for four.
+    `described` is the result of `describe` for the stored arrays. Older checkpoints describe only
+    the data of a key, so its implementation is inferred from the size of the data: JAX's default
+    implementation if its keys have this size, otherwise `threefry2x32` for two numbers and `rbg`
+    for four.
 
     Raises:
       ValueError: if the stored arrays do not match the target.

@@ -126,7 +126,7 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformation:
 def _decaying_weights(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
     """Excludes parameters named `bias` or `scale` from weight decay.
 
-    The optimizer reads parameters only to decay them, so these are passed to it as zeros.
+    The optimizer reads parameters only to decay them, so it gets zeros for the excluded ones.
     """
 
     def weight(path, leaf):

@@ -40,11 +40,11 @@ def alphazero_loss(
 ) -> tuple[jax.Array, Losses]:
     """Squared error of the value plus cross-entropy of the policy (Silver et al. 2017, Eq. 1).
 
-    A custom loss has the first four arguments and the same result. It may read further outputs of
-    the network, and `samples.extra`.
+    A custom loss takes the first four arguments, and returns a total and its terms, as this one
+    does. It may read further outputs of the network, and `samples.extra`.
 
     With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
-    KL`, where KL is the divergence of the network's policy from the target. KataGo uses the same
+    KL`, where KL is the divergence of the target from the network's policy. KataGo uses the same
     weights as frequencies in its buffer (Wu 2020, policy surprise weighting).
 
     Args:

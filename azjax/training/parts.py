@@ -84,7 +84,7 @@ def _check_members(parts: Parts) -> None:
 
 
 def _check_shards(parts: Parts, num_devices: int) -> None:
-    """Checks that games and batch are multiples of the shards, and the shards of the devices."""
+    """Checks that the shards divide games and batch, and that the devices divide the shards."""
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(

@@ -37,7 +37,7 @@ class ReplayConfig:
 
 
 class Replay(NamedTuple):
-    """The buffer as pure functions of `D` shards, on one device or on all.
+    """The buffer as pure functions. `D` is a number of shards: those of one device, or all.
 
     Attributes:
       init: `(example, D) -> state`, for one example `Sample`; leaves are `[D, ...]`.
@@ -60,8 +60,8 @@ def make_replay(config: ReplayConfig, batch_size: int) -> Replay:
     """Builds the buffer, for batches of `batch_size` samples over all shards.
 
     Raises:
-      ValueError: if the buffer holds less than one batch. Its functions raise one if the batch size
-        is not a multiple of the number of shards.
+      ValueError: if the buffer holds less than one batch. The functions of the buffer raise a
+        ValueError if `batch_size` is not a multiple of the number of shards.
     """
     if config.capacity < batch_size:
         raise ValueError(

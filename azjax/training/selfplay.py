@@ -27,7 +27,7 @@ class Transition(NamedTuple):
       root_value: `float32 []`, the value of that policy in the search, for the player to move.
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
-      discount: `float32 []`, see `game.Step`; 0 if the move ended the game.
+      discount: `float32 []`, see `games.base.Step`; 0 if the move ended the game.
       extra: what `note`, an argument of `unroll`, returns; empty by default.
       new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before this
         move, and the game after a random move in its place.
@@ -132,8 +132,8 @@ def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfi
 def group_size(config: SelfPlayConfig, games: int) -> int:
     """Returns how many of its `games` a device plays together.
 
-    It is the largest divisor of `games` up to `config.games_at_once`. If that is 0, or the divisor
-    is below a quarter of it, all games are played together.
+    This is the largest divisor of `games` up to `config.games_at_once`. All games are played
+    together if `games_at_once` is 0, or if the divisor is below a quarter of `games_at_once`.
     """
     limit = config.games_at_once or games
     small = [size for size in range(1, math.isqrt(games) + 1) if games % size == 0]

@@ -21,7 +21,7 @@ AXIS = "data"  # The only axis of the mesh.
 def make_iteration(parts: Parts, mesh: Mesh) -> Callable[[TrainState], tuple]:
     """Compiles `TrainState -> (TrainState, Metrics)` for a mesh; the state is donated.
 
-    Each device plays its own games; gradients, BatchNorm statistics and metrics are averaged.
+    Each device plays its own games; gradients, BatchNorm statistics and losses are averaged.
 
     Raises:
       ValueError: if the parts contradict each other or the number of devices.

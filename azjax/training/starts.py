@@ -123,9 +123,9 @@ def restart(
 
 
 def new_starts(game: Game, keys: jax.Array, games: Games) -> Games:
-    """Returns each game unchanged and after a random move that does not end it, `[B, 2, ...]`.
+    """Returns two starts for each game, `[B, 2, ...]`: the game, and the game after a random move.
 
-    If the random move ends a game, the game is returned unchanged twice.
+    If the random move ends the game, both are the unchanged game.
     """
 
     def explore(key, one):

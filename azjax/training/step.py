@@ -123,7 +123,8 @@ def iteration(
     Args:
       parts: the components of training.
       state: from `init` or the previous iteration; under `jax.shard_map`, the shard of one device.
-      axis_name: mesh axis of games, buffer and gradients; None for one device.
+      axis_name: mesh axis over which games and buffer are split and gradients are averaged; None
+        for one device.
 
     Raises:
       ValueError: if the parts contradict each other or the size of the axis, see `check_parts`.
