@@ -8,7 +8,7 @@ import sys
 def command(module: str, *arguments: object) -> str:
     """Returns a shell command that runs a module with the interpreter of this process.
 
-    It can be pasted into a shell in the current folder, without an active environment.
+    It can be pasted into a shell in the current folder, even if no virtual environment is active.
 
     Args:
       module: the module after `-m`, such as `"azjax"` or `"pip"`.

@@ -48,7 +48,8 @@ def listen() -> None:
 
     Programs call it before their heavy imports.
     """
-    for stream in (sys.stdout, sys.stderr):  # Print each line immediately, and any character.
+    # Each line is printed immediately; characters outside the encoding are printed as escapes.
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

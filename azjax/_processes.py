@@ -71,6 +71,6 @@ def check_devices() -> None:
     if len(set(counts.values())) > 1:
         numbers = ", ".join(str(counts[index]) for index in sorted(counts))
         raise ValueError(
-            f"the processes have {numbers} devices: give each the same number, on CPUs with "
-            f"`cpu_devices={min(counts.values())}`"
+            f"the processes have {numbers} devices: give each the same number (on CPUs: "
+            f"`cpu_devices={min(counts.values())}`)"
         )

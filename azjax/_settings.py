@@ -21,7 +21,7 @@ PLATFORMS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
 def resolve_platform(platform: str | None) -> str:
-    """Checks the name of a platform; None means that of the default backend."""
+    """Returns a platform's name, checked; None means the platform of the default backend."""
     platform = jax.default_backend() if platform is None else platform
     if platform not in PLATFORMS:
         raise ValueError(f"platform is {platform!r}: use one of {', '.join(PLATFORMS)}, or None")
@@ -146,7 +146,7 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
     """Builds a (nested) dataclass of settings from a JSON object.
 
     Args:
-      cls: the dataclass, or a union of kinds; without a tag, the first kind is used.
+      cls: the dataclass, or a union of kinds; if `content` has no tag, the first kind is used.
       content: the object; missing entries get their defaults.
       prefix: prefix of the names of entries in messages.
 
@@ -221,7 +221,7 @@ def list_changes(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     """Lists the settings whose values differ between two configurations.
 
     Returns:
-      Their dotted names, old values and new values; None if the setting no longer exists.
+      Their dotted names, old values and new values. The new value of a removed setting is None.
     """
     others = dict(flatten(new))
     return [

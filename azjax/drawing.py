@@ -134,7 +134,7 @@ def board(
     Args:
       cells: `[H * W]`, row-major: 1 = X, -1 = O, 0 = empty.
       shape: `(H, W)`.
-      lines: `[L, K]`, the cells of each winning line; a line of one player is struck through.
+      lines: `[L, K]`, the cells of each winning line; a line that one player fills is crossed out.
       values: `[H * W]`, in [0, 1]: a heat map behind the stones; larger values are more opaque.
       labels: `[H * W]`, text for empty cells.
       last: the cell of the last move, which is marked.

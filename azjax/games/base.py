@@ -31,7 +31,7 @@ from azjax.games.display import Display
 from azjax.games.positions import Positions
 
 State = Any  # A pytree of arrays, one type per game.
-# A batch of states -> scores `[S, A]` and values `[S]`; the move is that of `choose`.
+# A batch of states -> scores `[S, A]` and values `[S]`; `choose` turns scores into moves.
 Policy = Callable[[State], tuple[jax.Array, jax.Array]]
 _ENUMERABLE = 20_000_000  # This many positions are assumed to fit in memory.
 _SMALL = 20_000  # This many positions can be evaluated in every training iteration.
@@ -158,7 +158,7 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(game.init)  # With the mesh of this trace, which must not be cached.
+    shapes = jax.eval_shape(game.init)  # They hold the mesh of this trace: it must not be cached.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 
@@ -256,7 +256,8 @@ def legal_action_at(legal: jax.Array, uniform: jax.Array) -> jax.Array:
 def choose(scores: jax.Array, legal: jax.Array | np.ndarray) -> jax.Array:
     """Returns the legal actions `int32 [S]` with the highest scores.
 
-    Ties go to the lowest action. If the scores are NaN, the result is the lowest legal action.
+    Ties go to the lowest action. If the score of any legal action is NaN, the result is the lowest
+    legal action.
 
     Args:
       scores: `[S, A]`: logits, visit counts or probabilities.

@@ -53,7 +53,7 @@ def _check_record(game: Game) -> None:
 
 
 def _check_types(game: Game) -> None:
-    """Checks shapes and types without computing them."""
+    """Checks the shapes and types of all results by tracing the functions."""
     action = jax.ShapeDtypeStruct((), jnp.int32)
     state = state_shapes(game)
     after, reward = jax.eval_shape(game.step, state, action)
@@ -118,7 +118,7 @@ def _check_positions(game: Game) -> None:
     rule = f"the outcomes of its positions are [S, A], here {list(shape)}"
     _require(game, outcomes.shape == shape and len(class_of), rule)
     has_classes = np.isin(class_of, np.arange(len(classes))).all() and set(apart) <= set(classes)
-    _require(game, has_classes, "the classes of its positions are named")
+    _require(game, has_classes, "class_of and apart of its positions refer to entries of classes")
     actions = jnp.arange(game.num_actions)
     step = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))
     after, rewards = jax.jit(step)(states)

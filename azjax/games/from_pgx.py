@@ -1,8 +1,8 @@
 """Games of pgx (Koyamada et al. 2023) as records, such as `pgx:othello` and `pgx:go_5x5`.
 
-Rules, planes and pictures come from pgx. This module adapts them to the conventions of
-`azjax.games.base`: player 0 moves first, a finished game has no legal action, and an illegal action
-changes nothing. States do not contain their observation.
+The rules and planes come from pgx, as do the pictures of chess and shogi variants. This module
+adapts them to the conventions of `azjax.games.base`: player 0 moves first, a finished game has no
+legal action, and an illegal action changes nothing. States do not contain their observation.
 """
 
 import functools
@@ -56,8 +56,8 @@ def make(name: str) -> Game:
     size = int(go[1]) if go else 0
     if name not in _PLIES and not 2 <= size <= 19:
         raise ValueError(
-            f"pgx:{name} is not a two-player game of perfect information in pgx: write pgx: and "
-            f"one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
+            f"pgx:{name} is not a two-player game of perfect information in pgx: use pgx:NAME "
+            f"with one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():

@@ -62,5 +62,5 @@ def check_size(name: str, rows: int, columns: int, in_a_row: int) -> None:
         )
     if not 1 <= in_a_row <= longest:
         raise ValueError(
-            f"no {in_a_row} in a row fit on {rows} by {columns} in {name}: use 1 to {longest}"
+            f"{in_a_row} in a row do not fit on {rows} by {columns} in {name}: use 1 to {longest}"
         )

@@ -34,7 +34,7 @@ class Solution(NamedTuple):
       action_values: `float32 [S, A]`, the value after each action, for the mover; -inf where
         illegal.
       optimal: `bool [S, A]`, the legal actions that keep the value.
-      decisions: `int32 [D]`, the states where the game is not over.
+      decisions: `int32 [D]`, the indices of the states where the game is not over.
     """
 
     states: State

@@ -26,7 +26,7 @@ class Plain(NamedTuple):
     """The weights of a network of plain layers, for programs that evaluate it without JAX.
 
     Attributes:
-      kind: `mlp`, `resnet`, with dense layers or convolutions, or `quantized`, see `quantized.py`.
+      kind: `mlp`; `resnet`, with dense layers or convolutions; or `quantized` (see `quantized.py`).
       blocks: number of residual blocks; for an MLP, of shared layers.
       norm: whether LayerNorm without scale and bias (epsilon 1e-5) precedes blocks and heads.
       layers: `{name: {"kernel": [I, O] or [k, k, I, O], "bias": [O]}}`; those of a quantized
@@ -125,8 +125,8 @@ def check_network(game: Game, network: Network) -> None:
     """Raises ValueError if a network has an unknown encoding or was made for another game."""
     if not isinstance(network, Network):
         raise ValueError(
-            f"the network is of type {type(network).__name__}: use a Network, such as "
-            "networks.from_module makes from a Flax module"
+            f"the network is of type {type(network).__name__}: use a Network, such as one "
+            "that networks.from_module makes from a Flax module"
         )
     *shape, actions = wanted = (*observed_planes(game, network.encoding).shape, game.num_actions)
     if network.made_for not in (None, wanted):

@@ -5,8 +5,9 @@ channel matrices, but only 25 in the form of Winograd (1980; for networks: Lavin
 
 In one dimension, take `n` cells and the 3 taps of a kernel, in reverse order, as the coefficients
 of two polynomials. The outputs are coefficients of their product. The product is determined by its
-values at `n + 2` points, the last of which is infinity, and each value takes one multiplication. On
-a board, the points are the pairs of a point for its rows and a point for its columns.
+values at `n + 2` points, the last of which is infinity, and each value takes one multiplication.
+The code uses the transpose of this algorithm, which takes the same number of multiplications. On a
+board, the points are the pairs of a point for its rows and a point for its columns.
 """
 
 import functools
@@ -58,7 +59,7 @@ class Form(NamedTuple):
 
 
 def choose_form(board_shape: tuple[int, int], dtype: Any, platform: str) -> Form:
-    """Returns the fastest form measured on CPUs, and XLA's on other platforms.
+    """Returns the form that was faster in measurements on CPUs, and XLA's on other platforms.
 
     Winograd's form is used only for float32: it adds inputs before it multiplies, which is inexact
     in bfloat16.

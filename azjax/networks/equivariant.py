@@ -91,13 +91,13 @@ def make(
       game: a game with symmetries.
       platform: where the network runs, such as `cpu`.
       plain: `layers -> Plain`; the layers are those of `as_dense`.
-      widths: the widths of the layers by the name of their setting, for errors.
+      widths: the widths of the layers by the name of their setting; must be multiples of `G`.
       layers: see `Equivariant`.
       trunk: see `Equivariant`.
       zeros: see `Equivariant`.
 
     Raises:
-      ValueError: if the game's symmetries do not divide the widths.
+      ValueError: if a width is not a multiple of the number of symmetries.
     """
     group = group_for(game, widths | {"network.head_hidden": config.head_hidden})
     module = Equivariant(layers, trunk, config.head_hidden, game.num_actions, group, zeros)
@@ -124,7 +124,7 @@ def _init(
 
 
 def arrange(group: Group, variables: Variables) -> dict[str, Layer]:
-    """Computes the inference form: a layer between copies has one kernel per character."""
+    """Computes the inference form: layers from copies to copies have one kernel per character."""
     return {name: _arrange(group, name, layer) for name, layer in variables["params"].items()}
 
 

@@ -20,8 +20,8 @@ def make_network(
         convolutions. None means the platform of the default backend.
 
     Raises:
-      ValueError: if the game does not have the encoding, its symmetries do not divide the widths,
-        or the platform is unknown.
+      ValueError: if the game does not have the encoding, the platform is unknown, or a width of
+        a symmetric network is not a multiple of the number of symmetries.
     """
     platform = resolve_platform(platform)
     if isinstance(config, MLPConfig):

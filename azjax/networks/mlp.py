@@ -74,7 +74,7 @@ def make(config: MLPConfig, game: Game, platform: str) -> Network:
     """Builds the MLP for a game.
 
     Raises:
-      ValueError: if the game's symmetries do not divide the widths.
+      ValueError: if a width is not a multiple of the number of symmetries.
     """
     plain = functools.partial(Plain, "mlp", len(config.hidden), False)
     if config.symmetric and game.num_symmetries > 1:

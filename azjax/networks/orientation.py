@@ -11,8 +11,8 @@ class Oriented(NamedTuple):
     """Positions in canonical orientation.
 
     Attributes:
-      planes: `[B, H * W * C]`, of all symmetric copies of the planes the smallest one, compared
-        entry by entry. The copies of a position all have the same one.
+      planes: `[B, H * W * C]`, the smallest of all symmetric copies of the planes, in lexicographic
+        order. It is the same for all symmetric copies of a position.
       is_smallest: `bool [B, G]`, the symmetries that lead to it; more than one if the position is
         symmetric.
     """

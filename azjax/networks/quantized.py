@@ -54,10 +54,10 @@ def make_quantized(
 
     Args:
       game: the game of the network.
-      variables: `{"params": {layer: arrays}}`. Hidden layers have a `kernel` `int8 [I, O]`, a
-        `bias` `int32 [O]` and a `shift` `uint8 [O]`. The policy has a `shift` `uint8 []` and a
-        `scale` `float32 []`. The value has a `shift` `uint8 []` and a `table` `float32 [1023]`.
-        Those of a symmetric network are the weights of copy 0, see `equivariant.py`.
+      variables: `{"params": {layer: arrays}}`. Every layer has a `kernel` `int8 [I, O]`, a `bias`
+        `int32 [O]` and a `shift`: `uint8 [O]` in hidden layers, `uint8 []` in `policy` and `value`.
+        `policy` also has a `scale` `float32 []`, and `value` a `table` `float32 [1023]`. In
+        a symmetric network, these are the weights of copy 0, see `equivariant.py`.
       encoding: the encoding of the planes.
       symmetric: whether the network shares weights among symmetries.
       dtype: the type of the factors in products; the results do not depend on it.

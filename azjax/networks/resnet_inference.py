@@ -69,7 +69,7 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
     """Builds the residual network for a game.
 
     Raises:
-      ValueError: if the game's symmetries do not divide the widths.
+      ValueError: if a width is not a multiple of the number of symmetries.
     """
     convolves, has_norm = config.layers == "conv", config.norm == "layer"
     plain = functools.partial(Plain, "resnet", config.blocks, has_norm)

@@ -42,8 +42,8 @@ def quantize(game: Game, network: Network, variables: Variables, states: State) 
       game: the game of the network.
       network: an MLP, symmetric or not.
       variables: its trained variables.
-      states: some thousand positions `[N, ...]` of the kind that the network will evaluate. They
-        determine the range of each unit.
+      states: several thousand positions `[N, ...]` like those that the network will evaluate.
+        They determine the range of each unit.
 
     Raises:
       ValueError: if the network is not an MLP, the planes are not boolean, or the layers are so
@@ -140,7 +140,7 @@ class _Rounding(NamedTuple):
 
 
 def _choose_shifts(totals: np.ndarray) -> np.ndarray:
-    """Returns `int [O]`, the shifts that round `totals [N, E, O]`, 0 or more, with least error."""
+    """Returns `int [O]`, the shifts that round nonnegative `totals [N, G, O]` with least error."""
     largest = np.maximum(totals.max(axis=(0, 1)), 1)
     most = np.maximum(np.ceil(np.log2(largest / LARGEST)), 1).astype(np.int32)
     candidates = [np.maximum(most - fewer, 1) for fewer in range(3)]

@@ -131,7 +131,7 @@ def _as_sgf(game: Game, entries: dict[str, Any]) -> str:
     def to_point(move: str) -> str:
         if number == _HEX:
             return "swap-pieces" if move == "swap" else move
-        return "" if move == "pass" else move[0] + chr(ord("a") + int(move[1:]) - 1)  # d3: dc
+        return "" if move == "pass" else move[0] + chr(ord("a") + int(move[1:]) - 1)  # d3 is dc.
 
     nodes = [f";{'BW'[i % 2]}[{to_point(move)}]" for i, move in enumerate(entries["moves"])]
     return f"({root}{''.join(nodes)})"

@@ -114,8 +114,8 @@ def mean_score(wins: int, draws: int, losses: int, confidence: float = 0.95) -> 
 def elo_difference(wins: int, draws: int, losses: int, confidence: float = 0.95) -> Interval:
     """Estimates the Elo difference of two players from one match: `400 log10(s / (1 - s))`.
 
-    The score `s` and its interval are those of `mean_score`. Scores closer to 0 or 1 than half a
-    game count as half a game, so the result is finite: at most `400 log10(2 N - 1)` for `N` games.
+    The score `s` and its interval are those of `mean_score`, clipped to [1 / (2 N), 1 - 1 / (2 N)]
+    for `N` games. The result is therefore finite: at most `400 log10(2 N - 1)` in absolute value.
 
     Raises:
       ValueError: see `mean_score`.
@@ -183,7 +183,10 @@ def fit(
 
 
 def _design(players: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns `[M, 3, P + 2]`: derivatives of the logits by ratings, advantage and log nu."""
+    """Returns the derivatives of the logits, `[M, 3, P + 2]`.
+
+    The last axis is the parameter: the ratings, the advantage and log nu.
+    """
     eye = np.eye(players + 2)
     win = (eye[first] - eye[second] + eye[-2]) / 2
     return np.stack([win, np.broadcast_to(eye[-1], win.shape), -win], axis=1)

@@ -41,8 +41,9 @@ class Algorithm(Protocol):
     def select(self, roots: "Roots") -> "Selection":
         """Returns the functions that select actions in the trees of a batch of positions.
 
-        It is traced and is called once per search, after the roots are evaluated and before the
-        first simulation. A rule without noise or extra data needs four fields:
+        It is traced. A search calls it once, after the roots are evaluated and before the first
+        simulation; a resumable search (see `make_resumable`) calls it once in each of its steps. A
+        rule without noise or extra data needs four fields:
 
         ```python
         return Selection(roots.logits, at_root=act, below=act, finish=finish)

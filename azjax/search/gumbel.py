@@ -39,7 +39,7 @@ class Gumbel:
     Paper: 50."""
     rows_together: Count = 0
     """Evaluate the first simulations in one call if they have at most this many positions over all
-    games. 0: 8,192 on accelerators, separate calls on CPUs; chosen by `config.make_parts`."""
+    games. 0: `make_parts` chooses 8,192 on accelerators and separate calls on CPUs."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 

@@ -58,9 +58,9 @@ def make_search(
 
     The result for a position depends only on the position and its key, not on the rest of the
     batch, except for rounding in matrix products of another size. Only the game determines which
-    actions are legal, at every depth. If an evaluator returns -inf for a legal action, the prior of
-    the action is almost zero. If it returns NaN, the row's `value` is NaN and its `action` is still
-    legal.
+    actions are legal, at every depth. If an evaluator returns the logit -inf for a legal action,
+    the prior of the action is almost zero. If it returns the value NaN, the result's `value` is
+    NaN. The `action` is legal even if values or logits are NaN.
 
     Args:
       algorithm: such as `PUCT(num_simulations=50)`.

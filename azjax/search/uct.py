@@ -72,8 +72,8 @@ def uct_action(settings: UCT, tree: Tree, node: jax.Array) -> jax.Array:
 
     The score is `Q + C sqrt(ln(N + 1) / n)` (Kocsis and Szepesvári 2006), with Q in [-1, 1] for
     the player to move, `n` the action's visits and `N` the node's. `N` counts the node's own
-    rollout, which the root does not have. Untried actions come first, in the random order stored
-    as prior logits. Ties go to the action tried first.
+    rollout, except at the root. Untried actions come first, in the random order stored as prior
+    logits. Ties go to the action tried first.
     """
     visits = tree.children_visits[node]
     order = tree.children_prior_logits[node]
