@@ -41,7 +41,7 @@ _LENGTHS = {"easy": 14, "medium": 28, "hard": 42}  # Maximum plies to the end un
 CLASSES = ("begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy")
 DECISIVE = "decisive"  # Exactly one column keeps the outcome.
 _RANDOM = (1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.2, 0.05)  # Shares of random moves, game by game.
-_DRAWN = 3  # Positions of a game for each phase, and for the decisive class.
+_DRAWN = 3  # Maximum positions per game for each phase, and for the decisive class.
 _BATCH = 96  # Games between two updates of the classes that still need positions.
 _CHECKED = 5_000  # Games in which the rules are compared.
 

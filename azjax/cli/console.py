@@ -148,7 +148,7 @@ def progress() -> Progress:
 
 @contextlib.contextmanager
 def report_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows the progress of a report until the `with` block ends; yields its function `notify`.
+    """Shows the progress of a report until the `with` block ends; yields `notify` for the report.
 
     A terminal has a progress bar. Piped output has a line for each match that begins.
     """

@@ -97,7 +97,7 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
     record = "network" if what == "network" else "rules"
     if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
         return
-    unknown = f", and did not record the {what} to compare" if function == name else ""
+    unknown = f"; the run has no record of its {what} to compare" if function == name else ""
     raise ValueError(
         f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
         f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"

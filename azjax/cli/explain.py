@@ -36,7 +36,7 @@ class Options:
     """Writes a page about a player: a tour, games against it, and its search step by step."""
 
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
-    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
+    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""
     typed: custom.Option = custom.NOTHING
@@ -150,10 +150,12 @@ def _live(
 
 
 def tour_start(game: Game, solution: Solution) -> str | None:
-    """Chooses a position for the tour: an early one with a single good move among many.
+    """Chooses an early position for the tour, with many moves if possible.
+
+    It has at least three legal moves, of which exactly one keeps a win or a draw.
 
     Returns:
-      Its text, as in `live_data`; None if no position has exactly one move to keep a win or draw.
+      Its text, as in `live_data`; None if the game has no such position.
     """
     moves = solution.legal.sum(axis=1)
     fits = (solution.optimal.sum(axis=1) == 1) & (moves > 2) & (solution.values >= 0)
@@ -168,9 +170,9 @@ def tour_start(game: Game, solution: Solution) -> str | None:
 def _recorded(run_dir: pathlib.Path, player: Player) -> list[page.Section]:
     """Returns recorded searches and games, for games that the page cannot search."""
     left_out = (
-        f"{game_title(player.game.name)} has no `most_positions` of at most 20,000, and its rules "
-        "are not in the page. So this page shows recorded searches and games; you cannot search or "
-        "play."
+        f"The `most_positions` of {game_title(player.game.name)} is missing or above 20,000, and "
+        "the page does not have the game's rules. So it shows recorded searches and games; you "
+        "cannot search or play."
     )
     console.note(left_out)
     text = node("p", {"class": "az-about"}, left_out)

@@ -19,7 +19,7 @@ class Options:
     """Writes a player to a file that runs without azjax: StableHLO for JAX, or ONNX."""
 
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
-    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
+    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("player.stablehlo")
     """The file to write. Its name ends in .stablehlo, for JAX, or in .onnx, for ONNX runtimes."""
     simulations: Annotated[int, Range(0, MOST_SIMULATIONS)] | None = None

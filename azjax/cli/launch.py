@@ -33,8 +33,8 @@ def start(options: Options, alone: bool, context: contextlib.ExitStack) -> None:
 def join() -> None:
     """Makes this process one of several, before JAX creates its devices.
 
-    JAX detects SLURM, Open MPI, Kubernetes and Cloud TPU. Elsewhere, all three environment
-    variables that the error names must be set.
+    JAX detects SLURM, Open MPI, Kubernetes and Cloud TPU. Elsewhere, the environment variables
+    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID must be set.
 
     Raises:
       ValueError: if the processes cannot connect; names the variables to set.
@@ -94,7 +94,8 @@ def spread(
       shards: shards of the replay buffer.
       resume: replace a number that does not fit the number of processes, which may differ from
         that of the run's earlier sessions.
-      evenly: see `count_devices`; given for a new run, whose number of shards may change.
+      evenly: numbers that the devices may divide instead of `shards`; given for a new run, whose
+        number of shards may change. See `count_devices`.
     """
     _, processes = _index_and_count()
     if not number or (resume and shards % (number * processes)):

@@ -120,7 +120,7 @@ def _parse_new(
 ) -> Options:
     """Parses the command line of a new run.
 
-    Before its `game` is made, a custom game has the defaults of the preset `default`.
+    If `game` is None, a custom game has the defaults of the preset `default`.
     """
     name = _identify(typed, "game")
     preset: Any = "default"

@@ -24,7 +24,7 @@ class Options:
     """Plays games at the terminal: you against any player, or two players against each other."""
 
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
-    """A player that comes with azjax, such as connect_four. Others: a run with --run-dir."""
+    """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     x: str | None = None
     """The player of X, who moves first: human (the default) or a player."""
     o: str | None = None
@@ -39,9 +39,10 @@ class Options:
 
 
 def choose_seats(options: Options, opponent: str, is_first: bool = False) -> tuple[str, str]:
-    """Returns the players of X and O; a person plays `opponent` if none is named.
+    """Returns the players of X and O.
 
-    If the options name neither player, `is_first` makes the opponent move first.
+    A seat that is not named goes to a person, or to `opponent` if the other seat has a person. If
+    neither seat is named, `is_first` makes the opponent move first.
     """
     if is_first and options.x is None and options.o is None:
         return opponent, HUMAN

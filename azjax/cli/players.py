@@ -46,9 +46,9 @@ def choose_game(specs: Sequence[str], typed: custom.Typed) -> tuple[custom.Typed
       typed: the run, game and network from the command line.
 
     Returns:
-      `typed` with the name of the game and a run, and the game. A run that is missing in `typed` is
-      the first one that a description names, or the newest, or the player of the game that comes
-      with azjax. Without any run and game, the game is tic-tac-toe.
+      Two values: `typed`, completed with a run and the name of the game, and the game itself. If
+      `typed` has no run, it is the first one that a description names, or the newest, or the player
+      of the game that comes with azjax. Without any run and game, the game is tic-tac-toe.
 
     Raises:
       ValueError: as `specs.parse`, `custom.check_run` and `custom.find_game` do.

@@ -29,7 +29,7 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
 - #all: in a tournament, one player for each checkpoint"""
 HELP = _HELP.format(shipped=", ".join(pretrained.names()))
-SHIPPED = "shipped"  # The name of all players that come with azjax.
+SHIPPED = "shipped"  # The `Spec.name` of every player that comes with azjax.
 
 
 class Kind(NamedTuple):

@@ -20,7 +20,11 @@ from azjax.training.loop import Callback, Loop
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the program; a call from Python passes `arguments` and keeps its CPU devices."""
+    """Runs the program and returns its exit status.
+
+    A call from Python passes `arguments`. Without --distributed, it does not change the number of
+    CPU devices.
+    """
     return console.run(lambda: _main(arguments), "not started")
 
 

@@ -34,7 +34,7 @@ class Options:
 
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
     """A player that comes with azjax, such as connect_four. If it has overrides, it is played
-    against every reply, as with --lines first. Others: a run with --run-dir."""
+    against every reply, as with --lines first. For a run, use --run-dir instead."""
     until: Literal["perfect", "unbeatable"] | None = None
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
     simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
@@ -104,7 +104,10 @@ def examine(options: Options) -> int:
 
 
 def _for_shipped(options: Options, name: pathlib.Path) -> Options:
-    """Returns the options for a player that comes with azjax; what was proved is the default."""
+    """Returns the options for a player that comes with azjax.
+
+    By default, a player with overrides moves first, against every reply, as it was proved.
+    """
     if options.lines or options.simulations or options.until or not has_overrides(str(name)):
         return options
     return dataclasses.replace(options, lines="first")

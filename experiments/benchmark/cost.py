@@ -33,7 +33,7 @@ _PLACES = {(): "around", (0,): "simulation", (0, 0): "down", (0, 1): "up"}
 _LAUNCH = 5e-6  # Assumed seconds to launch a kernel.
 _MEASURED = 4096  # Number of games from which a card's memory traffic is estimated.
 _BATCH = 4096  # Largest batch of the learner.
-_SAMPLES = 4  # Samples of each move, as in the preset.
+_SAMPLES = 4  # How often the learner draws each move, on average, as in the preset.
 _WINDOW = 24  # Iterations in the buffer, as in the preset.
 _CARDS = {  # By memory in GB: an example, and its bandwidth in GB/s from the data sheet.
     16: ("T4", 320),
@@ -92,8 +92,8 @@ def make_searches(parts: Parts) -> dict[str, Callable]:
     def evaluate_positions(params, keys, states):
         return parts.evaluate(params, keys, states)
 
-    # No first simulations in a single call: large batches of self-play exceed the limit on its
-    # positions (see `search/first.py`).
+    # A separate call for each simulation, as in self-play with large batches: there, a single call
+    # for the first simulations would exceed the limit on its positions (see `search/first.py`).
     settings: Any = parts.search
     settings, evaluate = dataclasses.replace(settings, rows_together=1), evaluate_positions
 
@@ -194,7 +194,7 @@ def choose_sizes(options: Options) -> list[dict]:
 
 
 def config_of(games: int) -> Config:
-    """Returns the preset with another number of games and the same number of samples per move."""
+    """Returns the preset with another number of games; the learner draws each move as often."""
     config = presets.get(_PRESET)
     moves = games * config.selfplay.unroll_length
     batch = min(_BATCH, games)

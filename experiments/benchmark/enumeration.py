@@ -53,7 +53,7 @@ def time_lines(options: Options) -> list[dict]:
                 "player": f"network + {simulations} simulations" if simulations else "network",
                 "positions decided": int(decided),
                 "positions/s": decided / seconds,
-                "% of it in the player": 100 * acting / seconds,
+                "% of time in the player": 100 * acting / seconds,
             }
         )
     title = f"every reply to a player of Connect Four; medians of {options.repeats}"

@@ -15,7 +15,8 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 from azjax import training
 
-Path = tuple[int, ...]  # A loop's index within the loop around it, outermost first.
+# Indices of the enclosing loops, outermost first, and of the loop itself, each in its parent.
+Path = tuple[int, ...]
 _MOST = 64  # Largest number of loops in a program.
 _NO_KERNEL = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
 _NO_KERNEL |= {"while", "conditional", "iota", "after-all", "partition-id"}

@@ -46,9 +46,10 @@ class Options:
     """Time iterations of --large-games against the textbook baseline (needs pgx); takes minutes."""
     cost: bool = False
     """Count a search's network calls, loop iterations, kernels and memory traffic for the numbers
-    of games of --cost-games, as compiled for accelerators; nothing runs on one. Takes minutes."""
+    of games of --cost-games. The search is built for accelerators and compiled for this CPU. Takes
+    minutes."""
     cards: bool = False
-    """Compute initial sizes for GPU cards of 16, 40 and 80 GB."""
+    """Compute settings to start with on GPU cards of 16, 40 and 80 GB; nothing runs on one."""
     games: Positive = 1024
     """Games in parallel, over all devices."""
     simulations: Simulations = 32

@@ -9,8 +9,8 @@ from scipy import stats
 def count_p_value(observed: Sequence[int], reference: Sequence[int]) -> float:
     """Tests whether wins, draws and losses of a few games are compatible with those of many.
 
-    With Jeffreys' prior, the triples predicted by `reference`, for the number of games of
-    `observed`, follow the Dirichlet-multinomial distribution with parameters `reference + 1/2`.
+    With Jeffreys' prior, `reference` predicts a Dirichlet-multinomial distribution of the triples
+    with as many games as `observed`. Its parameters are `reference + 1/2`.
 
     Returns:
       The total probability of all triples that are at most as probable as the observed one.

@@ -33,7 +33,7 @@ LECTURE_BOUNDS = (
     ("4.1", "S2", 12.10, 10, 3, 1),
 )
 CONSTANTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, ROOT_2, 2.0, 3.0, 5.0, 10.0)
-_OPPONENTS = ("random", "minimax")  # Random moves first in its games, minimax second.
+_OPPONENTS = ("random", "minimax")  # The search moves first against random, second against minimax.
 _CURVES = {
     "random": "Points lost to Random, per game",
     "minimax": "Points lost to Minimax, per game",
@@ -157,10 +157,10 @@ def _shape(visits: np.ndarray, depths: np.ndarray) -> dict:
 def show_constant(results: dict, page) -> None:
     """Shows the curves of strength, what they imply, and the shape of the trees."""
     page.text(
-        f"Points lost per game (a draw is half a point), from {results['games']:,} games per dot, "
-        "against Random moving first and against Minimax moving second. Against Minimax a draw is "
-        "the best result. The lecture expects a U-shaped curve: with too little exploration, the "
-        "move depends on the luck of the first rollouts; with too much, bad moves get many visits."
+        f"Points lost per game (a draw is half a point), from {results['games']:,} games per dot. "
+        "The search moves first against Random and second against Minimax, where a draw is the "
+        "best result. The lecture expects a U-shaped curve: with too little exploration, the move "
+        "depends on the luck of the first rollouts; with too much, bad moves get many visits."
     )
     constants = list(dict.fromkeys(row["constant"] for row in results["rows"]))
     charts, verdicts = [], []

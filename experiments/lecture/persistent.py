@@ -110,7 +110,7 @@ def make_persistent(game: Game, config: PersistentConfig) -> PersistentPlayer:
         if memory.visits.shape != (batch, slots):
             raise ValueError(
                 f"the memory has shape {memory.visits.shape}, and {batch} games of this player "
-                f"need {(batch, slots)}: use its init_memory, or its capacity"
+                f"need {(batch, slots)}: make it with this player's init_memory({batch})"
             )
         live = ~jax.vmap(game.is_over)(states)
         roots, memory = jax.vmap(_locate)(memory, states, live)

@@ -109,7 +109,10 @@ def show(results: dict, page) -> None:
         page.add(node("h3", {"style": "margin: 40px 0 0"}, f"Simulation {number}"))
         page.row(*_phases(*step))
     page.heading("The trees of a search")
-    page.text("Each node shows its n as N and its V as Q. Moves with a higher P are tried first.")
+    page.text(
+        "Each node shows its n as N and its V as Q. P is random: untried moves are tried in the "
+        "order of their P, the highest first."
+    )
     figures, titles = [], [f"The position above, {SIMULATIONS} simulations."]
     titles += [f"The empty board, {budget:,} simulations." for budget in BUDGETS]
     for title, result in zip(titles, (results["small"], *results["large"]), strict=True):

@@ -132,7 +132,7 @@ def test_every_program_accepts_a_game_without_optional_fields(inside, capfd, mon
     assert report.main(own) == 0
     capfd.readouterr()
     assert explain.main(own) == 0
-    note = "misere pile has no `most_positions` of at most 20,000"
+    note = "The `most_positions` of misere pile is missing or above 20,000"
     assert note in capfd.readouterr().err
     page = pathlib.Path("explain.html").read_text()
     assert note in page and "First moves" in page and 'data-kind="explorer"' not in page
@@ -173,7 +173,7 @@ def test_no_program_imports_code_that_only_the_run_names(name, inside, capfd, mo
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
     error = said(capfd)
     assert "--game pile.py:make has the SHA-256 " in error
-    assert "and did not record the game to compare: give that file as it was" in error
+    assert "; the run has no record of its game to compare: give that file as it was" in error
 
 
 def edit(text, old="", file="pile.py"):
@@ -206,7 +206,7 @@ def test_an_edited_comment_in_the_network_is_accepted(inside, capfd):
         assert "the network is not the one that run was trained with; its arrays or" in said(capfd)
     pathlib.Path("run/network.json").unlink()
     assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 2
-    assert "and did not record the network to compare: give that file as it was" in said(capfd)
+    assert "; the run has no record of its network to compare: give" in said(capfd)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
