@@ -17,7 +17,6 @@ from azjax.networks.quantized import (
     symmetry_group,
 )
 
-_FINE = 17  # The policy keeps about this many bits, so that ties are rare.
 _END = 3.8  # The table of values covers tanh from -_END to _END.
 
 Layer = dict[str, Any]  # Arrays by name.
