@@ -83,7 +83,7 @@ def iterations_to_perfect(solution, begin, seed: int) -> int:
 
 if __name__ == "__main__":
     ways = {"lost games": from_lost_games, "random openings": from_random_openings}
-    ways["where they are"] = lambda act, rng: None
+    ways["unchanged"] = lambda act, rng: None
     seeds, solution = range(int(*sys.argv[1:] or [1])), solver.solve(game)
     for name, begin in ways.items():
         needed = [iterations_to_perfect(solution, begin, seed) for seed in seeds]
