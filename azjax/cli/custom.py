@@ -97,6 +97,12 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
     record = "network" if what == "network" else "rules"
     if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
         return
+    if given == digest:
+        file = typed.rpartition(":")[0]
+        raise ValueError(
+            f"{run_dir} was trained with the function {name} of this file, not with {function}: "
+            f"use {option} {file}:{name}"
+        )
     unknown = f"; the run has no record of its {what} to compare" if function == name else ""
     raise ValueError(
         f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "

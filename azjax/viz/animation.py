@@ -61,8 +61,8 @@ def draw_animation(
         frames.append(frame)
     first, last = (int(snapshots.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
     label = (
-        f"{_of_all(atlas)} positions up to symmetry, over {len(frames)} iterations: "
-        f"{first:,} blunders at the start, {last:,} at the end"
+        f"{_of_all(atlas)} positions up to symmetry: {first:,} blunders after "
+        f"{iterations[chosen[0]]} iterations, {last:,} after {iterations[chosen[-1]]}"
     )
     picture = canvas(
         _WIDTH,

@@ -224,7 +224,9 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
     assert verify.main(["--run-dir", "run", *GAME, "--network", "moved.py:make"]) == 1
     capfd.readouterr()
     assert verify.main(["--run-dir", "run", *GAME, "--network", "moved.py:broken"]) == 2
-    assert "run was trained with net.py:make, which had " in said(capfd)
+    error = said(capfd)
+    assert "run was trained with the function make of this file, not with broken: " in error
+    assert error.endswith("use --network moved.py:make\n")
 
 
 @pytest.mark.parametrize(
