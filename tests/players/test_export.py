@@ -31,7 +31,8 @@ def read(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_tournament_is_exported_with_its_openings(tmp_path, capsys):
+def test_a_tournament_is_exported_with_its_openings(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # Without runs.
     path = tmp_path / "games.jsonl"
     arguments = ["random", "minimax:1", "--games", 20, "--openings", 3, "--opening-plies", 2]
     assert arena.main([str(word) for word in [*arguments, "--export-games", path]]) == 0
