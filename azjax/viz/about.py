@@ -26,7 +26,7 @@ _LEAD = (
 )
 _LIVE = (
     "This page is about one player that was trained in this way. All searches run in your browser. "
-    "Most parts share one position: change it in one of them, and the others follow."
+    "Most sections of the page share one position: change it in one section, and the others follow."
 )
 _RECORDED = (
     "This page shows recorded searches and games of one player that was trained in this way."
@@ -122,7 +122,7 @@ def _proof(run_dir: pathlib.Path, player: Player, config: Config) -> str:
     """Returns the statement of the certificate, if it is about this iteration."""
     path = run_dir / "certificate.json"
     if not path.exists():
-        return "Nothing was proved about it."
+        return "Nothing was proved about this player."
     try:
         content = json.loads(path.read_text())
         title, _ = certificate_table(content)
@@ -148,9 +148,10 @@ def pictures(run_dir: Path, player: Player) -> Section:
         drawn = {"The loop": loop_picture(config)} | drawn
     figures = [_figure(title, drawing) for title, drawing in drawn.items()]
     intro = (
-        "Self-play fills the buffer with positions, each with the search's policy π and the "
-        "outcome z of the game. The network outputs a policy p and a value v. The learner moves p "
-        "towards π and v towards z, and the improved network plays the next games."
+        "Self-play stores positions in a buffer, each with the search's policy π and the outcome "
+        "z of the game. The network, with parameters θ, outputs a policy p and a value v. The "
+        "learner changes θ so that p moves towards π and v towards z. The improved network plays "
+        "the next games."
     )
     element = node("div", {"class": "az-diagrams"}, *figures)
     return Section("The parts", intro, element=element, label="The parts")

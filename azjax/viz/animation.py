@@ -29,7 +29,7 @@ _STYLE = """
 _LEGEND = (  # Styles of the dots, their meaning, and the distance from the left and the bottom.
     (("ok",), "plays an optimal move", 16, 38),
     (("over",), "game over", 260, 38),
-    (("some", "half", "all"), "blunders, in some, half or all", 16, 16),
+    (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies", 16, 16),
 )
 
 
@@ -142,8 +142,8 @@ def _legend(atlas: Atlas, height: float) -> list:
     place = {"x": _RIGHT, "text-anchor": "end"}
     total = f"{int(atlas.members.sum()):,}"
     lines = (
-        f"of {total} positions with a choice, {_of_all(atlas)} up to symmetry,",
-        "by the number of moves made",
+        f"in {total} positions. The dots are {_of_all(atlas)}",
+        "positions up to symmetry, by the number of moves made",
     )
     parts = [node("text", look | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(lines)]
     for styles, text, x, below in _LEGEND:

@@ -63,7 +63,7 @@ def _resnet(game: Game, config: ResNetConfig, tree: Any) -> tuple[list[Layer], l
             return f"dense{norm}, ReLU → {channels}"
         return f"{_by(size, size)} convolution{norm}, ReLU → {_by(*game.board_shape, channels)}"
 
-    shared = (f"shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
+    shared = (f"weights shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
     trunk = [Layer("stem", (layer(config.width), *shared), _count_of(tree, "stem"))]
     each = f"{first}twice {layer(config.width)}"
     lines = (each, "the input is added before the last ReLU", *shared)
@@ -80,7 +80,7 @@ def _resnet(game: Game, config: ResNetConfig, tree: Any) -> tuple[list[Layer], l
 
 
 def _mlp(game: Game, config: MLPConfig, tree: Any) -> tuple[list[Layer], list[Layer]]:
-    shared = (f"shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
+    shared = (f"weights shared among {game.num_symmetries} symmetries",) if config.symmetric else ()
     trunk = [
         Layer(f"layer {i + 1}", (f"dense, ReLU → {width}", *shared), _count(tree[f"Dense_{i}"]))
         for i, width in enumerate(config.hidden)

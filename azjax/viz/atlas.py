@@ -1,8 +1,8 @@
 """A map of a whole game: every position up to symmetry, and how a network plays there.
 
-An atlas holds the place of each class of equal positions, or of a sample if there are too many. A
-snapshot holds the outputs of one network in all of them. Training saves a small snapshot of each
-iteration in its run directory.
+Positions that are equal up to symmetry form a class. An atlas gives each class a place in the
+picture; if there are too many classes, it has a sample of them. A snapshot holds the outputs of one
+network in these classes. Training saves a small snapshot of each iteration in its run directory.
 """
 
 import math
@@ -143,7 +143,7 @@ def make_snapshot(
       atlas: from `make_atlas`.
       solution: of the same game.
       verdict: of the same network.
-      logits: `[D, A]`; entries of illegal actions are ignored.
+      logits: `[D, A]`, in the `D` decision states; entries of illegal actions are ignored.
       values: `[D]`, for the player to move, in [-1, 1].
     """
     decisions, open_classes = solution.decisions, np.flatnonzero(atlas.members)

@@ -47,7 +47,9 @@ def line_chart(
     """
     for name, ys in series.items():
         if not xs or len(ys) != len(xs):
-            raise ValueError(f"{name!r} has {len(ys)} points for {len(xs)} places: give as many")
+            raise ValueError(
+                f"{name!r} has {len(ys)} numbers for {len(xs)} points: give one for each point"
+            )
     lines = {name: _finite(xs, ys) for name, ys in series.items()}
     ranges = {
         name: [*_finite(xs, low), *_finite(xs, high)[::-1]]

@@ -44,7 +44,7 @@ def network_picture(parts: Parts, config: Any) -> Drawing:
 def loop_picture(config: Config) -> Drawing:
     """Draws the cycle of an iteration: self-play, buffer, learner, average."""
     play, learner, search = config.selfplay, config.learner, config.search
-    average = f"decay {learner.ema_decay} per step; it plays"
+    average = f"decay {learner.ema_decay} per step; plays the games"
     half = (_WIDTH - 48) / 2
     made = f"{play.unroll_length} moves each: {play.games * play.unroll_length:,} per iteration"
     learned = f"{learner.steps:,} steps per iteration, {learner.batch_size:,} positions each"

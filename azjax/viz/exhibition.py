@@ -41,7 +41,7 @@ def draw_exhibition(player: Player, sentence: str) -> Element:
     link = {"class": "az-button az-primary", "href": "#section-1"}
     button = node("a", link, "Play against it")
     pause = node(
-        "label", {"class": "az-pause"}, node("input", {"type": "checkbox"}), " pause the picture"
+        "label", {"class": "az-pause"}, node("input", {"type": "checkbox"}), " pause the animation"
     )
     words = node("div", None, node("p", None, sentence), button, pause)
     return node("div", {"class": "az-hero"}, _draw(player.game, game), words)
@@ -65,7 +65,7 @@ def play_exhibition(player: Player) -> Exhibition:
 
 
 def _scores(game: Game) -> Callable[[State], jax.Array]:
-    """Makes `state -> int [A]`: 2 for a winning move, 1 if no reply to it wins, -2 if illegal."""
+    """Makes `state -> int [A]`: 2 if the move wins plus 1 if no reply wins; -2 if illegal."""
     moves = jnp.arange(game.num_actions)
 
     def wins(state):
@@ -103,7 +103,7 @@ def _draw(game: Game, exhibition: Exhibition) -> Element:
 
 
 def _appear(part: Element, turn: int, slots: int, look: str) -> str:
-    """Makes a part of the picture appear at its turn; returns the rules of CSS."""
+    """Makes a part of the picture appear at its turn; returns the CSS rules."""
     name = f"az-hero-{turn}"
     part.set("class", f"{part.get('class')} {name}")
     before, after = 100 * turn / slots, 100 * (turn + 0.4) / slots

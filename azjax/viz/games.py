@@ -42,7 +42,7 @@ class Move(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def _make_search(parts: Parts) -> Callable[..., tuple[SearchResult, Step, jax.Array]]:
-    """Builds the training's search, which compiles once per batch size, with or without noise.
+    """Builds the search of training, compiled once per batch size, for use with or without noise.
 
     Returns:
       `(params, key, states, temperature [B], add_noise) -> (result, step, over [B])`. The result

@@ -154,7 +154,7 @@ def start_text(game: Game, board: Any = None) -> str:
     if game.name == "tic_tac_toe":
         board = from_board(np.asarray(getattr(board, "board", board)))
     if describe(board) != describe(state_shapes(game)):
-        raise ValueError(f"a position of {game.name} is one of its states: pass such a state")
+        raise ValueError(f"the position is not a state of {game.name}: pass a state of this game")
     if game.is_over(board):
         raise ValueError("the game is over in this position: there is nothing to search")
     if has_rules(game):

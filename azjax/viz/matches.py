@@ -61,9 +61,9 @@ def matches(
     intro = (
         f"{player.agent.name} is the newest network with the search of training. It plays against "
         "UCT with random rollouts and against the run's older networks. Each opening of two random "
-        f"moves is played once from each seat: at most {games} games against each opponent, fewer "
-        f"if the limit of {seconds:.0f} seconds for all matches is reached. A win counts 1, a draw "
-        "½."
+        f"moves is played twice, with the sides exchanged: at most {games} games against each "
+        f"opponent, fewer if the limit of {seconds:.0f} seconds for all matches is reached. A win "
+        "counts 1, a draw ½."
     )
     titles = ("against", "won", "drawn", "lost", "score (95% interval)")
     head = node("tr", None, *(node("th", {"scope": "col"}, title) for title in titles))

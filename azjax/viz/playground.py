@@ -75,7 +75,7 @@ def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
     if not any(each["about"].get("proof") for each in packed[:1]):
         return _SENTENCE.format("", "try any reply")
     moves = 0 if first.overrides is None else len(first.overrides.actions)
-    table = f", with prescribed moves in {moves:,} positions" if moves else ""
+    table = f". In {moves:,} positions, a table prescribes its move" if moves else ""
     return _SENTENCE.format(
         f"{table}. When it moves first, it never loses, and this is proved", "follow the proof"
     )
@@ -83,7 +83,10 @@ def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
 
 def _link_training() -> Element:
     link = node("a", {"href": TRAINING}, "Follow the training of a tic-tac-toe player")
-    text = ": all 4,520 positions in which the game is not over, iteration by iteration, and games."
+    text = (
+        ": all 4,520 positions in which the game is not over, iteration by iteration. You can also "
+        "play against it."
+    )
     return node("p", {"class": "az-about"}, link, text)
 
 

@@ -117,15 +117,18 @@ def _curves(records: list[dict], game: Game) -> list[Section]:
         intro.append(
             "The network alone, without a search, plays its most likely move. A blunder is a "
             "position where this move gives up a win or a draw. A losing line is a game that the "
-            "network loses to some sequence of replies, as first or second player, and that "
-            "perfect play would not have lost. Every position and every reply is checked."
+            "network loses to some replies, although perfect play could have avoided the loss. "
+            "These games are counted for the network as first and as second player. Every position "
+            "and every reply is checked."
         )
     if game.positions is not None and any("error" in record for record in records):
         curves[1:1] = _labelled_curves(game.positions())
         intro.append(
             "A wrong move is a move of the network alone that worsens the outcome in a position "
-            "labelled by a solver; the mean is over the classes of positions. Value signs are "
-            "checked in won and lost positions. Training never uses these labels."
+            "labelled by a solver. The labelled positions are divided into classes; “wrong moves, "
+            "mean” is the mean over these classes. A value sign is wrong if the network's value "
+            "for a won or lost position does not have the sign of the outcome. Training never uses "
+            "these labels."
         )
     for heading, unit, log, names in curves:
         rows = [r for r in records if any(r.get(name) is not None for name in names.values())]
@@ -170,7 +173,10 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
             f"{path} is damaged, or of another run: delete it, or make it again by verifying the "
             "run"
         ) from error
-    intro = "The certificate comes from an enumeration of every position with a choice."
+    intro = (
+        "This certificate is the result of checking every decision state: every reachable position "
+        "in which the game is not over."
+    )
     return [Section(heading, intro, element=_facts(rows))]
 
 

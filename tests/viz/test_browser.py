@@ -209,7 +209,7 @@ def test_running_resetting_and_the_end(explorer):
     explorer.get_by_label("how many simulations to run").fill("400")
     press(explorer, "run-n")
     assert moment(explorer) == (3 * SIMULATIONS, SIMULATIONS, "backup")
-    assert f"The search ends after {SIMULATIONS} simulations: set up to" in explorer.inner_text()
+    assert f"The search ends after {SIMULATIONS} simulations; the setting" in explorer.inner_text()
     assert "has the most visits" in explorer.locator(".az-status").inner_text()
     press(explorer, "reset")
     assert moment(explorer) == (0, 0, "start")
@@ -341,7 +341,7 @@ def test_an_invalid_number_is_rejected_with_a_sentence(explorer):
         ("c_puct", "-1", "c_puct is -1: use 0 to 100."),
         ("num_simulations", "1001", "simulations is 1001: use a whole number from 1 to 1000."),
         ("seed", "0.5", "seed is 0.5: use a whole number from 0 to 2147483647."),
-        ("dirichlet_fraction", "", "root noise has no number: use 0 to 1."),
+        ("dirichlet_fraction", "", "root noise is not a number: use 0 to 1."),
     ):
         before = settings_on_screen(explorer)
         enter(explorer, setting, value)

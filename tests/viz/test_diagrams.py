@@ -206,7 +206,7 @@ def test_a_page_describes_its_run(run_dir):
         "2 iterations with 1,000 games and 128 moves in total",  # Not those after the checkpoint.
         f"by Gumbel search with {config.search.num_simulations} simulations",
         f"a residual network of 1 block and 16 units ({count:,} parameters), whose input has",
-        "Nothing was proved about it.",
+        "Nothing was proved about this player.",
     ):
         assert part in text, part
 

@@ -164,7 +164,7 @@ def test_the_step_describes_the_step_of_the_learner(lesson, data):
     assert "Step 1 of this learner" in text and "0.0200" in text
     norm = taught["grad_norm"][0]
     assert f"{norm:.3f}" in text
-    clipped = f"cut to 1: times {1 / norm:.3f}" if norm > 1 else "below 1, so not clipped"
+    clipped = f"to 1: multiplied by {1 / norm:.3f}" if norm > 1 else "below 1, so not clipped"
     assert clipped in text
 
 

@@ -429,7 +429,7 @@ def test_replies_are_chosen_and_lines_end(open_page, written):
     how = root.locator(".az-intro").inner_text()
     for count in ("12,345 decisions", "6,789 wins", "321 draws", "no losses"):
         assert count in how
-    assert "in a win for the player or in a draw" in root.inner_text()
+    assert "in a win for this player or in a draw" in root.inner_text()
     assert root.locator("[data-answer]").nth(3).inner_text() == "column 3 \N{BLACK CIRCLE}"
     while not root.get_attribute("data-result"):
         root.locator(".az-proof-replies [data-button]").first.click()
@@ -478,7 +478,7 @@ def test_the_picture_moves_unless_motion_is_reduced(open_page, written):
     assert tab.evaluate(moving) > 10
     running = moving.replace("length", "filter((each) => each.playState === 'running').length")
     assert tab.evaluate(running) > 10
-    tab.get_by_label("pause the picture").check()
+    tab.get_by_label("pause the animation").check()
     assert tab.evaluate(running) == 0
     assert open_page(written).evaluate(moving) == 0
 

@@ -232,7 +232,7 @@ def test_a_chart_of_intervals_is_to_scale():
 
 
 def test_lines_of_another_length_raise():
-    with pytest.raises(ValueError, match="'y' has 1 points for 2 places"):
+    with pytest.raises(ValueError, match="'y' has 1 numbers for 2 points"):
         line_chart("Any", [1, 2], {"y": [1]})
 
 
@@ -631,7 +631,9 @@ def test_an_animation_can_be_read_on_a_phone(run, solution, tic_tac_toe, browser
                   svg.getBoundingClientRect().bottom - bottom];
         })"""
     )
-    assert {"blunders, in some, half or all", "iteration 3"} <= {text for text, *_ in seen[1:]}
+    assert {"blunder in some, at least half, or all symmetric copies", "iteration 3"} <= {
+        text for text, *_ in seen[1:]
+    }
     for text, size, *margins in seen[1:]:
         assert size >= 9 and min(margins) >= 0, text
     assert seen[0][2:4] == [16, 16]  # The picture is not cut off.

@@ -59,7 +59,7 @@ def test_a_game_that_is_too_large_for_a_page_is_rejected():
     with pytest.raises(ValueError, match="nim is too large for a page: use tic_tac_toe, connect"):
         live_data(NIM._replace(most_positions=None), PUCT())
     assert live_data(NIM, PUCT())["start"] == "0"
-    with pytest.raises(ValueError, match="a position of connect_four is one of its states"):
+    with pytest.raises(ValueError, match="the position is not a state of connect_four"):
         live_data(games.make("connect_four"), PUCT(), board=[0] * 42)
 
 

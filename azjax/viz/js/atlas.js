@@ -132,7 +132,7 @@ class AtlasView {
   #plyLabel(moves) {
     const rows = Array.from(this.atlas.y).filter((_, i) => this.atlas.ply[i] === moves);
     const y = ATLAS_MARGIN + ((Math.min(...rows) + Math.max(...rows)) / 2) * ATLAS_PITCH;
-    return svg("text", { class: "az-atlas-ply", x: 12, y }, String(moves), svg("title", {}, `after ${moves} moves`));
+    return svg("text", { class: "az-atlas-ply", x: 12, y }, String(moves), svg("title", {}, `moves made: ${moves}`));
   }
 
   #modes() {
@@ -250,10 +250,10 @@ function atlasCounts(data, frame) {
   const classes = frame.wrong.reduce((count, wrong) => count + (wrong > 0), 0);
   const positions = (data.isSample ? "a sample of " : "") + data.decisions.toLocaleString("en");
   const start = `Iteration ${frame.iteration}: `;
-  if (frame.blunders === 0) return `${start}no blunders in ${positions} positions, ${data.members.length} classes`;
+  if (frame.blunders === 0) return `${start}no blunders in ${positions} positions (0 of ${data.members.length} dots)`;
   const noun = frame.blunders === 1 ? "blunder" : "blunders";
   const total = frame.blunders.toLocaleString("en");
-  return `${start}${total} ${noun} in ${positions} positions, ${classes} of ${data.members.length} classes`;
+  return `${start}${total} ${noun} in ${positions} positions (${classes} of ${data.members.length} dots)`;
 }
 
 /** The nearest dot in a direction, with a penalty for sideways distance, or null at the edge. */

@@ -36,7 +36,7 @@ export class Blunders {
   #go(network, positions) {
     const found = this.#corrected(network, positions);
     if (!found) {
-      this.note.textContent = `The search corrects none of the ${Math.min(positions.length, MOST_SEARCHED)} tried; click to try others.`;
+      this.note.textContent = `The search corrects none of the ${Math.min(positions.length, MOST_SEARCHED)} positions tried. If there are more, click again to try the next ones.`;
       return;
     }
     const { algorithm, num_simulations } = this.settings;

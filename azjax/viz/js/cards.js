@@ -174,7 +174,7 @@ export function treeLegend() {
     term("c, C", "weight of U, in PUCT and in UCT"),
     term("g", "Gumbel noise"),
     term("\u2113", "logit of a move, log P"),
-    term("\u03c3", "weighted Q in Gumbel search"),
+    term("\u03c3", "weighted Q in Gumbel search, where c is the setting \u201cvisits added\u201d and s the \u201cvalue scale\u201d"),
     term("\u03c0\u2032", "improved policy in Gumbel search"),
     term("+37", "positions not shown: click to open"),
   );

@@ -44,7 +44,7 @@ class Explorer {
   /** Goes to time `t`, or to the end. */
   go(t) {
     const { last, length } = this.search;
-    const more = length < MOST_SIMULATIONS ? `: set up to ${MOST_SIMULATIONS} for a longer one` : "";
+    const more = length < MOST_SIMULATIONS ? `; the setting \u201csimulations\u201d allows up to ${MOST_SIMULATIONS}` : "";
     this.#notify(t > last ? `The search ends after ${length} simulations${more}.` : "");
     this.t = Math.min(Math.max(0, t), last);
     if (this.follow) this.selected = this.search.focus(this.search.moment(this.t));

@@ -19,7 +19,7 @@ export function columns(search, id) {
     id === 0
       ? ["U", "g + \u2113", `logit of the prior${settings.add_noise ? ", with the noise drawn for this search" : ""}`]
       : ["U", "share", "minus the move's share of the visits"];
-  return [P, N, Q, U, ["S", "S", "the score; the highest of those in turn is chosen"]];
+  return [P, N, Q, U, ["S", "S", "the score; the highest is chosen, at the root only among the moves \u201cin turn\u201d"]];
 }
 
 /** Writes a number of the table; for untried moves UCT has infinity. */
@@ -97,11 +97,11 @@ function gumbelLines({ id, node, settings, stats, n, Q, U, S }) {
   const whose = playerName(node.player);
   const notes = n
     ? []
-    : [`Untried, n = 0: its Q is the mixed value of this position, ${term(Q)} for ${whose}.`];
+    : [`Untried, n = 0: its Q is the mixed value of this position, from the evaluator and the visited moves: ${term(Q)} for ${whose}.`];
   if (id === 0) {
     notes.unshift(
-      "Sequential halving: the moves in turn compete for the next visit, and a move that has had it waits. " +
-        "After each round only the better half stays.",
+      "Sequential halving visits each remaining move once in a round. Moves not yet visited in this round are in turn, " +
+        "and the one with the highest score is next. Visited moves wait. After some rounds, the worse half of the moves is out.",
     );
     return { lines: [weighted, ["S", "g + \u2113 + \u03c3", `${term(U)} ${added(sigma)} = ${term(S)}`]], notes };
   }
@@ -117,7 +117,7 @@ function gumbelLines({ id, node, settings, stats, n, Q, U, S }) {
   };
 }
 
-/** Explains the sign of Q, which is the mover's, by the position after the move. */
+/** Explains the sign of Q, which is a value for the mover, by the position after the move. */
 function outcomeNote({ search, moment, id, node, action, n, Q }) {
   const child = search.child(id, action, moment);
   if (!n || child === null) return null;
@@ -128,10 +128,10 @@ function outcomeNote({ search, moment, id, node, action, n, Q }) {
     return `The move ends the game (${outcomeWords(search.game, after.position)}), which counts ${counts}.`;
   }
   const { value } = search.stats(child, moment.known);
-  const mean = n === 1 ? "one outcome" : `the mean of ${n} outcomes`;
-  if (mover === other) return `Q is ${mover}\u2019s, ${mean}. ${mover} moves again, so the sign stays.`;
+  const mean = n === 1 ? "a single value" : `the mean of ${n} values`;
+  if (mover === other) return `Q is ${mean} for ${mover}. ${mover} moves again, so the sign stays.`;
   return (
-    `Q is ${mover}\u2019s, ${mean}. After the move ${other} is to move, and the value is ` +
+    `Q is ${mean} for ${mover}. After the move ${other} is to move, and the value is ` +
     `${signed(value, 3)} for ${other}: one player wins what the other loses, so the sign changes.`
   );
 }

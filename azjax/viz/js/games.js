@@ -52,7 +52,7 @@ function tableGame({ game: name, title, num_actions: numActions }, table) {
   const moveLabel = ({ row }, action) => table.moveName(row, action);
   const moveName = (position, action) => moveLabel(position, action).replace(/^(?=\d+$)/, "move ");
   const isNumbered = table.legal(0).every((action) => /^\d+$/.test(table.moveName(0, action)));
-  const naming = isNumbered ? "Moves are numbered as in the rules of the game." : "";
+  const naming = isNumbered ? "Each move is shown as its number in the code of the game." : "";
   return {
     ...{ name, title, numActions, table, winner, moveName, moveLabel, naming, hasCells: false },
     init: () => at(0),

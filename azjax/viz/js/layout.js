@@ -16,7 +16,7 @@ const GHOST = { width: 27, height: 18 };
 const APART = 6; // Pixels between neighbors.
 const GAP = 7; // Pixels between rows, at least, for the edges.
 const AIR = 40; // Pixels that full cards leave for wider gaps.
-const WIDEST_GAPS = [60, 40, 28]; // Of the first rows, whose edges are long; then like the last.
+const WIDEST_GAPS = [60, 40, 28]; // Below the first rows, whose edges are long; the last number holds for all further rows.
 const PATIENCE = 40; // Failures in a row after which no more nodes are tried.
 
 /**

@@ -27,7 +27,7 @@ function lessonPosition(view, move, { learner }) {
   const who = view.mover(move.player);
   const { iteration } = view.lesson;
   const network = iteration ? `The network after iteration ${iteration}` : "The untrained network";
-  const average = iteration && learner.ema_decay ? ", a running average of the parameters \u03b8," : "";
+  const average = iteration && learner.ema_decay ? ", with a running average of its parameters \u03b8," : "";
   return (
     `${who} is to move. ${network}${average} outputs a probability p for every move ` +
     `and the value ${signed(move.value)} for ${who}.`
@@ -52,7 +52,7 @@ function lessonSearch(view, move, { search }) {
 function lessonPi(view, move, { search }) {
   const how =
     search.algorithm === "gumbel"
-      ? "\u03c0 is p, shifted towards moves of higher value in the search: softmax(log p + \u03c3(Q))."
+      ? "\u03c0 is p, shifted towards moves of higher value in the search: softmax(log p + \u03c3(Q)), where \u03c3(Q) is Q times a weight."
       : `\u03c0 is each move\u2019s share of the visits: N / ${move.visits.reduce((sum, n) => sum + n, 0)}.`;
   return `${how} The network learns to output \u03c0 in this position.`;
 }
@@ -164,7 +164,7 @@ function lessonStepTable(view) {
   const [before, after] = view.move.frames;
   const clip = learner.clip_norm;
   const clipped = clip && norms[0] > clip;
-  const cut = !clip ? "not clipped" : clipped ? `cut to ${clip}: times ${fixed(clip / norms[0], 3)}` : `below ${clip}, so not clipped`;
+  const cut = !clip ? "not clipped" : clipped ? `clipped to ${clip}: multiplied by ${fixed(clip / norms[0], 3)}` : `below ${clip}, so not clipped`;
   const change = (from, to) => `${fixed(from, 3)} \u2192 ${fixed(to, 3)}`;
   return lessonTable(`Step ${(made + 1).toLocaleString("en")} of this learner`, [
     lessonTerm("gradient", "\u2016gradient\u2016", cut, fixed(norms[0], 3)),

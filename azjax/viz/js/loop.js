@@ -95,7 +95,7 @@ class LoopView {
   }
 
   #lessonButton(lesson) {
-    const words = lesson.iteration ? `After iteration ${lesson.iteration}` : "Before the training";
+    const words = lesson.iteration ? `After iteration ${lesson.iteration}` : "Before training";
     const choose = () => {
       this.lesson = lesson;
       this.at = Math.min(this.at, lesson.moves.length - 1);

@@ -63,9 +63,9 @@ class Table {
     this.match = new Match(board, {
       ...{ game, network, place, simulations, settings: data.settings },
       choose: (position) => shipped.choose(position),
-      you: 1, // The player moves first.
+      you: 1, // The network moves first.
       more: h("div", {}, this.moves, this.#searchButton()),
-      sides: ["You move first", "The player moves first"],
+      sides: ["You move first", "The network moves first"],
       onDraw: (match) => this.#draw(match),
     });
   }
@@ -155,8 +155,8 @@ function aboutWords({ about, data, overrides }, { you, isUsual }) {
 
 function searchWords({ about, data }) {
   const { num_simulations } = data.settings;
-  const use = about.alone ? "The player itself does not use this search." : "The player uses this search for each of its moves.";
-  return `The search has ${num_simulations} simulations. Each one adds a position to the tree and evaluates it with the same network. ${use} The button \u201cnext phase\u201d shows a single step.`;
+  const use = about.alone ? "When you play, the network does not search, unless you choose a search above." : "When you play, the network uses this search for each of its moves, unless you choose another setting above.";
+  return `The search has ${num_simulations} simulations. Each one adds at most one position to the tree, which the same network evaluates. ${use} The button \u201cnext phase\u201d shows a single step.`;
 }
 
 /** Counts of results in words: "3 won, 1 drawn and none lost". */

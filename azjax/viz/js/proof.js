@@ -167,7 +167,7 @@ class Walk {
     });
     const heads = [`${playerName(position.player)} (you)`, "games", "won", "drawn", "lost"];
     const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-    const caption = h("caption", {}, "Your replies, and how the network does in all games that follow. The board shows how many these are.");
+    const caption = h("caption", {}, "Your replies, and the network\u2019s results in all games that follow. A number on the board counts the games after that reply.");
     return h("table", { class: "az-proof-replies" }, caption, h("thead", {}, head), h("tbody", {}, rows));
   }
 }

@@ -70,7 +70,7 @@ export function reviewBySearch(game, positions, actions, { search, wait, done })
  * `searches` is `{simulations, iteration}` of the searches used, or undefined for perfect play.
  */
 export function review(game, moves, you, searches, show) {
-  const how = searches && `The values come from searches of ${searches.simulations} simulations with the network of iteration ${searches.iteration}, not from perfect play. A mistake is a move that costs more than ${MISTAKE}.`;
+  const how = searches && `The values come from searches of ${searches.simulations} simulations with the network of iteration ${searches.iteration}, not from perfect play. A mistake is a move that the search would not play and that lowers the value by more than ${MISTAKE}.`;
   return h(
     "section",
     { class: "az-review" },
@@ -104,16 +104,16 @@ function verdict(game, { position, before, after, better }, searches) {
   return `Turns a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept it.`;
 }
 
-/** The reader's first mistake; with searches, the most expensive one. */
+/** The reader's first mistake; with searches, the largest one. */
 function turningPoint(game, moves, you, searches) {
   const mistakes = moves.filter(({ better }) => better.length);
   const mine = mistakes.filter(({ position }) => position.player === you);
-  if (!mine.length && searches) return `None of your moves cost more than ${MISTAKE}.`;
+  if (!mine.length && searches) return "The searches found no mistake in your moves.";
   if (!mine.length) return mistakes.length ? "You made no mistake, but the network did." : "Neither of you made a mistake.";
   const worst = searches ? mine.reduce((a, b) => (b.before - b.after > a.before - a.after ? b : a)) : mine[0];
   const { position, before, after, action, better } = worst;
   const which = `${game.moveName(position, action)}, move ${moves.indexOf(worst) + 1} of the game`;
-  if (searches) return `Your most expensive move was ${which}: the value fell from ${signed(before)} to ${signed(after)}; the search plays ${game.moveName(position, better[0])}.`;
+  if (searches) return `Your largest mistake was ${which}: the value fell from ${signed(before)} to ${signed(after)}; the search plays ${game.moveName(position, better[0])}.`;
   return `Your first mistake was ${which}. It turned a ${NAMES[before]} into a ${NAMES[after]}; ${either(game, position, better)} would have kept the ${NAMES[before]}.`;
 }
 

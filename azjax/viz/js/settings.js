@@ -15,11 +15,11 @@ const NUMBERS = {
   seed: { label: "seed", min: 0, max: MOST_SEED, step: 1, title: "of noise, rollouts and the order of UCT" },
   c_puct: { label: "c_puct", min: 0, max: 100, title: "weight of the prior's bonus" },
   dirichlet_fraction: { label: "root noise", min: 0, max: 1, title: "share of Dirichlet noise" },
-  dirichlet_alpha: { label: "noise alpha", min: 0.001, max: 100, title: "concentration of that noise" },
+  dirichlet_alpha: { label: "noise alpha", min: 0.001, max: 100, title: "concentration of the Dirichlet noise" },
   gumbel_scale: { label: "root noise", min: 0, max: 100, title: "scale of the Gumbel noise" },
   max_considered_actions: { label: "moves considered", min: 1, max: 100, step: 1 },
   value_scale: { label: "value scale", min: 0, max: 100, title: "weight of Q" },
-  maxvisit_init: { label: "visits added", min: 0, max: 1000, title: "to the largest count" },
+  maxvisit_init: { label: "visits added", min: 0, max: 1000, title: "number added to the largest visit count; the weight of Q grows with the sum" },
   exploration: { label: "C", min: 0, max: 100, title: "weight of the confidence bound" },
 };
 const SETTINGS = {
@@ -62,7 +62,7 @@ export function whyNotSet(name, value) {
   if (Number.isFinite(value) && value >= min && value <= max && (!step || Number.isInteger(value))) {
     return null;
   }
-  const given = Number.isFinite(value) ? `${label} is ${value}` : `${label} has no number`;
+  const given = Number.isFinite(value) ? `${label} is ${value}` : `${label} is not a number`;
   return `${given}: use ${step ? "a whole number from " : ""}${min} to ${max}`;
 }
 
@@ -92,7 +92,7 @@ export function startEditor({ game, position, canUndo, starts, onMove, onUndo, o
         "div",
         {},
         h("p", attributes, note),
-        h("div", { class: "az-group" }, button("undo", "undo", canUndo, onUndo), button("start", "empty", game.text(position) !== game.text(game.init()), onReset)),
+        h("div", { class: "az-group" }, button("undo", "undo", canUndo, onUndo), button("initial position", "empty", game.text(position) !== game.text(game.init()), onReset)),
         starts.length ? startList(starts, game, position, onStart) : null,
       ),
     ),

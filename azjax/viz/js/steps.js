@@ -59,7 +59,7 @@ export function tourSteps(count) {
     {
       title: "Backup",
       change: { ...classic, t: 2 },
-      text: (search) => `The rollout ended: ${ended(search)}. Every node on the path, up to the root, adds the outcome to its statistics. It counts for the player to move at that node: +1 for a win, \u22121 for a loss, 0 for a draw.`,
+      text: (search) => `The rollout ended: ${ended(search)}. Every node on the path, up to the root, adds the outcome to its statistics, as the result for the player to move at that node: +1 for a win, \u22121 for a loss, 0 for a draw.`,
       ask: (search) => `What does the root add? ${mover(search)} is to move there.`,
       options: () => ["+1", "0", "\u22121"],
       answer: (search) => [signed(search.simulations[0].backup[0], 0)],

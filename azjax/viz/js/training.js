@@ -46,7 +46,7 @@ function opinions(game, networks, position, place) {
     return h("tr", {}, h("th", { scope: "row" }, name), outputs.map(({ policy, move }) => share(policy[action], move === action)));
   });
   const caption = h("caption", {}, `Each network\u2019s probability for each move of ${mover}, and its value for ${mover}`);
-  const truth = table ? `With perfect play ${mover} ${ENDS[table.truth(row)]}. A dot marks each move that keeps this; a frame marks a network\u2019s most likely move.` : "A frame marks a network\u2019s most likely move.";
+  const truth = table ? `With perfect play ${mover} ${ENDS[table.truth(row)]}. A dot marks each move that keeps this result; a frame marks a network\u2019s most likely move.` : "A frame marks a network\u2019s most likely move.";
   return [
     h(
       "div",

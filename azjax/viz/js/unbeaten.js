@@ -5,7 +5,7 @@ import { playerName } from "./words.js";
 
 const RANDOM_LINES = 100;
 const SLICE = 40; // Milliseconds between events.
-const END_WORDS = { won: "The player wins.", drawn: "The game is drawn.", lost: "You win." };
+const END_WORDS = { won: "This player wins.", drawn: "The game is drawn.", lost: "You win." };
 
 /** The first player of a page against every reply: the visitor chooses the replies. */
 export async function unbeaten(root, { players: [first] }) {
@@ -100,13 +100,13 @@ class Replies {
     const here = this.#here;
     if (here.over) return h("p", { class: "az-proof-end", role: "status" }, `${END_WORDS[resultOf(game, here)]} Go back to any position above and choose another reply.`);
     const replies = game.legal(here).map((action) => h("tr", {}, this.#replyCells(here, action)));
-    const heads = [`your reply (${playerName(here.player)})`, "the player\u2019s answer"].map((text) => h("th", { scope: "col" }, text));
+    const heads = [`your reply (${playerName(here.player)})`, "this player\u2019s answer"].map((text) => h("th", { scope: "col" }, text));
     return h("table", { class: "az-proof-replies" }, h("caption", {}, this.#caption()), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, replies));
   }
 
   #caption() {
-    const start = "Choose any reply; the player has one answer to each.";
-    return this.shipped.about.proof ? `${start} Every game ends in a win for the player or in a draw.` : start;
+    const start = "Choose any reply; this player has one answer to each.";
+    return this.shipped.about.proof ? `${start} Every game ends in a win for this player or in a draw.` : start;
   }
 
   #replyCells(here, action) {
@@ -121,7 +121,7 @@ class Replies {
   #tally() {
     const total = this.seen.size;
     if (!total) return null;
-    return h("p", { class: "az-hint", "data-tally": total }, `Different games that you finished: ${total}. Results of the player: ${resultWords(this.ends)}.`);
+    return h("p", { class: "az-hint", "data-tally": total }, `Different games that you finished: ${total}. Results of this player: ${resultWords(this.ends)}.`);
   }
 
   /** Plays lines with random replies, a slice at a time. */
@@ -135,7 +135,7 @@ class Replies {
         ends[this.#randomLine()] += 1;
         rest -= 1;
       }
-      this.random.textContent = `${RANDOM_LINES - rest} games with random replies. Results of the player: ${resultWords(ends)}.`;
+      this.random.textContent = `${RANDOM_LINES - rest} games with random replies. Results of this player: ${resultWords(ends)}.`;
       this.random.dataset.random = RANDOM_LINES - rest;
       if (rest) this.timer = setTimeout(() => go(rest));
     };
@@ -171,8 +171,8 @@ function claim({ about }) {
     h(
       "p",
       { class: "az-intro" },
-      `A program played this player against every possible reply. The player made ${count(proof.decisions)} decisions. ` +
-        `The program counted the moves that end a game: ${count(proof.won)} wins of the player, ${count(proof.drawn)} draws and no losses. Symmetric copies count once.`,
+      `A program played this player against every possible reply. This player made ${count(proof.decisions)} decisions. ` +
+        `The program counted the moves that end a game: ${count(proof.won)} wins of this player, ${count(proof.drawn)} draws and no losses. Symmetric copies count once.`,
     ),
   ];
 }

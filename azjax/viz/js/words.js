@@ -93,7 +93,7 @@ function startWords(search) {
   const root = search.nodes[0];
   return (
     "The tree contains only the root, and none of its moves has been tried. " +
-    `${opinion(search, root)} Each simulation adds one position to the tree.`
+    `${opinion(search, root)} Each simulation adds at most one position to the tree.`
   );
 }
 
@@ -109,13 +109,13 @@ function selectionWords(search, { step, known }) {
   });
   const rest = step.actions.slice(SPELLED).map((action, i) => moveLabel(search, step.path[SPELLED + i], action));
   if (rest.length) parts.push(`then ${listWords(rest)} followed`);
-  const end = step.new ? "a move that was not tried before" : "a finished game that was met before";
+  const end = step.new ? "a move that was not tried before" : "a finished game that was reached before";
   return `${parts.join(", ")}. This leads to ${end}.`;
 }
 
 /** Whether a score is the highest; at Gumbel's root only some moves are in turn. */
 function rankWords(top, index) {
-  if (!top.includes(index)) return "the highest of those in turn";
+  if (!top.includes(index)) return "the highest of the moves not visited in this round";
   if (top.length === 1) return "the highest";
   return `in a tie with ${top.length - 1} ${top.length === 2 ? "other" : "others"}`;
 }
@@ -134,7 +134,7 @@ function expansionWords(search, step) {
     return `This position is new, and ${playerName(leaf.player)} is to move. ${opinion(search, leaf)}`;
   }
   const maker = playerName(nodes[leaf.parent].player);
-  const ending = `${sentence(game.ending(leaf.position))}${step.new ? "" : " again"}`;
+  const ending = `${sentence(game.ending(leaf.position))}${step.new ? "" : ", as before"}`;
   const counts = game.winner(leaf.position) === null ? "a draw counts 0 for both" : `the last move earns ${maker} ${signed(leaf.reward, 0)}`;
   return `${ending}: the game is over, so there is nothing to evaluate; ${counts}.`;
 }
@@ -163,7 +163,7 @@ function backupWords(search, step) {
   const winner = leaf.over ? game.winner(leaf.position) : null;
   if (leaf.over && winner === null) return `A draw counts 0 for both players, up to the root; ${count}`;
   const parts = upwards.slice(0, SPELLED).map(({ player, gain }, i) => {
-    const where = i === 0 ? "one move up" : i === 1 ? "above that" : "above that again";
+    const where = i === 0 ? "one move up" : i === 1 ? "two moves up" : "three moves up";
     return `${signed(gain)} for ${playerName(player)} ${where}`;
   });
   const rest = upwards.length > SPELLED ? ", and so on up to the root" : "";
