@@ -1,8 +1,8 @@
 """AlphaZero as pure functions in JAX.
 
-The public API consists of the names in `__all__` below and the names that the packages `games`,
-`networks`, `search`, `players`, `training`, `runs`, `proof` and `viz` export. Names are imported at
-first use, so `import azjax` is fast.
+The public API consists of the names in `__all__` below and of the functions and classes of the
+modules that the API pages of the guide list; see `docs/reference/public_api.md`. Names are imported
+at first use, so `import azjax` is fast.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Proves or refutes a saved checkpoint: `azjax verify`."""
+"""Verifies a trained player, or evaluates it on labelled positions: `azjax verify`."""
 
 import dataclasses
 import json

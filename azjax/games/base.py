@@ -158,7 +158,8 @@ def init_batch(game: Game, batch_size: int) -> State:
 @functools.lru_cache(maxsize=64)
 def state_shapes(game: Game) -> State:
     """Returns one state as `jax.ShapeDtypeStruct`, without computing it."""
-    shapes = jax.eval_shape(game.init)  # They hold the mesh of this trace: it must not be cached.
+    # The shapes refer to the mesh of the current trace, which must not be cached: copy without it.
+    shapes = jax.eval_shape(game.init)
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), shapes)
 
 

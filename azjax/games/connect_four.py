@@ -97,13 +97,14 @@ def _symmetries(rows: int, columns: int) -> Symmetries:
 def positions() -> Positions:
     """Returns 7,000 positions from games of mixed strength, with the outcome of each column.
 
-    Each class has 1,000 positions. Six classes combine stage and difficulty. The stage is begin (up
-    to 14 plies played), middle (up to 28) or end. The difficulty is easy (the game ends within 14
-    more plies under perfect play), medium (28) or hard. In the seventh class, decisive, exactly one
+    Each class has 1,000 positions. Six classes are named after stage and difficulty: begin-easy,
+    begin-medium, begin-hard, middle-easy, middle-medium and end-easy. The stage is begin (up to 14
+    plies played), middle (up to 28) or end. The difficulty is easy (the game ends within 14 more
+    plies under perfect play), medium (28) or hard. In the seventh class, decisive, exactly one
     column keeps the outcome. No two positions are equal up to reflection.
 
-    `experiments.label` writes the file, which also contains the number of plies to the end after
-    each column.
+    They are read from a file that `experiments.label` wrote. The file also contains the number of
+    plies to the end after each column.
     """
     with np.load(POSITIONS, allow_pickle=False) as file:
         boards, outcomes, class_of = (file[name] for name in ("boards", "outcomes", "class_of"))

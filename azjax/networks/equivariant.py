@@ -117,7 +117,7 @@ def make(
 def _init(
     key: jax.Array, inputs: int, outputs: int, copies: int = 1, is_zero: bool = False
 ) -> Layer:
-    """Draws the weights of copy 0, or zeros; the scale is that for the inputs of all copies."""
+    """Draws the weights of copy 0, scaled for the number of inputs of all copies; or zeros."""
     kernel = nn.initializers.lecun_normal()(key, (inputs, outputs), jnp.float32)
     kernel = jnp.zeros_like(kernel) if is_zero else kernel
     return {"kernel": kernel[: inputs // copies], "bias": jnp.zeros(outputs, jnp.float32)}

@@ -12,8 +12,8 @@ from azjax.games.base import Game, Symmetries
 class Group(NamedTuple):
     """A game's `G` symmetries as permutations of cells, of a layer's copies, and of actions.
 
-    `K` of them are commuting involutions. In the order used here, these exchange `K` contiguous
-    blocks of copies.
+    `K` of them form a group: the identity and commuting involutions. The symmetries are ordered so
+    that each element of this group permutes `K` contiguous blocks of copies.
 
     Attributes:
       cells: `int [G, H * W]`, as in `Symmetries`.

@@ -10,9 +10,10 @@ shift, and its bias contains `2 ** (shift - 1)`, so the result is rounded to the
 The logits are multiples of a power of two. The value is read from a table. `rounding.py` chooses
 the integers.
 
-Two actions have equal logits only if they are symmetric copies of each other in a symmetric
-position. All other ties are broken in favor of the action with the lowest number in the canonical
-orientation of the board, see `orientation.py`. Symmetric networks thus stay exactly symmetric.
+Ties between equal sums are broken in favor of the action with the lowest number in the canonical
+orientation of the board, see `orientation.py`. There is one exception: in a symmetric position,
+actions that are symmetric copies of each other keep equal logits. Symmetric networks thus stay
+exactly symmetric.
 """
 
 import functools

@@ -83,10 +83,10 @@ class _Rounding(NamedTuple):
         Args:
           name: the layer.
           x: its inputs `[N, I]`, integers.
-          units: `[I]`, what one unit of each input stands for.
+          units: `[I]`, the real number that the integer 1 represents in each input.
 
         Returns:
-          Its outputs `[N, O]`, and what one unit of each stands for, `[O]`.
+          Its outputs `[N, O]`, integers, and the real number that 1 represents in each, `[O]`.
         """
         copies = len(self.group.copies)
         kernel, bias = (self.layers[name][part].astype(np.float64) for part in ("kernel", "bias"))

@@ -30,9 +30,9 @@ def anytime_agent(
     """Makes a player that searches until its time is up, then plays the best action found.
 
     The time limit is for a whole batch of positions. The first call with a new batch size also
-    compiles and measures the speed, which takes additional seconds. Algorithms such as Gumbel plan
-    for a number of simulations. They get an estimate based on the speed, which is corrected after a
-    tenth of the time. The player cannot be jitted.
+    compiles and measures the speed, which takes additional seconds. Algorithms such as Gumbel need
+    the number of simulations in advance. It is estimated from the speed, and the estimate is
+    corrected after a tenth of the time. The player cannot be jitted.
 
     Args:
       game: the rules.

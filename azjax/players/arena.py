@@ -77,8 +77,8 @@ class Match(NamedTuple):
       second: the name of the other player.
       moving_first: games in which the first-named player made the first move.
       moving_second: games in which the second-named player made the first move.
-      deterministic: whether both players always play the same move in a position; more games would
-        then only repeat these.
+      deterministic: whether both players are deterministic; more games would then only repeat
+        these.
     """
 
     first: str

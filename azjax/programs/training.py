@@ -35,7 +35,9 @@ def train(
     display: bool = True,
     **plan: Any,
 ) -> Run:
-    """Trains in a run directory, exactly as the program `azjax train` does.
+    """Trains in a run directory, as the program `azjax train` does.
+
+    On CPUs, the program makes each core a JAX device; this function uses the devices that JAX has.
 
     Args:
       what: what to train: the name of a game, or a custom `Game`, with the preset for that game;
@@ -46,7 +48,9 @@ def train(
         for the given fields, its plan.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. The fields
+        `preset`, `smoke` and `cpu_devices` do not change settings or devices here: to change
+        settings, pass a `Config`.
 
     Returns:
       The run, with its `player`, `certificate`, `metrics` and `run_dir`.

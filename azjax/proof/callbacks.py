@@ -1,4 +1,4 @@
-"""Callbacks that evaluate the network during training, by the solver and on labelled positions."""
+"""Callbacks that evaluate the network in training, with the solver or on labelled positions."""
 
 import functools
 import math

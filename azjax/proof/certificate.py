@@ -52,7 +52,7 @@ class VerifiedSearch:
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """The result of a proof over every reachable position.
+    """The result of verifying a network in every reachable position.
 
     Attributes:
       game: the name of the game.
@@ -97,7 +97,7 @@ class Certificate:
         return self.unbeatable and not blunders
 
     def as_json(self) -> dict[str, Any]:
-        """Returns a JSON object: the two verdicts and the fields."""
+        """Returns a JSON object: `perfect`, `unbeatable` and the fields."""
         return {"perfect": self.perfect, "unbeatable": self.unbeatable} | dataclasses.asdict(self)
 
 

@@ -82,9 +82,10 @@ def choose_moves(
 def _check_legal(
     legal: np.ndarray, chosen: np.ndarray, symmetries: np.ndarray, line_to: Callable[[int], Line]
 ) -> None:
-    """Raises a `ValueError` if an action of `chosen [N, E]` is illegal in its symmetric copy.
+    """Raises a `ValueError` if an action is illegal in its symmetric copy.
 
-    `legal [N, A]` is for the positions themselves; `line_to` returns the line to one of them.
+    `chosen [N, E]` has the actions in `E` symmetric copies of each position, and `legal [N, A]` the
+    legal actions in the positions themselves; `line_to` returns the line to one of them.
     """
     for symmetry, actions in zip(symmetries[: chosen.shape[1]], chosen.T, strict=True):
         legal_in_copy = legal[:, np.argsort(symmetry)]
@@ -99,9 +100,11 @@ def _check_legal(
 
 
 def _is_symmetric(copies: np.ndarray, actions: np.ndarray, symmetries: np.ndarray) -> np.ndarray:
-    """Returns `bool [N]`, whether `actions [N, E]` are the same move in all copies of a position.
+    """Returns `bool [N]`, whether the actions are the same move in all copies of a position.
 
-    If several of the `copies [N, E, R]` are equal, each of their expected actions is accepted.
+    `copies [N, E, R]` are `E` symmetric copies of each position, as rows of bytes, and `actions
+    [N, E]` the actions there. If several copies of a position are equal, each of their expected
+    actions is accepted.
     """
     expected, is_same_move = symmetries[:, actions[:, 0]].T, np.zeros(actions.shape, bool)
     for one, other in itertools.product(range(actions.shape[1]), repeat=2):

@@ -83,11 +83,11 @@ def repair(
     run_dir: Path | None = None,
     **settings: Any,
 ) -> SeatProof:
-    """Plays a seat against every reply, and overrides moves until no game is lost.
+    """Plays a player against every reply, and overrides moves until no game is lost.
 
-    It stops after at most `rounds` rounds. The network does not change. The result contains the
-    override table; `is_proof` is true if all games of the player with this table were explored and
-    none is lost. The arguments are those of `prove_seat`.
+    It stops after at most `rounds` rounds, even if games are still lost. The network does not
+    change. The result contains the override table; `is_proof` is true if all games of the player
+    with this table were explored and none is lost. The arguments are those of `prove_seat`.
     """
     return prove_seat(player, seat, run_dir, rounds=rounds, **settings)
 
@@ -103,7 +103,7 @@ def prove_seat(
     watch: Watch = finish,
     notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
 ) -> SeatProof:
-    """Plays a player against every reply, and repairs its moves where it loses a game.
+    """Plays a player against every reply; with `rounds`, also repairs its moves where it loses.
 
     The network does not change; better moves go into an override table. All results are stored in
     the run directory, so an interrupted call resumes.
@@ -114,7 +114,8 @@ def prove_seat(
       run_dir: the folder for the files; by default the run directory of the player.
       simulations: simulations of its search; 0 for the network alone.
       most: maximum number of positions per ply, see `exhaustive.explore`; None for all.
-      rounds: maximum number of repair rounds, including those of earlier calls.
+      rounds: maximum number of repair rounds, including those of earlier calls. With 0, nothing is
+        repaired, and the override table of earlier calls is not used.
       watch: consumes the steps of each exploration and returns the last one.
       notify: called after each round with its result and the next override table.
 

@@ -130,9 +130,10 @@ def make_parts(
 ) -> Parts:
     """Builds the parts of a configuration; the same arguments return the same parts.
 
-    All choices that depend on the hardware are made here: group sizes of games and simulations, and
-    the data types and form of the layers. Tracing the parts makes no further choice, so a program
-    can be lowered for a platform that this machine does not have.
+    All choices that depend on the hardware are made here: how many games are played together,
+    whether the first simulations of a search are evaluated in one call, and the data types and form
+    of the layers. Tracing the parts makes no further choice, so a program can be lowered for a
+    platform that this machine does not have.
 
     Args:
       config: the settings.

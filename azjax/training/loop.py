@@ -25,8 +25,8 @@ def iterate(
 ) -> Iterator[tuple[TrainState, Metrics]]:
     """Trains indefinitely: yields the state and the metrics after each iteration.
 
-    The state is donated to the next iteration. Copy what you keep, for example with
-    `one_copy(state.learner.ema_params)`.
+    The state is donated to the next iteration, which overwrites its arrays. Copy what you keep, for
+    example with `jax.tree.map(jnp.copy, state.learner.ema_params)`.
 
     Args:
       parts: the components of training.
@@ -112,7 +112,7 @@ class Loop:
 
     @property
     def average(self) -> Any:
-        """The averaged variables, on one device of this process."""
+        """The averaged variables, on one device of this process; part of `state`, not a copy."""
         return one_copy(self.state.learner.ema_params)
 
     @property

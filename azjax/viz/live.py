@@ -41,8 +41,8 @@ def live_data(
       seed: of noise, of rollouts, and of the order in which UCT tries actions.
 
     Raises:
-      ValueError: if a page supports neither the game nor the algorithm, if the position cannot
-        occur or is finished, or if a setting is out of range.
+      ValueError: if a page does not support the game or the algorithm, if the position cannot occur
+        or is finished, or if a setting is out of range.
     """
     check_game(game)
     evaluators = EVALUATORS[0 if packed else 1 : 4 if game.is_small else 3]

@@ -35,6 +35,8 @@ def matches(
 ) -> list[Section]:
     """Plays against UCT and the run's older networks if the game has no ground truth.
 
+    Games have ground truth if they can be enumerated or have labelled positions.
+
     Args:
       run_dir: the run.
       player: the run's player.

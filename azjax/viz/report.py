@@ -65,7 +65,7 @@ def write_report(
       player: the player to show; the newest checkpoint's by default.
       solution: the solution of its game; computed if it is None and the game can be enumerated.
       match_games: maximum number of games against each opponent. Matches are played only in games
-        without ground truth.
+        that cannot be enumerated and have no labelled positions.
       match_seconds: time limit of all matches; see `matches.matches`.
       notify: progress callback of the matches: opponent, games played, number of games.
 
