@@ -26,10 +26,12 @@ class Options:
     player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     x: str | None = None
-    """The player of X, who moves first: human (the default) or a player."""
+    """The player of X, who moves first: human or a player. Default: human, or the opponent if --o
+    is human. If neither is named, a player that comes with azjax and has overrides plays X."""
     o: str | None = None
-    """The player of O: human or a player. Default: alphazero of the run, or the player that comes
-    with azjax; if there is none, perfect, or uct:100 if the game is large."""
+    """The player of O: human or a player. Default: the opponent, or human if X is a player. The
+    opponent is alphazero of the run, or the player that comes with azjax; if there is none,
+    perfect, or uct:100 if the game is large."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of all randomness."""
     typed: custom.Option = custom.NOTHING

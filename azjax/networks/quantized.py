@@ -11,9 +11,9 @@ The logits are multiples of a power of two. The value is read from a table. `rou
 the integers.
 
 Ties between equal sums are broken in favor of the action with the lowest number in the canonical
-orientation of the board, see `orientation.py`. There is one exception: in a symmetric position,
-actions that are symmetric copies of each other keep equal logits. Symmetric networks thus stay
-exactly symmetric.
+orientation of the board, see `orientation.py`. There is one exception: in a symmetric position, a
+symmetric network gives equal logits to actions that are symmetric copies of each other. Symmetric
+networks thus stay exactly symmetric.
 """
 
 import functools

@@ -285,6 +285,8 @@ def verify(
 ) -> Certificate:
     """Verifies a player in every position of its game: its network alone, and with searches.
 
+    The overrides of a player are not used.
+
     Args:
       player: a trained player, from `azjax.load`.
       simulations: simulations of the searches; empty for the network alone.

@@ -103,7 +103,7 @@ def prove_seat(
     watch: Watch = finish,
     notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
 ) -> SeatProof:
-    """Plays a player against every reply; with `rounds`, also repairs its moves where it loses.
+    """Plays a player against every reply; with `rounds`, also repairs moves that lose.
 
     The network does not change; better moves go into an override table. All results are stored in
     the run directory, so an interrupted call resumes.

@@ -25,7 +25,8 @@ class Record:
       seconds: training time, including earlier sessions of a resumed run.
       games: number of games finished in this iteration.
       games_per_second: over this iteration.
-      losses: by name, see `loss.alphazero_loss`; `loss` is the minimized total.
+      losses: by name, see `loss.alphazero_loss`; `loss` is the minimized total, and `grad_norm` the
+        norm of its gradient before clipping.
       blunders, losing_lines_first, losing_lines_second, value_sign_errors, value_error: results for
         the network without search, see `verify.Verdict`; None if it was not verified.
       errors: results for the network without search in labelled positions, see `labelled.Rates`:
@@ -75,7 +76,7 @@ class Record:
 def rank(record: Record, always_examined: bool = True) -> float:
     """Returns the score of a checkpoint, by fewest blunders, then lowest loss; higher is better.
 
-    Blunders count only if every iteration is examined (`always_examined`).
+    Blunders count only if every iteration is verified (`always_examined`).
     """
     loss = record.losses["loss"]
     if record.blunders is None or not always_examined:

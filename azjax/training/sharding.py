@@ -122,7 +122,7 @@ def make_mesh(devices=None) -> Mesh:
 
 
 def one_copy(replicated: Any) -> Any:
-    """Returns a replicated tree as arrays on one device of this process, which share its memory."""
+    """Returns the arrays of a replicated tree on one device of this process, without copying."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), replicated)
 
 
