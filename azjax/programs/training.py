@@ -48,9 +48,8 @@ def train(
         for the given fields, its plan.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
       display: whether to print a line for each iteration.
-      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. The fields
-        `preset`, `smoke` and `cpu_devices` do not change settings or devices here: to change
-        settings, pass a `Config`.
+      **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
+        needs the name of a game or a `Game`; `cpu_devices` is for the program only.
 
     Returns:
       The run, with its `player`, `certificate`, `metrics` and `run_dir`.
@@ -67,41 +66,63 @@ def train(
       >>> run.certificate.perfect  # doctest: +SKIP
       True
     """
-    known = [field.name for field in dataclasses.fields(Plan)]
-    for name in plan.keys() - {*known}:
-        meant = did_you_mean(name, known)
-        raise ValueError(f"unknown setting {name!r}: use one of {', '.join(known)}{meant}")
-    config, make_parts = _settle(what, seed)
+    _check_plan(plan, what, resume)
+    config, make_parts, new_plan = _settle(what, seed, plan)
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:
         if path is None:
             raise ValueError("run_dir is None: name the run to resume")
-        config, plan = _resumed(path, config, make_parts, plan)
+        config, new_plan = _resumed(path, config, make_parts, plan)
     shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
-    with open_run(config, Plan(**plan), path, make_parts=make_parts, resume=resume) as run:
+    with open_run(config, Plan(**new_plan), path, make_parts=make_parts, resume=resume) as run:
         run.train(callbacks, shown)
     return run
 
 
-def _settle(what: Any, seed: int) -> tuple[Config, MakeParts]:
-    """Returns the settings, and the function that makes the parts."""
-    if isinstance(what, Config):
-        return what, make_named_parts
+def _check_plan(plan: dict[str, Any], what: Any, resume: bool) -> None:
+    """Raises a ValueError for fields that `Plan` does not have, or that would have no effect."""
+    known = [field.name for field in dataclasses.fields(Plan) if field.name != "cpu_devices"]
+    if "cpu_devices" in plan:
+        raise ValueError(
+            "cpu_devices is an option of `azjax train`: in Python, call "
+            'jax.config.update("jax_num_cpu_devices", N) before anything else uses JAX'
+        )
+    for name in plan.keys() - {*known}:
+        meant = did_you_mean(name, known)
+        raise ValueError(f"unknown setting {name!r}: use one of {', '.join(known)}{meant}")
+    for name in plan.keys() & {"preset", "smoke"}:
+        if resume:
+            raise ValueError(f"a resumed run keeps its settings: leave {name} out")
+        if isinstance(what, training.Parts) or (isinstance(what, Config) and name == "preset"):
+            kind = type(what).__name__
+            raise ValueError(f"{name} changes settings, but {kind} has them all: leave {name} out")
+
+
+def _settle(what: Any, seed: int, plan: dict[str, Any]) -> tuple[Config, MakeParts, dict[str, Any]]:
+    """Returns the settings, the function that makes the parts, and the complete plan."""
     if isinstance(what, training.Parts):
-        return Config(game=what.game.name, seed=seed, parts=_IN_PYTHON), lambda config: what
-    if isinstance(what, Game):
-        preset = presets.fit(presets.get(presets.name_for(what.name, what)), what)
-        config = dataclasses.replace(preset, game=f"{_IN_PYTHON}:{what.name}", seed=seed)
-        return config, functools.partial(make_named_parts, game=what)
-    if isinstance(what, str):
-        preset = presets.get(presets.name_for(what))
-        return dataclasses.replace(preset, game=what, seed=seed), make_named_parts
-    raise ValueError(
-        f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
-        "Config or Parts"
-    )
+        config = Config(game=what.game.name, seed=seed, parts=_IN_PYTHON)
+        return config, lambda config: what, plan
+    if not isinstance(what, str | Game | Config):
+        raise ValueError(
+            f"what to train is of type {type(what).__name__}: give the name of a game, a Game, a "
+            "Config or Parts"
+        )
+    custom = what if isinstance(what, Game) else None
+    if isinstance(what, Config):
+        config = what
+    else:
+        name = what if isinstance(what, str) else what.name
+        plan = {"preset": presets.name_for(name, custom), **plan}
+        config = dataclasses.replace(presets.get(plan["preset"]), game=name, seed=seed)
+    if plan.get("smoke"):
+        config, plan = presets.smoke(config), {"until": "never", "max_iterations": 3, **plan}
+    if custom is None:
+        return config, make_named_parts, plan
+    config = dataclasses.replace(presets.fit(config, custom), game=f"{_IN_PYTHON}:{custom.name}")
+    return config, functools.partial(make_named_parts, game=custom), plan
 
 
 def _resumed(

@@ -1,10 +1,12 @@
 """`azjax.train`, with custom games and parts, callbacks and resumed runs."""
 
+import contextlib
 import dataclasses
 import io
 import json
 import pathlib
 import signal
+import types
 
 import jax
 import numpy as np
@@ -13,9 +15,10 @@ import pytest
 import azjax as az
 import misere_pile
 from azjax.cli import explain, play, report, train, verify
-from azjax.programs import prepare
+from azjax.programs import prepare, training
 from azjax.proof import callbacks, certificate
 from azjax.runs import presets
+from azjax.runs.plan import Plan
 
 TINY = presets.smoke(presets.get("default"))
 LARGE = az.make("connect_four")
@@ -154,6 +157,46 @@ def test_a_custom_game_is_trained_by_its_record(tmp_path, monkeypatch):
         az.train(3)
     with pytest.raises(ValueError, match="one of .*; did you mean max_iterations"):
         az.train("tic_tac_toe", max_iteration=3)
+
+
+def test_presets_and_smoke_choose_the_settings(tmp_path, monkeypatch):
+    chosen = []
+
+    @contextlib.contextmanager
+    def record(config, plan, run_dir, **others):
+        chosen.append((config, plan))
+        yield types.SimpleNamespace(train=lambda callbacks, shown: None)
+
+    monkeypatch.setattr(training, "open_run", record)
+    for game in ("connect_four", "tic_tac_toe", misere_pile.make()):
+        az.train(game)
+        az.train(game, preset="mlp", smoke=True, seed=3)
+    presets_of = [plan.preset for _, plan in chosen]
+    assert presets_of == ["connect_four", "mlp", "default", "mlp", "default", "mlp"]
+    mlp = dataclasses.replace(presets.smoke(presets.get("mlp")), game="tic_tac_toe", seed=3)
+    config, plan = chosen[3]
+    assert config == mlp and plan == Plan("mlp", smoke=True, until="never", max_iterations=3)
+    config, plan = chosen[5]
+    assert config.game == "python:misere_pile" and config.selfplay == mlp.selfplay
+    az.train(presets.get("mlp"), smoke=True, until="perfect")
+    config, plan = chosen[6]
+    assert config == presets.smoke(presets.get("mlp")) and plan.until == "perfect"
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "said"),
+    [
+        ("tic_tac_toe", {"preset": "papre"}, "unknown preset 'papre': .*; did you mean paper"),
+        ("tic_tac_toe", {"preset": "mlp", "resume": True}, "keeps its settings: leave preset out"),
+        (TINY, {"preset": "mlp"}, "preset changes settings, but Config has them all: leave"),
+        (None, {"smoke": True}, "smoke changes settings, but Parts has them all: leave smoke out"),
+        ("tic_tac_toe", {"cpu_devices": 2}, "cpu_devices is an option of `azjax train`: in"),
+    ],
+)
+def test_fields_without_an_effect_are_rejected(what, fields, said, tmp_path, parts):
+    with pytest.raises(ValueError, match=said):
+        az.train(parts if what is None else what, tmp_path / "run", **fields)
+    assert not (tmp_path / "run").exists()
 
 
 def test_results_in_memory_are_reused(tmp_path, monkeypatch):
