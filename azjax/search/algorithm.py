@@ -16,15 +16,16 @@ Engine = Literal["azjax", "mctx"]
 class Algorithm(Protocol):
     """A search algorithm: its settings, and its rule for selecting actions.
 
-    Any object with these members can be passed to `make_search` and to agents, and can be
-    `Parts.search`. A frozen dataclass, such as `PUCT`, can also be an argument of cached functions.
+    Any object with these members can be passed to `make_search`, to players (`players.agents`) and
+    to training (`training.Parts`). If it is hashable, as the frozen dataclass `PUCT` is, functions
+    that cache compiled programs also take it.
     `examples/search_rule.py` is a complete algorithm in 40 lines.
 
     Attributes:
       algorithm: its name.
       num_simulations: positions evaluated per move, without the root.
-      is_deterministic: whether the action depends only on the position if there is no noise, the
-        temperature is 0 and the evaluator is deterministic.
+      is_deterministic: True if, without noise, at temperature 0 and with a deterministic evaluator,
+        the action depends only on the position.
 
     An optional attribute `engine` is the default engine of `make_search`.
     """
@@ -77,7 +78,7 @@ def check_algorithm(algorithm: Any) -> None:
 
 
 def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
-    """Returns the given engine, or if it is None the algorithm's `engine`, or `azjax`.
+    """Returns the given engine. If it is None, returns the algorithm's default, or `azjax`.
 
     Raises:
       ValueError: if the engine is unknown, or the algorithm lacks a member.

@@ -30,7 +30,7 @@ class Evaluator:
         its own key. A search ignores logits of illegal actions and values of finished games.
         Direct callers may pass a single key; `games.base.batch_keys` makes `[B]` from it.
       is_deterministic: whether the output depends only on `params` and the position, not on the
-        key. If so, matches and proofs need not be repeated with other keys.
+        key. If so, a match or a proof has the same result with every key.
     """
 
     function: Function
@@ -69,7 +69,7 @@ def checked(game: Game, evaluate: Evaluator | Function) -> Evaluator:
 
 @functools.lru_cache(maxsize=32)
 def network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Makes an evaluator from a network; `params` are its folded parameters.
+    """Makes an evaluator from a network; its `params` are the result of `network.fold`.
 
     Raises:
       ValueError: if the network was made for another game.
@@ -146,9 +146,9 @@ def rollout(game: Game, keys: jax.Array, states: State) -> jax.Array:
 
 
 def exact_evaluator(game: Game, solution: Solution) -> Evaluator:
-    """Makes an evaluator from a solution: logits are 0 for optimal actions and -10 for others.
+    """Makes an evaluator from a solved game: the value is the outcome under perfect play.
 
-    It ignores `params`.
+    Logits are 0 for optimal actions and -10 for others. It ignores `params`.
     """
     index = make_index(game, solution.states)
 

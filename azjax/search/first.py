@@ -10,15 +10,16 @@ import jax.numpy as jnp
 from azjax.search.simulate import Expansion, Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
-_ROWS_PER_CALL = 128  # Evaluating this many positions takes about as long as starting a call.
+_ROWS_PER_CALL = 128  # A call costs about as much as evaluating this many positions (an estimate).
 
 
 def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]:
     """Makes the simulations of `Selection.first` with one call of the evaluator.
 
-    The number of simulations is the same in all trees: the smallest number of known actions. The
-    call always evaluates `K` actions per tree. If the unused ones cost more than the saved calls,
-    no simulation is made here.
+    `Selection.first` has up to `K` actions for each tree. All trees make the same number of
+    simulations here: that of the tree with the fewest actions. The call evaluates `K` actions for
+    each tree, also those that are not used. If these cost more than the saved calls, no simulation
+    is made here.
 
     Args:
       simulator: shared inputs of the simulations.

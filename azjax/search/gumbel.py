@@ -56,15 +56,16 @@ class Gumbel:
         )
         most = min(self.max_considered_actions, roots.legal.shape[-1])
         visits_wanted = considered_visits(considered, roots.budget, self.num_simulations, most)
-        # The order of first visits is known: all unvisited actions have the same mixed value.
+        # All unvisited actions have the same Q, the mixed value of the paper's appendix D. Noise
+        # and logits alone determine the order of their first visits.
         unvisited = visits_wanted[:, :most] == 0
         prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
         _, order = jax.lax.top_k(prior, unvisited.shape[-1])
         first = jnp.where(unvisited, order, UNVISITED)
-        rows = first.size  # A symbolic batch, see `runs/export.py`, has no number of rows.
+        rows = first.size  # Not an integer if the batch size is symbolic (`runs/export.py`).
         is_small = isinstance(rows, int) and rows <= self.rows_together
         is_together = first.shape[-1] >= 2 and is_small
-        # Q is in [-1, 1]; half of it has the paper's unit range without rescaling.
+        # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
             value_scale=self.value_scale / 2,
@@ -102,7 +103,7 @@ class Gumbel:
 
 
 def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
-    """Replaces `Gumbel.rows_together` with the default for a platform if it is 0.
+    """Returns an algorithm whose `Gumbel.rows_together`, if it was 0, has the platform's default.
 
     On CPUs one call saves little time, and the program takes longer to compile.
     """
@@ -126,7 +127,7 @@ def considered_visits(
       most: largest number in `considered`.
 
     Returns:
-      `int32 [B, length]`: the visit count, before simulation `i`, of the action that it visits.
+      `int32 [B, length]`: simulation `i` visits an action that has had this many visits.
     """
     i = jnp.arange(length, dtype=jnp.int32)[None]
     left = jnp.maximum(considered, 1)[:, None]

@@ -53,22 +53,23 @@ def make_search(
       `visits ** (1 / temperature)`; 0 means the most visited action.
     - `add_noise`: a bool or `[B]`. PUCT and Gumbel then explore as in self-play.
 
-    It raises ValueError if the states are not a batch of this game, an argument or an output of the
-    evaluator has the wrong shape, or a temperature that is not traced is negative or NaN.
+    It raises ValueError if the states are not a batch of this game, or if an argument or an output
+    of the evaluator has the wrong shape. A negative or NaN temperature raises it as well, unless it
+    is traced.
 
     The result for a position depends only on the position and its key, not on the rest of the
-    batch, except for rounding in matrix products of another size. Only the game determines which
-    actions are legal, at every depth. If an evaluator returns the logit -inf for a legal action,
-    the prior of the action is almost zero. If it returns the value NaN, the result's `value` is
-    NaN. The `action` is legal even if values or logits are NaN.
+    batch. (Only rounding may differ with the batch size, in matrix products.) At every depth, the
+    game alone determines which actions are legal. If an evaluator returns the logit -inf for a
+    legal action, the prior of the action is zero, but a search may choose it. If it returns the
+    value NaN, the result's `value` is NaN. The `action` is legal even if values or logits are NaN.
 
     Args:
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
       engine: the loop that grows the trees. `azjax` is the loop of this package, and `mctx` is that
-        of `mctx.search`. The results are the same, on CPUs bit for bit. None means the algorithm's
-        `engine`, or `azjax`.
+        of `mctx.search`. Both give the same results; tests compare them on CPUs, bit for bit. If
+        None, the algorithm's attribute `engine` is used if it has one, otherwise `azjax`.
 
     Raises:
       ValueError: if the algorithm lacks a member, the evaluator is not callable, or the engine is
@@ -102,10 +103,10 @@ class Resumable(NamedTuple):
 
     Attributes:
       start: `(params, keys, states [B, ...], budget) -> tree`, with only its root.
-      grow: `(params, keys, states, budget, tree, done, count) -> tree`; makes `count` simulations
-        after the first `done`. Both are `int32 []`, so one compiled program serves all numbers.
-        `done + count` is at most `num_simulations`. The budget may still change during the first
-        phase of sequential halving.
+      grow: `(params, keys, states, budget, tree, done, count) -> tree`; adds `count` simulations
+        to a tree that has `done`. Both numbers are traced `int32 []`, so one compiled program
+        serves all their values. `done + count` is at most `num_simulations`. The budget may change
+        during the first phase of sequential halving, but not later.
       finish: `(params, keys, states, budget, tree) -> SearchResult`.
     """
 
@@ -122,7 +123,7 @@ def make_resumable(
     Returns:
       Functions for `jit`. All calls for one search must get the same `keys`. With the same budget,
       the final tree does not depend on how its simulations are divided among calls of `grow`. With
-      a deterministic evaluator it is that of `make_search`.
+      a deterministic evaluator, it equals the tree that the search of `make_search` returns.
 
     Raises:
       ValueError: see `make_search`.

@@ -22,7 +22,10 @@ from azjax.search.tree import ROOT, Tree, legal_actions, mask_logits
 
 @dataclasses.dataclass(frozen=True)
 class PUCT:
-    """AlphaZero's search: `argmax Q + c P sqrt(N) / (1 + n)` at every node."""
+    """AlphaZero's search: `argmax Q + c P sqrt(N) / (1 + n)` at every node.
+
+    In the paper, `c` grows slowly with `N`; here it is constant.
+    """
 
     algorithm: Literal["puct"] = "puct"
     """AlphaZero's search."""

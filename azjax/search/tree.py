@@ -13,11 +13,11 @@ ROOT = 0
 UNVISITED = -1
 NO_PARENT = -1
 NEVER = float(jnp.finfo(jnp.float32).min)  # The logit of an illegal action; -inf would give NaN.
-_LARGEST = 1e30  # Largest absolute logit of a legal action; sums of such logits are not `NEVER`.
+_LARGEST = 1e30  # Logits of legal actions are clipped to this; sums of two stay above `NEVER`.
 
 
 class Tree(Protocol):
-    """`B` search trees of `N` nodes; node 0 is the root. Functions of one tree get no axis `B`.
+    """`B` search trees of `N` nodes; node 0 is the root. Functions for one tree get no axis `B`.
 
     Attributes:
       node_visits: `int32 [B, N]`; 0 for a node that does not exist yet.
@@ -64,8 +64,8 @@ class Tree(Protocol):
 def mask_logits(legal: jax.Array, logits: jax.Array) -> jax.Array:
     """Returns logits `float32 [..., A]` that are `NEVER` exactly where an action is illegal.
 
-    Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf becomes a prior of
-    almost zero and cannot make a legal action illegal. NaN is kept.
+    Logits of legal actions are clipped to [-1e30, 1e30], so an evaluator's -inf gives a prior of
+    zero, but does not make a legal action illegal. NaN is kept.
     """
     clipped = jnp.clip(logits.astype(jnp.float32), -_LARGEST, _LARGEST)
     return jnp.where(legal, clipped, NEVER)

@@ -62,7 +62,8 @@ class LearnerState(NamedTuple):
 
     Attributes:
       variables: Flax variables of the network.
-      ema_params: their running average, with BatchNorm statistics; it plays and is verified.
+      ema_params: running average of the parameters, with averaged BatchNorm statistics. Self-play
+        and verification use it.
       opt_state: state of the optimizer.
       step: `int32 []`, number of optimizer steps.
     """
@@ -153,7 +154,7 @@ def make_learner(
       network: the network to train.
       optimizer: any optax optimizer, for the parameters of the network.
       loss: `(outputs, params, samples, axis_name) -> (total, terms)`, see `alphazero_loss`. The
-        terms become metrics under their names. Total and terms are averaged over devices.
+        terms become metrics under their names. The learner averages both over devices.
       steps: optimizer steps per iteration.
       ema_decay: decay of the running average of the parameters; 0: no averaging.
 

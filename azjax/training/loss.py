@@ -44,8 +44,8 @@ def alphazero_loss(
     does. It may read further outputs of the network, and `samples.extra`.
 
     With `policy_surprise` s, the cross-entropy of a sample has the weight `1 - s + s * KL / mean
-    KL`, where KL is the divergence of the target from the network's policy. KataGo uses the same
-    weights as frequencies in its buffer (Wu 2020, policy surprise weighting).
+    KL`, where KL is the divergence of the target from the network's policy. KataGo instead puts
+    surprising samples into its buffer more often (Wu 2020, policy surprise weighting).
 
     Args:
       outputs: outputs of the network: logits `[B, A]`, value `[B]` and any others.
@@ -57,7 +57,7 @@ def alphazero_loss(
       policy_surprise: s, in [0, 1].
 
     Returns:
-      The minimized total, and its terms by name, each a mean over the batch: `value_loss`,
+      The total to minimize, and its terms by name, each a mean over the batch: `value_loss`,
       `(z - v)^2`; `policy_loss`, the cross-entropy over legal actions; `policy_kl`, the same minus
       the entropy of the target; `l2`.
     """

@@ -29,7 +29,7 @@ class Parts(NamedTuple):
       network: from `networks.make_network`, `from_module` or `from_nnx`.
       search: the algorithm of self-play, such as `Gumbel(num_simulations=16)`.
       selfplay: settings of self-play.
-      targets: turn self-play into samples, see `targets.make_targets`.
+      targets: functions that turn self-play into samples, see `targets.make_targets`.
       replay: the replay buffer, see `replay.make_replay`.
       learner: loss, optimizer and running average, see `learner.make_learner`.
     """
@@ -48,12 +48,12 @@ class Parts(NamedTuple):
 
     @property
     def evaluate(self) -> Evaluator:
-        """The network as an evaluator, for the parameters `network.fold(variables)`."""
+        """The network as an evaluator, for parameters from `network.fold(variables)`."""
         return network_evaluator(self.game, self.network)
 
 
 def check_parts(parts: Parts, num_devices: int = 1) -> None:
-    """Raises a ValueError if parts contradict each other or the number of devices.
+    """Raises a ValueError if parts do not fit each other or the number of devices.
 
     The message names the setting, its value and a value that works.
     """
@@ -84,7 +84,10 @@ def _check_members(parts: Parts) -> None:
 
 
 def _check_shards(parts: Parts, num_devices: int) -> None:
-    """Checks that the shards divide games and batch, and that the devices divide the shards."""
+    """Checks that the number of shards is a multiple of that of the devices, and divides others.
+
+    It must divide the number of games and the batch size.
+    """
     shards, games, batch = parts.replay.shards, parts.selfplay.games, parts.replay.batch_size
     if shards % num_devices:
         raise ValueError(

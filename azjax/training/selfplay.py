@@ -24,13 +24,14 @@ class Transition(NamedTuple):
       planes: `bool` or `float32 [H, W, C]`, the observation before the move.
       legal: `bool [A]`.
       action_weights: `float32 [A]`, the search's policy.
-      root_value: `float32 []`, the value of that policy in the search, for the player to move.
+      root_value: `float32 []`, the value of that policy (`SearchResult.policy_value`), for the
+        player to move.
       action: `int32 []`, the move made.
       reward: `float32 []`, to the player who moved.
       discount: `float32 []`, see `games.base.Step`; 0 if the move ended the game.
       extra: what `note`, an argument of `unroll`, returns; empty by default.
       new_starts: `Games [2, ...]` for the position buffer, if there is one: the game before this
-        move, and the game after a random move in its place.
+        move, and the same game after a random move instead.
     """
 
     planes: jax.Array  # [H, W, C]
@@ -81,7 +82,7 @@ def unroll(
     purposes = 2 if archive is None else 3
 
     def move(games: Games, keys: jax.Array) -> tuple[Games, Transition]:
-        """Observes, searches, steps, records, restarts; keys are `[B, purposes]`."""
+        """Makes one move in each game; keys are `[B, purposes]`: search, restart, archive."""
         planes = jax.vmap(lambda state: game.observe(state, encoding))(games.states)
         is_early = games.ply < config.temperature_plies
         temperature = jnp.where(is_early, jnp.float32(config.temperature), 0.0)
@@ -123,7 +124,7 @@ def _in_groups(
 
 
 def choose_games_at_once(config: SelfPlayConfig, platform: str) -> SelfPlayConfig:
-    """Chooses `games_at_once` for a platform, if it is 0."""
+    """Replaces a `games_at_once` of 0 with 256 on CPUs; elsewhere, 0 means all games."""
     if config.games_at_once or platform != "cpu":
         return config
     return dataclasses.replace(config, games_at_once=_CPU_GAMES)

@@ -122,7 +122,7 @@ def iteration(
 
     Args:
       parts: the components of training.
-      state: from `init` or the previous iteration; under `jax.shard_map`, the shard of one device.
+      state: from `init` or the previous iteration; under `jax.shard_map`, the part of one device.
       axis_name: mesh axis over which games and buffer are split and gradients are averaged; None
         for one device.
 
@@ -149,7 +149,10 @@ def iteration(
 def self_play(
     parts: Parts, key: jax.Array, state: TrainState, axis_name: str | None
 ) -> tuple[Games, Transition]:
-    """Plays the moves `[T, B, ...]` of one iteration, with the averaged network."""
+    """Plays the moves of one iteration, `[T, B, ...]`: `T` moves in each of `B` games.
+
+    The averaged network plays.
+    """
     games = state.games
     keys = _local_keys(key, len(games.ply), axis_name)
     if not parts.selfplay.carry_over:
@@ -179,7 +182,10 @@ def _remember(archive: Archive | None, games: Any, axis_name: str | None) -> Arc
 
 
 def _local_keys(key: jax.Array, count: int, axis_name: str | None) -> jax.Array:
-    """Returns a key for each game or shard of this device, the same for any number of devices."""
+    """Returns keys for the games or shards of this device.
+
+    The key of a game or shard does not depend on the number of devices.
+    """
     first = 0 if axis_name is None else jax.lax.axis_index(axis_name) * count
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(count))
 

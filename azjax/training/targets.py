@@ -53,7 +53,8 @@ class Targets(NamedTuple):
 
     Attributes:
       make: `transitions [T, B, ...] -> Sample [T, B, ...]`.
-      augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, draws symmetric copies.
+      augment: `(key, Sample [B, ...]) -> Sample [B, ...]`, replaces each sample by
+        a random symmetric copy.
       note: `SearchResult -> extra`, further data about each search; passed to `make` as
         `Transition.extra`.
     """
@@ -74,8 +75,8 @@ def outcomes(transitions: Transition, td_lambda: float = 1.0) -> jax.Array:
     """Computes the outcome at every ply, for the player to move there.
 
     The outcome is `z[t] = reward[t] + discount[t] * z[t + 1]`. With lambda below 1, `z[t + 1]` is
-    mixed with the root value there (TD(lambda), Sutton 1988). Cut-off games are bootstrapped: their
-    last `z` is the root value of the search.
+    mixed with the root value there (TD(lambda), Sutton 1988). If a game has not ended
+    after the last transition, its last `z` is the root value of the search there (bootstrapping).
 
     Args:
       transitions: leaves `[T, B, ...]`.
