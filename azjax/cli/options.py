@@ -22,7 +22,7 @@ from azjax.cli import custom, functions, parsing
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
-from azjax.runs.plan import Plan
+from azjax.runs.plan import SMOKE, Plan
 from azjax.training.loggers import check_installed
 
 
@@ -139,7 +139,7 @@ def _parse_new(
         raise ValueError("--network names a custom network: leave --network.kind out")
     if _read(arguments, "--smoke", action="store_true")[0]:
         config = presets.smoke(config)
-        plan = Plan(preset, until="never", max_iterations=3)
+        plan = Plan(preset, **SMOKE)
     if game is not None:
         config = presets.fit(config, game)
     default = Options(config, plan, given=given)

@@ -59,7 +59,7 @@ class Run:
 
     @property
     def certificate(self) -> certificates.Certificate | None:
-        """The certificate, see `Certification`; None if there is none."""
+        """The certificate of the last network, or None if that network was not verified."""
         return self.certification and self.certification.certificate
 
     @property

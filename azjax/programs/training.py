@@ -18,7 +18,7 @@ from azjax.runs import behavior, presets
 from azjax.runs.callbacks import Interrupts, Sink
 from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
-from azjax.runs.plan import Plan
+from azjax.runs.plan import SMOKE, Plan
 from azjax.training import metrics
 from azjax.training.loop import Callback
 
@@ -118,7 +118,7 @@ def _settle(what: Any, seed: int, plan: dict[str, Any]) -> tuple[Config, MakePar
         plan = {"preset": presets.name_for(name, custom), **plan}
         config = dataclasses.replace(presets.get(plan["preset"]), game=name, seed=seed)
     if plan.get("smoke"):
-        config, plan = presets.smoke(config), {"until": "never", "max_iterations": 3, **plan}
+        config, plan = presets.smoke(config), SMOKE | plan
     if custom is None:
         return config, make_named_parts, plan
     config = dataclasses.replace(presets.fit(config, custom), game=f"{_IN_PYTHON}:{custom.name}")

@@ -1,11 +1,12 @@
 """The plan of a run, its `plan.json`: when to stop and what to save."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from azjax._settings import Count, Positive, Range, check
 
 MOST_DEVICES = 256  # CPU devices per process.
+SMOKE: dict[str, Any] = {"until": "never", "max_iterations": 3}  # Defaults of a plan with `smoke`.
 
 
 @dataclasses.dataclass(frozen=True)

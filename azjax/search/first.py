@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from azjax.search.simulate import Expansion, Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
-_ROWS_PER_CALL = 128  # A call costs about as much as evaluating this many positions (an estimate).
+_ROWS_PER_CALL = 128  # Starting a call takes about as long as evaluating this many (an estimate).
 
 
 def grow_first(simulator: Simulator, tree: Tree) -> tuple[jax.Array | int, Tree]:

@@ -79,7 +79,7 @@ def finish(pair):
 def without_greetings(out):
     """Removes the messages of Gloo, the communication library of JAX on CPUs.
 
-    Its threads may write at the same time, so that a number at the end is a line of its own.
+    Its threads may write at the same time, which can put the number at the end on a separate line.
     """
     return re.sub(r"^(.*(Gloo|Rank|peer|connected).*|\d+)?\n", "", out, flags=re.MULTILINE)
 
