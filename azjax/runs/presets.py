@@ -23,7 +23,7 @@ _FEW = 1000
 # reach endgames that good players avoid. The root value in the target reduces variance. Searches
 # with 16 simulations and twice as many games learn faster than searches with 32. The buffer holds
 # 24 iterations. The learning rate decays over 1,500 iterations, which take an hour on two cores.
-# Further experiments are listed in docs/results/lab_connect_four.md.
+# Further experiments are listed in lab/connect_four.md.
 _CONNECT_FOUR = Config(
     game="connect_four",
     network=ResNetConfig(
