@@ -17,7 +17,7 @@ from azjax.search.algorithm import (
     make_result,
     visit_shares,
 )
-from azjax.search.bridge import MctxFns, mctx_fns
+from azjax.search.bridge import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
 from azjax.search.puct import PUCT
@@ -36,12 +36,15 @@ __all__ = [
     "Engine",
     "Gumbel",
     "MctxFns",
+    "MctxGumbel",
+    "MctxMuZero",
     "Roots",
     "Search",
     "SearchResult",
     "Selection",
     "Tree",
     "check_algorithm",
+    "from_mctx",
     "legal_actions",
     "make_resumable",
     "make_result",
