@@ -21,6 +21,9 @@ class Algorithm(Protocol):
     that cache compiled programs also take it.
     `examples/search_rule.py` is a complete algorithm in 40 lines.
 
+    In self-play, an algorithm draws two things itself: noise in the roots' priors, where
+    `Roots.add_noise`, and the action, by `Roots.temperature`.
+
     Attributes:
       algorithm: its name.
       num_simulations: positions evaluated per move, without the root.
