@@ -1,6 +1,6 @@
-"""mctx's policies with a game and a network of azjax: Gumbel MuZero, MuZero, and a custom one.
+"""mctx's policies as searches of azjax: Gumbel MuZero, MuZero, and a custom one.
 
-From a game and an evaluator, `azjax.search.mctx_fns` makes the functions that mctx needs.
+`azjax.search.from_mctx` makes an algorithm from a policy, for searches, players and training.
 """
 
 import functools
@@ -8,72 +8,51 @@ import functools
 import jax
 import jax.numpy as jnp
 import mctx
-from jax.typing import ArrayLike
 
 import azjax
-from azjax.games.base import init_batch
+from azjax.games import init_batch
 from azjax.networks import MLPConfig, make_network
-from azjax.search import MctxFns
-from azjax.search.evaluators import network_evaluator
+from azjax.search import from_mctx, make_search, network_evaluator
 
 
-def gumbel(fns: MctxFns, params, key, states) -> ArrayLike:
-    """Returns the actions `[B]` of Gumbel MuZero."""
-    key_root, key = jax.random.split(key)
-    output = mctx.gumbel_muzero_policy(
-        params,
-        key,
-        fns.root(params, key_root, states),
-        fns.recurrent_fn,
-        num_simulations=32,
-        invalid_actions=fns.invalid_actions(states),
-    )
-    return output.action
-
-
-def muzero(fns: MctxFns, params, key, states) -> ArrayLike:
-    """Returns the actions `[B]` of MuZero, drawn by visits."""
-    key_root, key = jax.random.split(key)
-    output = mctx.muzero_policy(
-        params,
-        key,
-        fns.root(params, key_root, states),
-        fns.recurrent_fn,
-        num_simulations=32,
-        invalid_actions=fns.invalid_actions(states),
-    )
-    return output.action
-
-
-def boltzmann(fns: MctxFns, params, key, states, temperature: float = 0.2) -> ArrayLike:
-    """Selects by `exp(logit + Q / temperature)` in every node; returns the most visited actions."""
+def boltzmann(
+    params, rng_key, root, recurrent_fn, num_simulations, invalid_actions, temperature=1.0
+) -> mctx.PolicyOutput:
+    """Selects by `exp(logit + 5 Q)` in every node, and draws the action by visits."""
 
     def draw(key, tree, node, depth=None):
         visited = tree.children_visits[node] > 0
         q = jnp.where(visited, tree.qvalues(node), tree.node_values[node])
-        return jax.random.categorical(key, tree.children_prior_logits[node] + q / temperature)
+        return jax.random.categorical(key, tree.children_prior_logits[node] + 5 * q)
 
-    key_root, key = jax.random.split(key)
+    key_search, key_action = jax.random.split(rng_key)
     tree = mctx.search(
         params,
-        key,
-        root=fns.root(params, key_root, states),
-        recurrent_fn=fns.recurrent_fn,
+        key_search,
+        root=root,
+        recurrent_fn=recurrent_fn,
         root_action_selection_fn=draw,
         interior_action_selection_fn=draw,
-        num_simulations=32,
-        invalid_actions=fns.invalid_actions(states),
+        num_simulations=num_simulations,
+        invalid_actions=invalid_actions,
     )
-    return jnp.argmax(tree.summary().visit_counts, axis=-1)
+    weights = tree.summary().visit_probs
+    logits = jnp.log(jnp.maximum(weights, 1e-30)) / jnp.maximum(temperature, 1e-3)
+    action = jax.random.categorical(key_action, logits)
+    output = {"action": action, "action_weights": weights, "search_tree": tree}
+    return mctx.PolicyOutput(**output)
 
 
 if __name__ == "__main__":
     game = azjax.make("connect_four")
     network = make_network(MLPConfig(hidden=(64,)), game)
     params = network.fold(network.init(jax.random.key(0)))  # Or `azjax.load(run_dir).params`.
-    fns = azjax.search.mctx_fns(game, network_evaluator(game, network))
-    states, keys = init_batch(game, 8), jax.random.split(jax.random.key(1), 3)
-    for policy in (gumbel, muzero, boltzmann):
-        act = jax.jit(functools.partial(policy, fns))
-        many = jax.jit(jax.vmap(functools.partial(policy, fns), in_axes=(None, 0, None)))
-        print(policy.__name__, act(params, keys[0], states), many(params, keys, states).shape)
+    states, key = init_batch(game, 8), jax.random.key(1)
+    noisy = functools.partial(mctx.muzero_policy, dirichlet_fraction=0.5)
+    for policy in (mctx.gumbel_muzero_policy, noisy, boltzmann):
+        algorithm = from_mctx(policy, num_simulations=32)
+        search = jax.jit(make_search(algorithm, game, network_evaluator(game, network)))
+        best = search(params, key, states, 0.0, False).action
+        explored = search(params, key, states, 1.0, True).action  # Temperature and noise.
+        print("best:", best, "in self-play:", explored)
+    print("For self-play: Parts(search=from_mctx(boltzmann, num_simulations=32), ...)")

@@ -824,8 +824,8 @@ MUTATIONS = [
     Mutation(
         "proof: --simulations has no effect",
         "azjax/cli/verify.py",
-        "options.simulations or _VERIFIED",
-        "_VERIFIED",
+        "options.simulations or None,",
+        "None,",
         "tests/programs/test_unbeatable.py::test_a_search_with_blunders_is_not_perfect",
     ),
     Mutation(
@@ -1081,8 +1081,8 @@ MUTATIONS = [
     Mutation(
         "puct: dirichlet_fraction has no effect",
         "azjax/search/puct.py",
-        "alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction",
-        "alpha, fraction = settings.dirichlet_alpha, 0.25",
+        "prior = (1 - fraction) * jax.nn.softmax(roots.logits) + fraction * noise",
+        "prior = 0.75 * jax.nn.softmax(roots.logits) + 0.25 * noise",
         "tests/search/test_search.py::test_noise_acts_in_full_on_two_legal_actions",
     ),
     Mutation(

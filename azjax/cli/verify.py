@@ -22,7 +22,7 @@ from azjax.runs.loading import is_pretrained
 from azjax.runs.player import Player
 from azjax.runs.pretrained import has_overrides
 
-_VERIFIED, _LABELLED = (32,), (32, 600)  # Simulations of the searches, by default.
+_LABELLED = (32, 600)  # Simulations of the searches on labelled positions, by default.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Options:
     """What must hold for exit status 0; by default perfect, if the game can be enumerated."""
     simulations: tuple[Annotated[int, Range(0, MOST_SIMULATIONS)], ...] = ()
     """Simulations of the searches that are examined in addition to the network alone. Default: 32,
-    and on labelled positions 32 and 600. With --lines, one number; default 0, the network alone."""
+    and a custom search's own number; on labelled positions 32 and 600. With --lines, one number;
+    default 0, the network alone."""
     lines: Literal["first", "second"] | None = None
     """Play the player in this seat against every reply, instead of verifying all positions. Works
     for every game."""
@@ -127,7 +128,7 @@ def _verify(options: Options, player: Player) -> int:
 
         certificate = certificates.verify(
             player,
-            options.simulations or _VERIFIED,
+            options.simulations or None,
             solution=solution,
             notify=notify,
             started=interrupts.now.started,

@@ -20,7 +20,10 @@ from azjax.games import (
     othello,
     tic_tac_toe,
 )
-from azjax.games.base import Game
+from azjax.games.base import Game, init_batch, play, random_action, where
+
+__all__ = ["Game", "available", "has_variants", "init_batch", "make", "play"]
+__all__ += ["random_action", "where"]
 
 # For each game: the function that makes it, the minimum and maximum count of numbers in its size,
 # and their format.

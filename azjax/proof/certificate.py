@@ -25,8 +25,8 @@ from azjax.games.base import Policy
 from azjax.games.rows import in_batches
 from azjax.games.solver import Solution
 from azjax.proof.verify import Verdict, verify_outputs
-from azjax.runs.player import Player
-from azjax.search import PUCT, Algorithm, Gumbel, make_search
+from azjax.runs.player import Player, changed
+from azjax.search import ALGORITHMS, PUCT, Algorithm, Gumbel, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
 
@@ -173,17 +173,25 @@ def device_name() -> str:
     return f"{len(devices)} x {devices[0].device_kind}"
 
 
-def searches_to_verify(search: Any, num_simulations: int = 32) -> tuple[Algorithm, ...]:
+def searches_to_verify(
+    search: Algorithm, num_simulations: int | None = None
+) -> tuple[Algorithm, ...]:
     """Returns the searches to verify: PUCT, Gumbel, and the search of training with its settings.
 
     Random searches are left out, since nothing can be proved about them.
+
+    Args:
+      search: the search of training.
+      num_simulations: of each search; None: 32 for PUCT and Gumbel, and its own for another one.
     """
-    kinds: dict[str, Any] = {"puct": PUCT(), "gumbel": Gumbel(), search.algorithm: search}
-    return tuple(
-        dataclasses.replace(kind, num_simulations=num_simulations)
-        for kind in kinds.values()
-        if kind.is_deterministic
-    )
+    kinds = {kind.algorithm: kind for kind in (PUCT(), Gumbel(), search)}
+
+    def sized(kind: Algorithm) -> Algorithm:
+        if num_simulations is None and kind.algorithm not in ALGORITHMS:
+            return kind
+        return changed(kind, num_simulations=num_simulations or 32)
+
+    return tuple(sized(kind) for kind in kinds.values() if kind.is_deterministic)
 
 
 def make_verifier(solution: Solution) -> Callable[[Any, Any], Verdict]:
@@ -240,7 +248,7 @@ def make_certifier(
     def certify(params: Any, iterations: int, started: float, seed: int) -> Certificate:
         raw = verify_one(params, None)
         verified = [
-            VerifiedSearch(s.algorithm, s.num_simulations, int(verify_one(params, s).blunders))
+            VerifiedSearch(s.algorithm, int(s.num_simulations), int(verify_one(params, s).blunders))
             for s in searches
         ]
         return issue(parts, raw, verified, iterations, started, seed)
@@ -277,7 +285,7 @@ def issue(
 
 def verify(
     player: Player,
-    simulations: Sequence[int] = (32,),
+    simulations: Sequence[int] | None = None,
     *,
     solution: Solution | None = None,
     notify: Callable[[str, int], None] = lambda name, done: None,
@@ -289,7 +297,8 @@ def verify(
 
     Args:
       player: a trained player, from `azjax.load`.
-      simulations: simulations of the searches; empty for the network alone.
+      simulations: simulations of the searches; empty for the network alone; by default those of
+        `searches_to_verify`.
       solution: the solution of the game; by default it is computed.
       notify: called with the name of a player, such as `network alone`, and its number of verified
         states.
@@ -303,11 +312,9 @@ def verify(
             f"{player.game.name} has too many positions to enumerate: play a seat against every "
             "reply instead, with prove_seat"
         )
+    numbers = [None] if simulations is None else [number for number in simulations if number]
     searches = [
-        search
-        for number in simulations
-        if number
-        for search in searches_to_verify(player.parts.search, number)
+        search for number in numbers for search in searches_to_verify(player.parts.search, number)
     ]
     solution = solver.solve(player.game) if solution is None else solution
     seed = 0 if player.run_dir is None else runs.read_config(player.run_dir).seed

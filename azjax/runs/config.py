@@ -9,7 +9,7 @@ from azjax import games
 from azjax._settings import Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
-from azjax.search import PUCT, UCT, Gumbel
+from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
 from azjax.search.gumbel import choose_rows_together
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts
@@ -32,7 +32,7 @@ class CustomNetworkConfig:
 
 
 NetworkConfig = ResNetConfig | MLPConfig | CustomNetworkConfig
-SearchConfig = Gumbel | PUCT | UCT
+SearchConfig = Gumbel | PUCT | UCT | MctxMuZero | MctxGumbel
 
 
 @dataclasses.dataclass(frozen=True)

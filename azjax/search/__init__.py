@@ -14,13 +14,16 @@ from azjax.search.algorithm import (
     SearchResult,
     Selection,
     check_algorithm,
+    draw_by_visits,
     make_result,
+    split_each,
     visit_shares,
 )
-from azjax.search.bridge import MctxFns, mctx_fns
+from azjax.search.bridge import MctxFns, MctxGumbel, MctxMuZero, from_mctx, mctx_fns
+from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.gumbel import Gumbel
 from azjax.search.make import Search, make_resumable, make_search
-from azjax.search.puct import PUCT
+from azjax.search.puct import PUCT, with_dirichlet
 from azjax.search.tree import NEVER, ROOT, Tree, legal_actions
 from azjax.search.uct import UCT
 
@@ -36,16 +39,25 @@ __all__ = [
     "Engine",
     "Gumbel",
     "MctxFns",
+    "MctxGumbel",
+    "MctxMuZero",
     "Roots",
     "Search",
     "SearchResult",
     "Selection",
     "Tree",
     "check_algorithm",
+    "draw_by_visits",
+    "from_mctx",
     "legal_actions",
     "make_resumable",
     "make_result",
     "make_search",
     "mctx_fns",
+    "network_evaluator",
+    "rollout_evaluator",
+    "split_each",
+    "uniform_evaluator",
     "visit_shares",
+    "with_dirichlet",
 ]

@@ -21,6 +21,9 @@ class Algorithm(Protocol):
     that cache compiled programs also take it.
     `examples/search_rule.py` is a complete algorithm in 40 lines.
 
+    In self-play, an algorithm draws two things itself: noise in the roots' priors, where
+    `Roots.add_noise`, and the action, by `Roots.temperature`.
+
     Attributes:
       algorithm: its name.
       num_simulations: positions evaluated per move, without the root.
@@ -39,8 +42,11 @@ class Algorithm(Protocol):
     @property
     def is_deterministic(self) -> bool: ...  # noqa: D102
 
-    def select(self, roots: "Roots") -> "Selection":
+    def select(self, roots: "Roots") -> "Selection | SearchResult":
         """Returns the functions that select actions in the trees of a batch of positions.
+
+        An algorithm with a loop of its own, such as a policy of mctx, searches here, with
+        `roots.expand`, and returns the result. It has no steps for a resumable search.
 
         It is traced. A search calls it once, after the roots are evaluated and before the first
         simulation; a resumable search (see `make_resumable`) calls it once in each of its steps. A
@@ -91,6 +97,24 @@ def choose_engine(algorithm: Any, engine: Engine | None = None) -> Engine:
     return chosen
 
 
+class Expansion(NamedTuple):
+    """The positions that one simulation reaches, one in each tree.
+
+    Attributes:
+      states: `[B, ...]`.
+      reward: `float32 [B]`, of the move that led there, to the player who made it.
+      discount: `float32 [B]`, see `games.base.Step`.
+      logits: `float32 [B, A]`; `tree.NEVER` where illegal.
+      value: `float32 [B]`, for the player to move; 0 where the game is over.
+    """
+
+    states: State  # [B, ...]
+    reward: jax.Array  # float32 [B]
+    discount: jax.Array  # float32 [B]
+    logits: jax.Array  # float32 [B, A]
+    value: jax.Array  # float32 [B]
+
+
 class Roots(NamedTuple):
     """The evaluated positions to search from, and the arguments of the search.
 
@@ -105,6 +129,8 @@ class Roots(NamedTuple):
       add_noise: whether to explore, as self-play does; False, or `bool [B]`.
       budget: the planned number of simulations, an estimate if the search has a time limit; an int,
         or `int32 []` while tracing.
+      expand: `(keys [b], actions [b], states [b, ...]) -> Expansion`, plays and evaluates; for
+        algorithms with a loop of their own.
     """
 
     states: State  # [B, ...]
@@ -115,6 +141,7 @@ class Roots(NamedTuple):
     temperature: jax.Array  # float32 [B]
     add_noise: Literal[False] | jax.Array  # bool [B]
     budget: int | jax.Array  # int32 []
+    expand: Callable[[jax.Array, jax.Array, State], Expansion]
 
 
 class Selection(NamedTuple):

@@ -2,22 +2,27 @@
 # pyright: reportCallIssue=false
 """Bridge to mctx: azjax's games with mctx's policies, and azjax's algorithms in mctx's loop.
 
-`mctx_fns` makes the arguments of `mctx.gumbel_muzero_policy`, other policies and `mctx.search` from
-a game and an evaluator. `grow_by_mctx` is the engine `mctx`, which runs `mctx.search` instead of
-`simulate`.
+`from_mctx` makes an algorithm from a policy of mctx; `MctxMuZero` and `MctxGumbel` are two with
+settings. `mctx_fns` makes the arguments of a policy and of `mctx.search`. `grow_by_mctx` is the
+engine `mctx`, which runs `mctx.search` instead of `simulate`.
 """
 
+import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import mctx
 
 from azjax._promotion import mixing
+from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.games.base import Game, State, batch_keys, check_batch, where
+from azjax.search.algorithm import Expansion, Roots, SearchResult, make_result, split_each
 from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.simulate import Expansion, Model, Simulator, evaluate_states, expand
+from azjax.search.simulate import Model, Simulator, evaluate_states, expand
 from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
 
 # The fields that mctx writes when it expands a finished game, with their initial values: fields of
@@ -101,6 +106,165 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
         return ~jax.vmap(game.legal_actions)(states)
 
     return MctxFns(root, recurrent_fn, invalid_actions)
+
+
+_ARGUMENTS = ("params", "rng_key", "root", "recurrent_fn", "num_simulations", "invalid_actions")
+_NOISE = ("dirichlet_fraction", "gumbel_scale")  # Arguments that switch exploration off at 0.
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxPolicy:
+    """A policy of mctx as an algorithm; see `from_mctx`."""
+
+    policy: Callable
+    num_simulations: Simulations = 32
+    algorithm: str = "mctx"
+
+    is_deterministic = True  # Without exploration, the policy draws with a fixed key.
+
+    def __post_init__(self):
+        check("search", self)
+        try:
+            inspect.signature(self.policy).bind(**dict.fromkeys(_ARGUMENTS))
+        except TypeError as error:
+            raise ValueError(
+                f"the policy cannot be called with {', '.join(_ARGUMENTS)} ({error}): use "
+                "mctx.muzero_policy, mctx.gumbel_muzero_policy, or a function with their arguments"
+            ) from error
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        return _search_by_policy(self.policy, self.num_simulations, roots)
+
+
+def from_mctx(policy: Callable, num_simulations: int = 32) -> MctxPolicy:
+    """Makes an algorithm from a policy of mctx, for `make_search`, players and `Parts`.
+
+    ```python
+    search = az.search.from_mctx(mctx.gumbel_muzero_policy, num_simulations=32)
+    run = az.train(parts._replace(search=search), "runs/mctx")
+    ```
+
+    The policy is called once for each position, with a batch of one under `vmap`. A result
+    therefore depends only on the position and its key.
+
+    The search passes the arguments below if the policy has them. Their defaults are those of the
+    policy, or of a `functools.partial` of it.
+
+    - `temperature`: the search's. `mctx.gumbel_muzero_policy` has none.
+    - `dirichlet_fraction`, `gumbel_scale`: the default where the search adds noise, 0 elsewhere.
+
+    Without noise and at temperature 0, the policy gets the same key in every search, so the action
+    depends only on the position, although mctx breaks ties at random.
+
+    Args:
+      policy: `mctx.muzero_policy`, `mctx.gumbel_muzero_policy`, or a function with the arguments
+        `(params, rng_key, root, recurrent_fn, num_simulations, invalid_actions)` that returns a
+        `mctx.PolicyOutput`. `params` is None, since `recurrent_fn` has the parameters.
+      num_simulations: positions evaluated per move, without the root.
+
+    Raises:
+      ValueError: if the policy lacks an argument or needs more, or the number is out of range.
+    """
+    return MctxPolicy(policy, num_simulations)
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxMuZero:
+    """`mctx.muzero_policy`: PUCT with Q rescaled to [0, 1] in every node."""
+
+    algorithm: Literal["mctx_muzero"] = "mctx_muzero"
+    """The policy of MuZero in mctx."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root. MuZero: 800 in board games."""
+    pb_c_init: NonNegative = 1.25
+    """Weight of the prior's exploration bonus. MuZero: 1.25."""
+    dirichlet_alpha: Annotated[float, Range(0, excludes="low")] = 0.3
+    """Concentration of the root noise, drawn over all actions. MuZero: 0.3 in chess."""
+    dirichlet_fraction: Fraction = 0.25
+    """Share of the noise in the root's prior. MuZero: 0.25."""
+
+    is_deterministic = True  # See `MctxPolicy`.
+
+    def __post_init__(self):
+        check("search", self)
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        return _search_with_settings(mctx.muzero_policy, self, roots)
+
+
+@dataclasses.dataclass(frozen=True)
+class MctxGumbel:
+    """`mctx.gumbel_muzero_policy`: Gumbel MuZero, with Q rescaled to [0, 1] in every node."""
+
+    algorithm: Literal["mctx_gumbel"] = "mctx_gumbel"
+    """The policy of Gumbel MuZero in mctx."""
+    num_simulations: Simulations = 32
+    """Positions evaluated per move, without the root. Paper: 2 to 200 in Go."""
+    max_num_considered_actions: Positive = 16
+    """Root actions that sequential halving starts with. Paper: 16."""
+    gumbel_scale: NonNegative = 1.0
+    """Scale of the noise that chooses among the root's actions. Paper: 1."""
+
+    is_deterministic = True  # See `MctxPolicy`.
+
+    def __post_init__(self):
+        check("search", self)
+
+    def select(self, roots: Roots) -> SearchResult:
+        """Searches with the policy."""
+        return _search_with_settings(mctx.gumbel_muzero_policy, self, roots)
+
+
+def _search_with_settings(policy: Callable, settings: Any, roots: Roots) -> SearchResult:
+    """Searches with a policy whose arguments have the names of the settings."""
+    arguments = dataclasses.asdict(settings)
+    del arguments["algorithm"]
+    count = arguments.pop("num_simulations")
+    return _search_by_policy(functools.partial(policy, **arguments), count, roots)
+
+
+def _search_by_policy(policy: Callable, num_simulations: int, roots: Roots) -> SearchResult:
+    """Searches from each position with a batch of one, see `from_mctx`."""
+    defaults = {name: p.default for name, p in inspect.signature(policy).parameters.items()}
+    noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
+    keys_policy, keys_evaluate = split_each(roots.keys)
+    explores = noisy | (roots.temperature > 0)
+    keys_policy = jnp.where(explores, keys_policy, _zero_keys(keys_policy))
+
+    def search(key, key_evaluate, root, invalid, temperature, noisy):
+        def recurrent_fn(_, key, actions, states):
+            keys = jax.random.fold_in(key_evaluate, jax.random.bits(key, dtype=jnp.uint32))[None]
+            expansion = roots.expand(keys, actions, states)
+            return _recurrent_output(expansion), expansion.states
+
+        noise = [name for name in _NOISE if name in defaults]
+        varying = {name: jnp.where(noisy, defaults[name], 0.0) for name in noise}
+        if "temperature" in defaults:
+            varying["temperature"] = temperature
+        root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
+        output = mixing(policy)(
+            params=None,
+            rng_key=key,
+            root=root,
+            recurrent_fn=recurrent_fn,
+            num_simulations=num_simulations,
+            invalid_actions=invalid,
+            **varying,
+        )
+        return jax.tree.map(lambda leaf: leaf[0], output)
+
+    root = mctx.RootFnOutput(prior_logits=roots.logits, value=roots.value, embedding=roots.states)
+    output = jax.vmap(search)(
+        keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
+    )
+    return make_result(output.search_tree, output.action, output.action_weights)
+
+
+def _zero_keys(keys: jax.Array) -> jax.Array:
+    data = jnp.zeros_like(jax.random.key_data(keys))
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
 
 
 class _Embedding(NamedTuple):

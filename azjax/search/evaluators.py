@@ -72,12 +72,18 @@ def network_evaluator(game: Game, network: Network) -> Evaluator:
     """Makes an evaluator from a network; its `params` are the result of `network.fold`.
 
     Raises:
-      ValueError: if the network was made for another game.
+      ValueError: if the network was made for another game. The evaluator raises it if `params` is
+        None.
     """
     check_network(game, network)
 
     def evaluate(params, keys, states):
         del keys
+        if params is None:
+            raise ValueError(
+                "params is None, and the evaluator is a network: pass the network's parameters, "
+                "such as player.params or network.fold(variables)"
+            )
         check_batch(game, states)
         planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
         logits, value, *_ = network.infer(params, planes)

@@ -7,7 +7,8 @@ call with many positions takes less time than several calls with few.
 import jax
 import jax.numpy as jnp
 
-from azjax.search.simulate import Expansion, Simulator, simulate
+from azjax.search.algorithm import Expansion
+from azjax.search.simulate import Simulator, simulate
 from azjax.search.tree import ROOT, UNVISITED, Tree
 
 _ROWS_PER_CALL = 128  # Starting a call takes about as long as evaluating this many (an estimate).

@@ -27,6 +27,7 @@ from azjax.search.algorithm import (
     Engine,
     Roots,
     SearchResult,
+    Selection,
     choose_engine,
     split_each,
 )
@@ -67,9 +68,10 @@ def make_search(
       algorithm: such as `PUCT(num_simulations=50)`.
       game: the rules.
       evaluate: any evaluator.
-      engine: the loop that grows the trees. `azjax` is the loop of this package, and `mctx` is that
-        of `mctx.search`. Both give the same results; tests compare them on CPUs, bit for bit. If
-        None, the algorithm's attribute `engine` is used if it has one, otherwise `azjax`.
+      engine: the loop that grows the trees, unless the algorithm has its own. `azjax` is the loop
+        of this package, and `mctx` is that of `mctx.search`. Both give the same results; tests
+        compare them on CPUs, bit for bit. If None, the algorithm's attribute `engine` is used if it
+        has one, otherwise `azjax`.
 
     Raises:
       ValueError: if the algorithm lacks a member, the evaluator is not callable, or the engine is
@@ -80,17 +82,16 @@ def make_search(
 
     def search(params, keys, states, temperature=0.0, add_noise=False) -> SearchResult:
         _check_temperature(temperature)
-        simulator, tree = _begin(
-            algorithm,
-            Model(game, evaluate, params),
-            keys,
-            states,
-            budget=count,
-            temperature=temperature,
-            add_noise=add_noise,
+        model = Model(game, evaluate, params)
+        roots, keys_tree = _evaluate_roots(
+            model, keys, states, budget=count, temperature=temperature, add_noise=add_noise
         )
+        selection = algorithm.select(roots)
+        if isinstance(selection, SearchResult):
+            return selection
+        simulator, tree = _plant(count, model, roots, selection, keys_tree)
         done, tree = grow_first(simulator, tree) if engine == "azjax" else (0, tree)
-        return simulator.selection.finish(_grow(engine, simulator, tree, done, count))
+        return selection.finish(_grow(engine, simulator, tree, done, count))
 
     return search
 
@@ -126,13 +127,21 @@ def make_resumable(
       a deterministic evaluator, it equals the tree that the search of `make_search` returns.
 
     Raises:
-      ValueError: see `make_search`.
+      ValueError: see `make_search`; the functions raise it for an algorithm that runs its own loop.
     """
     engine = choose_engine(algorithm, engine)
-    evaluate = checked(game, evaluate)
+    evaluate, count = checked(game, evaluate), algorithm.num_simulations
 
     def begin(params, keys, states, budget):
-        return _begin(algorithm, Model(game, evaluate, params), keys, states, budget=budget)
+        model = Model(game, evaluate, params)
+        roots, keys_tree = _evaluate_roots(model, keys, states, budget=budget)
+        selection = algorithm.select(roots)
+        if isinstance(selection, SearchResult):
+            raise ValueError(
+                f"{algorithm.algorithm} runs its own loop, which cannot stop and continue: use "
+                "make_search, a player without a time limit, or an algorithm such as PUCT()"
+            )
+        return _plant(count, model, roots, selection, keys_tree)
 
     def start(params, keys, states, budget):
         return begin(params, keys, states, budget)[1]
@@ -148,8 +157,7 @@ def make_resumable(
     return Resumable(start, grow, finish)
 
 
-def _begin(
-    algorithm: Algorithm,
+def _evaluate_roots(
     model: Model,
     keys: jax.Array,
     states: State,
@@ -157,37 +165,43 @@ def _begin(
     budget: int | jax.Array,
     temperature: Any = 0.0,
     add_noise: Any = False,
-) -> tuple[Simulator, Tree]:
-    """Evaluates the roots; returns the simulations' shared inputs, and trees with only roots."""
+) -> tuple[Roots, jax.Array]:
+    """Evaluates the roots; returns them, and the keys `[B]` of the evaluations in the trees."""
     game, size = model.game, check_batch(model.game, states)
     temperature = _per_position("temperature", temperature, jnp.float32, size)
     if add_noise is not False:  # False leaves the noise out of the program.
         add_noise = _per_position("add_noise", add_noise, bool, size)
     keys_evaluate, keys_select = split_each(batch_keys(keys, size))
     keys_root, keys_tree = split_each(keys_evaluate)  # Only random evaluators use these.
-    legal = jax.vmap(game.legal_actions)(states)
     logits, value = evaluate_states(model, keys_root, states)
     roots = Roots(
         states=states,
-        legal=legal,
+        legal=jax.vmap(game.legal_actions)(states),
         logits=logits,
         value=value,
         keys=keys_select,
         temperature=temperature,
         add_noise=add_noise,
         budget=budget,
+        expand=functools.partial(expand, model),
     )
-    selection = algorithm.select(roots)
+    return roots, keys_tree
+
+
+def _plant(
+    count: int, model: Model, roots: Roots, selection: Selection, keys: jax.Array
+) -> tuple[Simulator, Tree]:
+    """Returns the simulations' shared inputs, and trees for `count` of them with only roots."""
     tree = new_tree(
-        logits=mask_logits(legal, selection.logits),
-        value=value,
-        states=states,
-        legal=legal,
-        num_nodes=algorithm.num_simulations + 1,
+        logits=mask_logits(roots.legal, selection.logits),
+        value=roots.value,
+        states=roots.states,
+        legal=roots.legal,
+        num_nodes=count + 1,
         extra=selection.extra,
     )
     model = model._replace(prior=selection.prior)
-    return Simulator(selection, functools.partial(expand, model), keys_tree), tree
+    return Simulator(selection, functools.partial(expand, model), keys), tree
 
 
 def _grow(engine: Engine, simulator: Simulator, tree: Tree, first: Any, last: Any) -> Tree:

@@ -53,10 +53,9 @@ class PUCT:
     def select(self, roots: Roots) -> Selection:
         """Selects by `puct_action`, with noise in the roots' priors; draws the move by visits."""
         key_noise, key_action = split_each(roots.keys)
-        logits = roots.logits
-        if roots.add_noise is not False:
-            noisy = _with_dirichlet(self, key_noise, logits, roots.legal)
-            logits = jnp.where(roots.add_noise[:, None], noisy, logits)
+        logits = with_dirichlet(
+            roots, key_noise, alpha=self.dirichlet_alpha, fraction=self.dirichlet_fraction
+        )
 
         def finish(tree):
             visits = tree.children_visits[:, ROOT]
@@ -105,16 +104,22 @@ def puct_action(settings: PUCT, tree: Tree, node: jax.Array) -> jax.Array:
     return jnp.argmax(puct_terms(settings, tree, node).score).astype(jnp.int32)
 
 
-def _with_dirichlet(
-    settings: PUCT, keys: jax.Array, logits: jax.Array, legal: jax.Array
-) -> jax.Array:
-    """Mixes Dirichlet noise over the *legal* actions into the roots' prior.
+def with_dirichlet(roots: Roots, keys: jax.Array, *, alpha: float, fraction: float) -> jax.Array:
+    """Returns the roots' logits `float32 [B, A]`, with Dirichlet noise where `roots.add_noise`.
 
-    Gamma draws, masked and normalized, are a Dirichlet draw over the legal actions.
+    The noise is over the *legal* actions: gamma draws, masked and normalized, are a Dirichlet draw.
+
+    Args:
+      roots: the evaluated positions.
+      keys: `[B]`.
+      alpha: concentration of the noise, above 0.
+      fraction: share of the noise in the prior, 0 to 1.
     """
-    alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction
-    num_actions = legal.shape[-1]
+    if roots.add_noise is False:
+        return roots.logits
+    num_actions = roots.legal.shape[-1]
     draw = functools.partial(jax.random.loggamma, a=alpha, shape=(num_actions,), dtype=jnp.float32)
-    noise = jax.nn.softmax(mask_logits(legal, jax.vmap(draw)(keys)))
-    prior = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
-    return mask_logits(legal, jnp.log(jnp.maximum(prior, 1e-30)))
+    noise = jax.nn.softmax(mask_logits(roots.legal, jax.vmap(draw)(keys)))
+    prior = (1 - fraction) * jax.nn.softmax(roots.logits) + fraction * noise
+    noisy = mask_logits(roots.legal, jnp.log(jnp.maximum(prior, 1e-30)))
+    return jnp.where(roots.add_noise[:, None], noisy, roots.logits)

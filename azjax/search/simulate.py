@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.base import Game, State, play
-from azjax.search.algorithm import Selection, split_each
+from azjax.search.algorithm import Expansion, Selection, split_each
 from azjax.search.evaluators import Evaluator
 from azjax.search.tree import NO_PARENT, ROOT, UNVISITED, Tree, legal_actions, mask_logits
 
@@ -33,24 +33,6 @@ class Model(NamedTuple):
     evaluate: Evaluator
     params: Any
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-
-
-class Expansion(NamedTuple):
-    """The positions that one simulation reaches, one in each tree.
-
-    Attributes:
-      states: `[B, ...]`.
-      reward: `float32 [B]`, of the move that led there, to the player who made it.
-      discount: `float32 [B]`, see `games.base.Step`.
-      logits: `float32 [B, A]`; `tree.NEVER` where illegal.
-      value: `float32 [B]`, for the player to move; 0 where the game is over.
-    """
-
-    states: State  # [B, ...]
-    reward: jax.Array  # float32 [B]
-    discount: jax.Array  # float32 [B]
-    logits: jax.Array  # float32 [B, A]
-    value: jax.Array  # float32 [B]
 
 
 class Simulator(NamedTuple):

@@ -14,7 +14,7 @@ import jax
 from jax.sharding import Mesh
 
 from azjax.games.base import Game, init_batch
-from azjax.search import Algorithm, make_resumable
+from azjax.search import Algorithm, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training.parts import Parts
 from azjax.training.selfplay import group_size
@@ -108,12 +108,11 @@ def check_trees(search: Algorithm, game: Game, positions: int) -> None:
 def tree_bytes(search: Algorithm, game: Game) -> int:
     """Returns the bytes of one search tree, with its states and the arrays of the algorithm."""
 
-    def start():
-        grow = make_resumable(search, game, uniform_evaluator(game))
-        budget = jax.numpy.int32(search.num_simulations)
-        return grow.start(None, jax.random.key(0), init_batch(game, 1), budget)
+    def one_tree():
+        find = make_search(search, game, uniform_evaluator(game))
+        return find(None, jax.random.key(0), init_batch(game, 1)).tree
 
-    return _bytes_of(jax.eval_shape(start))
+    return _bytes_of(jax.eval_shape(one_tree))
 
 
 def device_memory(mesh: Mesh | None = None) -> int:

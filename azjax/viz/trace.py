@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.search import PUCT, ROOT, Algorithm, Selection, Tree
+from azjax.search.algorithm import Expansion
 from azjax.search.puct import Terms, puct_action, puct_terms
-from azjax.search.simulate import Expansion, simulate
+from azjax.search.simulate import simulate
 from azjax.search.tree import new_tree
 from azjax.viz.layout import depths_of
 
