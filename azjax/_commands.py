@@ -2,11 +2,13 @@
 
 import os
 import shlex
+import shutil
 import sys
+import sysconfig
 
 
 def command(module: str, *arguments: object) -> str:
-    """Returns a shell command that runs a module with the interpreter of this process.
+    """Returns the shortest shell command that runs a module in the environment of this process.
 
     It can be pasted into a shell in the current folder, even if no virtual environment is active.
 
@@ -14,15 +16,23 @@ def command(module: str, *arguments: object) -> str:
       module: the module after `-m`, such as `"azjax"` or `"pip"`.
       *arguments: arguments of the module; quoted if necessary.
     """
-    return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])
+    return shlex.join([*_program(module), *map(str, arguments)])
 
 
-def _interpreter() -> str:
-    """Returns the path of the interpreter, relative to the current folder if that is shorter."""
-    if not sys.executable:  # Python is embedded in another program.
-        return "python"
-    relative = os.path.relpath(sys.executable)
-    path = relative if len(relative) < len(sys.executable) else sys.executable
+def _program(module: str) -> list[str]:
+    """Returns the name or the path of the module's script, or the interpreter with `-m`."""
+    own, found = shutil.which(module, path=sysconfig.get_path("scripts")), shutil.which(module)
+    if own is None:
+        return [_shorten(sys.executable or "python"), "-m", module]
+    return [module if found and os.path.samefile(found, own) else _shorten(own)]
+
+
+def _shorten(path: str) -> str:
+    """Returns a path relative to the current folder, if that is shorter."""
+    if os.sep not in path:
+        return path
+    relative = os.path.relpath(path)
+    path = relative if len(relative) < len(path) else path
     # A shell would look up a bare name on the PATH.
     return path if os.sep in path else os.path.join(os.curdir, path)
 

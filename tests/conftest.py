@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.cli import console
 from azjax.games import solver
 from experiments.browser import open_browser
 from firefox import open_firefox
@@ -94,6 +95,12 @@ def pytest_terminal_summary(terminalreporter, config):
     if left_out := config.stash.get(LEFT_OUT, 0):
         said = f"{left_out} slower tests were left out: make test-all runs them"
         terminalreporter.section(said)
+
+
+@pytest.fixture(autouse=True)
+def _no_progress_lines(monkeypatch):
+    """Slow machines would print lines about the progress of programs into their output."""
+    monkeypatch.setattr(console, "_PAUSE", 3600.0)
 
 
 @pytest.fixture(scope="session")

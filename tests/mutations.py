@@ -1738,9 +1738,32 @@ MUTATIONS = [
     Mutation(
         "commands: arguments are not quoted",
         "azjax/_commands.py",
-        'return shlex.join([_interpreter(), "-m", module, *map(str, arguments)])',
-        'return " ".join([_interpreter(), "-m", module, *map(str, arguments)])',
+        "return shlex.join([*_program(module), *map(str, arguments)])",
+        'return " ".join([*_program(module), *map(str, arguments)])',
         "tests/test_commands.py",
+    ),
+    Mutation(
+        "commands: a script of another environment is named",
+        "azjax/_commands.py",
+        "[module if found and os.path.samefile(found, own) else _shorten(own)]",
+        "[module if found else _shorten(own)]",
+        "tests/test_commands.py",
+    ),
+    Mutation(
+        "display: the live table stays open while results are printed",
+        "azjax/runs/callbacks.py",
+        """    def on_end(self, loop: Loop) -> None:
+        \"\"\"Closes the sink:""",
+        """    def on_the_end(self, loop: Loop) -> None:
+        \"\"\"Closes the sink:""",
+        "tests/training/test_metrics.py::test_what_callbacks_print_at_the_end_is_below_the_table",
+    ),
+    Mutation(
+        "display: a narrower terminal keeps the rows that it wrapped",
+        "azjax/training/metrics.py",
+        "if self._console.width < self._widest:",
+        "if False:",
+        "tests/training/test_metrics.py::test_a_narrower_terminal_shows_one_table",
     ),
     Mutation(
         "report: matches exceed their time",

@@ -1,13 +1,17 @@
 """A process in a real terminal, for tests of what the terminal shows."""
 
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
 import termios
 import time
+
+import pyte
 
 _PATIENCE = 200  # Seconds after which a test fails because its process hangs.
 
@@ -18,11 +22,38 @@ _OWN += "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "
 _OWN += "import os; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 
 
+class Emulator:
+    """The screen of a terminal, which is what stays after all cursor movements."""
+
+    def __init__(self, columns=100, rows=60):
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def feed(self, output):
+        self._stream.feed(output)
+
+    def resize(self, columns, rows):
+        self._screen.resize(rows, columns)
+
+    @property
+    def hides_cursor(self):
+        return self._screen.cursor.hidden
+
+    def clear(self):
+        self._screen.reset()
+
+    def __str__(self):
+        lines = [line.rstrip() for line in self._screen.display]
+        return "\n".join(lines).rstrip("\n") + "\n"
+
+
 class Terminal:
     """Python in a new terminal; a context manager that ends the process."""
 
-    def __init__(self, command, environment):
+    def __init__(self, command, environment, columns=100, rows=60):
         self.master, self.terminal = pty.openpty()
+        self.emulator = Emulator(columns, rows)
+        self.resize(columns, rows)
         self.settings = termios.tcgetattr(self.terminal)
         self.process = subprocess.Popen(
             [sys.executable, "-c", _OWN, *command],
@@ -53,6 +84,11 @@ class Terminal:
             self._take()
         self._read = found + len(text)
 
+    def resize(self, columns, rows):
+        """Changes the size; the program receives SIGWINCH."""
+        self.emulator.resize(columns, rows)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
     def _take(self):
         """Reads what has arrived within 0.2 s; returns whether there can be more."""
         if not select.select([self.master], [], [], 0.2)[0]:
@@ -62,6 +98,7 @@ class Terminal:
         except OSError:  # Everything was read, and no process has the terminal open.
             return False
         self.raw += piece
+        self.emulator.feed(piece)
         return bool(piece)
 
     @property

@@ -1,5 +1,6 @@
-"""Printed commands name the interpreter, and quote arguments for a shell."""
+"""Printed commands are short, run in this environment, and quote arguments for a shell."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -10,26 +11,42 @@ from azjax._commands import command
 
 
 @pytest.mark.parametrize(
-    ("executable", "folder", "expected"),
+    ("scripts", "path", "folder", "expected"),
     [
-        (".venv/bin/python", ".", ".venv/bin/python"),
-        (".venv/bin/python", "notes/deep", "../../.venv/bin/python"),
-        (".venv/bin/python3.12", ".venv/bin", "./python3.12"),
-        ("my env/bin/python", ".", "'my env/bin/python'"),
-        ("/usr/bin/python3", ".", "/usr/bin/python3"),
-        ("", ".", "python"),
+        ([], "", ".", ".venv/bin/python -m azjax"),
+        ([], "", "notes/deep", "../../.venv/bin/python -m azjax"),
+        ([], "", ".venv/bin", "./python -m azjax"),
+        ([".venv/bin"], ".venv/bin", "notes", "azjax"),
+        ([".venv/bin"], "", "notes", "../.venv/bin/azjax"),
+        ([".venv/bin"], "", ".venv/bin", "./azjax"),
+        # The first one on the PATH belongs to another environment.
+        ([".venv/bin", "other/bin"], "other/bin:.venv/bin", ".", ".venv/bin/azjax"),
+        (["other/bin"], "other/bin", ".", ".venv/bin/python -m azjax"),
     ],
 )
-def test_the_interpreter_path_is_relative(executable, folder, expected, tmp_path, monkeypatch):
-    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+def test_the_command_is_short_and_of_this_environment(
+    scripts, path, folder, expected, tmp_path, monkeypatch
+):
+    for name in (folder, ".venv/bin", "other/bin"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    for name in scripts:
+        (tmp_path / name / "azjax").touch(mode=0o755)
     monkeypatch.chdir(tmp_path / folder)
-    monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
-    assert command("azjax", "play") == f"{expected} -m azjax play"
+    entries = [str(tmp_path / entry) for entry in path.split(":") if entry]
+    monkeypatch.setenv("PATH", ":".join([*entries, "/usr/bin"]))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / ".venv/bin"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
+    assert command("azjax", "play") == f"{expected} play"
 
 
-def test_arguments_are_quoted_for_a_shell():
-    words = ["pip", "install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
-    read = ["sh", "-c", f"printf '%s\\n' {command(*words)}"]
+def test_paths_and_arguments_are_quoted_for_a_shell(tmp_path, monkeypatch):
+    words = ["install", "azjax[notebook]", "one two", "it's", "$HOME", "#", "", 12, ";"]
+    read = ["sh", "-c", f"printf '%s\\n' {command('none', *words)}"]
     printed = subprocess.run(read, capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[1:] == ["-m", *map(str, words)]
-    assert shlex.split(command(*words))[2:] == [str(word) for word in words]
+    assert printed.splitlines()[1:] == ["-m", "none", *map(str, words)]
+    assert shlex.split(command("none", *words))[3:] == [str(word) for word in words]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", os.fspath(tmp_path / "my env/bin/python"))
+    assert command("none") == "'my env/bin/python' -m none"
+    monkeypatch.setattr(sys, "executable", "")
+    assert command("none") == "python -m none"

@@ -11,7 +11,7 @@ from azjax.games.base import Game, State
 from azjax.players import Decision
 
 MARKS = "XO"  # The marks of players 0 and 1.
-_STYLES = {"X": "bold cyan", "O": "bold magenta"} | dict.fromkeys("0123456789", "dim")
+_STYLES = {"X": "bold cyan", "O": "bold magenta"}
 
 
 def show(game: Game, state: State, before: State | None = None) -> None:
@@ -21,7 +21,9 @@ def show(game: Game, state: State, before: State | None = None) -> None:
     text = Text()
     for new_mark, old_mark in zip(drawing, old.ljust(len(drawing)), strict=False):
         style = _STYLES.get(new_mark, "")
-        text.append(new_mark, f"{style} reverse" if new_mark != old_mark else style)
+        is_new = new_mark != old_mark and new_mark != " "
+        text.append(new_mark, f"{style} reverse" if is_new else style)
+    text.highlight_regex(r"\b[a-z]{0,2}\d+", "dim")  # Names of cells and columns.
     print()
     Console(highlight=False).print(text)
     print()

@@ -4,13 +4,14 @@ import contextlib
 import inspect
 import pathlib
 import re
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
 from rich.progress import Progress
-from rich.status import Status
 from rich.table import Table
 
 from azjax import _interrupts as interrupts
@@ -28,6 +29,7 @@ from azjax.training.memory import describe_bytes
 _USER_ERRORS = (ValueError, OSError, checkpoint.CheckpointError)
 _USER_ERRORS += (processes.OtherProcessError, FloatingPointError)
 # The library's errors name these arguments in backticks; programs print them as options.
+_PAUSE = 30.0  # Seconds between two lines about one computation in a pipe; later a tenth more.
 _ARGUMENTS = "run_dir|resume|until|max_iterations|simulations|cpu_devices"
 
 
@@ -125,6 +127,19 @@ def note(sentence: str) -> None:
     write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
+def track(items: Iterable[Any], what: str) -> Iterator[Any]:
+    """Yields the items, and shows how many are done; see `progress`."""
+    with progress() as bar:
+        yield from bar.track(items, description=what)
+
+
+def solve(game: Game) -> solver.Solution:
+    """Solves a game, and shows a message while it does."""
+    announce_solving(game)
+    with busy(f"solving {game.name}…"):
+        return solver.solve(game)
+
+
 def announce_solving(game: Game) -> None:
     """Prints the memory that solving a game takes, unless the game is small."""
     if not game.is_small:
@@ -132,34 +147,65 @@ def announce_solving(game: Game) -> None:
         note(f"solving {game.name}: at most {game.most_positions:,} positions, {needed}")
 
 
-def busy(what: str) -> Status:
-    """Shows a message on a terminal, such as `compiling…`, until the `with` block ends."""
-    return Console(stderr=True).status(what)
+@contextlib.contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Shows a message, such as `compiling…`, until the `with` block ends.
 
-
-def progress() -> Progress:
-    """Makes a progress bar for a `with` block, which adds tasks to it.
-
-    It is shown on a terminal until the block ends. Piped output has none.
+    In a pipe, it is a line after some seconds, and again ever more rarely.
     """
     terminal = Console(stderr=True)
-    return Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
+    with terminal.status(what) if terminal.is_terminal else _lines(lambda: what):
+        yield
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress]:
+    """Shows a progress bar until the `with` block ends, which adds tasks to it.
+
+    In a pipe, it is a line about the last task after some seconds, and again ever more rarely.
+    """
+    terminal = Console(stderr=True)
+    bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
+
+    def describe() -> str:
+        if not bar.tasks:
+            return "working"
+        task = bar.tasks[-1]
+        of = "" if task.total is None else f" of {task.total:,.0f}"
+        return f"{task.description}: {task.completed:,.0f}{of}"
+
+    with _lines(describe) if bar.disable else bar:
+        yield bar
+
+
+@contextlib.contextmanager
+def _lines(describe: Callable[[], str]) -> Iterator[None]:
+    """Prints what `describe` returns and the seconds until now, until the `with` block ends."""
+    ended, start = threading.Event(), time.monotonic()
+
+    def print_lines() -> None:
+        with contextlib.suppress(BrokenPipeError):  # The main thread notices it, too.
+            while not ended.wait(max(_PAUSE, (time.monotonic() - start) / 10)):
+                note(f"{describe()}, {time.monotonic() - start:.0f} s")
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextlib.contextmanager
 def report_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows the progress of a report until the `with` block ends; yields `notify` for the report.
-
-    A terminal has a progress bar. Piped output has a line for each match that begins.
-    """
+    """Shows the progress of a report until the `with` block ends; yields `notify` for the report."""
     with progress() as bar:
         task = bar.add_task("writing the report", total=None)
 
         def notify(opponent: str, played: int, games: int) -> None:
             what = f"writing the report: games against {opponent}"
             bar.update(task, description=what, completed=played, total=games)
-            if bar.disable and not played:
-                note(f"for the report: at most {games} games against {opponent}")
 
         yield notify
 

@@ -5,7 +5,6 @@ import pathlib
 
 from azjax.cli import console, custom
 from azjax.drawing import check_folder
-from azjax.games import solver
 from azjax.viz import animation, atlas, report
 
 
@@ -27,8 +26,7 @@ def write(options: Options) -> int:
     run_dir, player = custom.open_run(options.typed)
     solution = None
     if player.game.is_small or options.animation:
-        with console.busy(f"solving {player.game.name}…"):
-            solution = solver.solve(player.game)
+        solution = console.solve(player.game)
     if options.animation and solution:
         places = atlas.make_atlas(player.game, solution)
         animation.draw_animation(places, *atlas.load_snapshots(run_dir)).save(options.animation)

@@ -53,7 +53,7 @@ def run(options: Options) -> int:
     console.announce_solving(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
-    verify_all = _make_verification(parts)
+        verify_all = _make_verification(parts)
     reached = np.zeros(options.seeds, int)  # The first iteration with a proof; 0: none yet.
     blunders, number = reached, 0
     while number < options.max_iterations and not reached.all():

@@ -93,7 +93,8 @@ class Table:
         if not (0 <= action < len(legal) and legal[action]):
             names = board.name_moves(self.game, position.state)
             allowed = ", ".join(names[other] for other in np.flatnonzero(legal))
-            raise ValueError(f"{name} cannot play {action} here: the legal moves are {allowed}")
+            played = names[action] if 0 <= action < len(names) else f"the action {action}"
+            raise ValueError(f"{name} cannot play {played} here: the legal moves are {allowed}")
         step = self._play(position.state, np.int32(action))
         sign = 1 if int(self.game.player(position.state)) == 0 else -1
         return Position(step.state, position.score + sign * float(step.reward))

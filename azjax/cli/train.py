@@ -94,6 +94,7 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
         displays=[Sink(open_display), Interrupts()],
         show=console.show_certificate,
         progress=console.report_progress,
+        announce=console.note,
     )
     processes.in_first(lambda: _conclude(run, named, trained=run.loop.iteration > start))
     return 0 if run.reached else 1

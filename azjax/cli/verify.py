@@ -11,8 +11,7 @@ import tyro
 
 from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range, check
-from azjax.cli import console, custom, labelled, launch, lines
-from azjax.games import solver
+from azjax.cli import board, console, custom, labelled, launch, lines
 from azjax.games.base import Game, State, choose
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
@@ -116,8 +115,7 @@ def _for_shipped(options: Options, name: pathlib.Path) -> Options:
 
 def _verify(options: Options, player: Player) -> int:
     """Prints the certificate and the blunders; returns 0 if the goal holds, and 1 if not."""
-    console.announce_solving(player.game)
-    solution = solver.solve(player.game)
+    solution = console.solve(player.game)
     with console.progress() as bar:
         tasks = {}
 
@@ -176,10 +174,11 @@ def _show_blunders(
     for row in wrong[:limit]:
         state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
         played, possible = words[int(outcomes[row, actions[row]])], words[int(best[row])]
-        optimal = ", ".join(map(str, np.flatnonzero(outcomes[row] == best[row])))
+        names = board.name_moves(game, state)
+        optimal = ", ".join(names[move] for move in np.flatnonzero(outcomes[row] == best[row]))
         print(
             f"\n{game.display.render(state)}\n{'XO'[int(game.player(state))]} plays "
-            f"{actions[row]}: {played} instead of {possible} (optimal: {optimal})"
+            f"{names[actions[row]]}: {played} instead of {possible} (optimal: {optimal})"
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")

@@ -225,7 +225,7 @@ def _check_rule(game: Game, rule: str, holds: np.ndarray, moves: list[np.ndarray
 def _place(moves: list[np.ndarray], row: int) -> str:
     """Describes the current position of a game by its moves."""
     made = [int(actions[row]) for actions in moves if actions[row] >= 0]
-    return f" after the moves {made}" if made else " at the start"
+    return f" after the actions {made}" if made else " at the start"
 
 
 def _call_all(game: Game, state: State, action: jax.Array):

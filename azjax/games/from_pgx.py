@@ -131,12 +131,14 @@ def _symmetries(name: str, size: int) -> Symmetries | None:
 
 def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Array]) -> Display:
     """Returns the display: text, pictures and names of actions."""
-    draw_board = _find_drawing(name, size)
+    own, draw_board = _own_display(name), _find_drawing(name, size)
 
     def render(state: Any) -> str:
         if draw_board is None:
             return _write_pieces(name, state, int(player(state)))
         board = _stones(name, env, state, int(player(state)))
+        if own is not None:
+            return own.render(_as_stones(board.ravel()))
         return render_board(board, board.shape, slant=int(name == "hex"))
 
     def draw(state: Any, **options) -> drawing.Drawing:
@@ -144,7 +146,18 @@ def _make_display(name: str, size: int, env: Any, player: Callable[[Any], jax.Ar
             return _draw_pieces(state, **options)
         return draw_board(_stones(name, env, state, int(player(state))).ravel(), **options)
 
-    return Display(render, draw, _make_names(name, size, player))
+    return Display(render, draw, own.name_actions if own else _make_names(name, size, player))
+
+
+def _own_display(name: str) -> Display | None:
+    """Returns the display of the same game in azjax if its board is written in its own way."""
+    if name == "tic_tac_toe":
+        return mnk.make_display(3, 3, 3)
+    return connect_four.make_display(6, 7, 4) if name == "connect_four" else None
+
+
+def _as_stones(board: Any) -> Stones:
+    return Stones(board, jnp.int8(0), jnp.bool_(False))
 
 
 def _make_names(name: str, size: int, player: Any) -> Any:
@@ -201,18 +214,13 @@ def _find_drawing(name: str, size: int) -> Callable[..., drawing.Drawing] | None
 
     def like(display: Display) -> Callable[..., drawing.Drawing]:
         draw: Any = display.draw
-        return lambda board, **options: draw(
-            Stones(board, jnp.int8(0), jnp.bool_(False)), **options
-        )
+        return lambda board, **options: draw(_as_stones(board), **options)
 
+    if own := _own_display(name):
+        return like(own)
     if name == "othello" or name.startswith("go_"):
         return like(othello.make_display(size))  # Like Othello: stones, an action per cell, a pass.
-    drawings = {
-        "tic_tac_toe": like(mnk.make_display(3, 3, 3)),
-        "connect_four": like(connect_four.make_display(6, 7, 4)),
-        "hex": hex.draw_unmirrored,
-    }
-    return drawings.get(name)
+    return hex.draw_unmirrored if name == "hex" else None
 
 
 def _stones(name: str, env: Any, state: Any, player: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from azjax import drawing
 from azjax.games.base import Game, Symmetries
 from azjax.games.display import Display
 from azjax.games.in_a_row import check_size, empty_board, find_lines, set_stone
-from azjax.games.square import ENCODINGS, State, bound_positions, observation_planes
+from azjax.games.square import ENCODINGS, State, bound_positions, cell_names, observation_planes
 
 _SIZE = 3, 3, 3
 
@@ -74,13 +74,15 @@ def symmetries(rows: int, columns: int) -> Symmetries:
 
 def make_display(rows: int, columns: int, in_a_row: int) -> Display:
     """Returns the display: text and pictures."""
-    lines, width = find_lines(rows, columns, in_a_row), len(str(rows * columns - 1))
+    lines, names = find_lines(rows, columns, in_a_row), cell_names(rows, columns)
+    width = max(map(len, names))
 
     def render(state: State) -> str:
-        """Returns the board as text; empty cells show the number of their action."""
+        """Returns the board as text; empty cells show their names."""
+        marks = np.asarray(state.board).tolist()
         cells = [
-            f"{'XO'[mark == -1] if mark else i:>{width}}"
-            for i, mark in enumerate(np.asarray(state.board).tolist())
+            f"{'XO'[mark == -1] if mark else name:>{width}}"
+            for mark, name in zip(marks, names, strict=True)
         ]
         texts = [" " + " | ".join(row) for row in np.reshape(cells, (rows, columns))]
         return ("\n" + "+".join(["-" * (width + 2)] * columns) + "\n").join(texts)
@@ -89,4 +91,4 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         options = {"values": values, "labels": labels, "last": last, "size": size}
         return drawing.board(np.asarray(state.board), (rows, columns), lines, **options)
 
-    return Display(render, draw)
+    return Display(render, draw, name_actions=lambda state: names)

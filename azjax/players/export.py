@@ -95,7 +95,7 @@ def write_games(
     for players, results in played:
         rows = np.arange(len(results.actions)) % len(openings)
         actions = np.concatenate([openings[rows], results.actions], axis=1)
-        named = zip(actions, _name_moves(game, actions), results.outcomes.tolist(), strict=True)
+        named = zip(actions, name_moves(game, actions), results.outcomes.tolist(), strict=True)
         for row, moves, result in named:
             entries = {"game": game.name, "players": players, "opening_plies": openings.shape[1]}
             entries |= {"actions": row[row >= 0].tolist(), "moves": moves, "result": result}
@@ -104,7 +104,7 @@ def write_games(
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _name_moves(game: Game, actions: np.ndarray) -> list[list[str]]:
+def name_moves(game: Game, actions: np.ndarray) -> list[list[str]]:
     """Returns the names of the moves of each game; `actions [N, T]` are padded with -1."""
     name_actions = game.display.name_actions
     if name_actions is None:

@@ -79,6 +79,7 @@ class Run:
         displays: Sequence[Callback] = (),
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
         progress: Callable[[], Any] = contextlib.nullcontext,
+        announce: Note = lambda sentence: None,
     ) -> None:
         """Trains until the goal or the last iteration, with all callbacks of a run.
 
@@ -87,6 +88,7 @@ class Run:
           displays: callbacks that display the complete records.
           show: called with the certificate after it is written.
           progress: makes a context manager that shows the progress of the report; see `Report`.
+          announce: called with sentences on what takes a while after the last iteration.
 
         Raises:
           FloatingPointError: if a metric is NaN or infinite.
@@ -100,7 +102,7 @@ class Run:
             listed.append(Snapshots(verification, self.loop.parts, self.run_dir, self.note))
             certificate = self.run_dir / "certificate.json"
             self.certification = Certification(
-                verification, self.goal, self.config.seed, certificate, show
+                verification, self.goal, self.config.seed, certificate, show, announce
             )
         if every := plan.strength_every:
             games, folder = plan.strength_games, self.run_dir / "strength"
@@ -116,7 +118,7 @@ class Run:
         if plan.report:
             settings: dict[str, Any] = _SMOKE if plan.smoke else {}
             solution = verification and verification.solution
-            self.report = Report(self.run_dir, solution, progress, **settings)
+            self.report = Report(self.run_dir, solution, progress, announce, **settings)
             listed.append(self.report)
         self.loop.callbacks = [callback for callback in listed if callback is not None]
         self.loop.run()

@@ -10,6 +10,7 @@ from typing import Any
 
 from azjax import _files as files
 from azjax import runs, training
+from azjax._commands import write_note
 from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.programs.prepare import MakeParts, open_run
@@ -47,7 +48,7 @@ def train(
       resume: whether to resume the run in this directory. The run keeps its settings and, except
         for the given fields, its plan.
       callbacks: custom callbacks. The metrics that they add are written and displayed.
-      display: whether to print a line for each iteration.
+      display: whether to print a line for each iteration, and on stderr what follows the last one.
       **plan: fields of `Plan`, such as `until="perfect"` or `max_iterations=100`. `preset`
         needs the name of a game or a `Game`; `cpu_devices` is for the program only.
 
@@ -77,7 +78,8 @@ def train(
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, Plan(**new_plan), path, make_parts=make_parts, resume=resume) as run:
-        run.train(callbacks, shown)
+        announce = write_note if display else lambda sentence: None
+        run.train(callbacks, shown, announce=announce)
     return run
 
 

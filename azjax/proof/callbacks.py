@@ -153,6 +153,7 @@ class Certification(Callback):
         seed: int,
         path: Any,
         show: Callable[[certificates.Certificate], None] = lambda certificate: None,
+        announce: Callable[[str], None] = lambda sentence: None,
     ):
         """Certifies the verdicts of `verification`, an earlier callback of the same loop.
 
@@ -162,8 +163,10 @@ class Certification(Callback):
           seed: the seed of the run.
           path: the path of the file.
           show: called with the certificate after it is written.
+          announce: called with a sentence before the searches are verified, which takes a while.
         """
         self._verification, self._seed, self._show = verification, seed, show
+        self._announce = announce if jax.process_index() == 0 else lambda sentence: None
         self._goal: certificates.Goal = goal
         self._path, self._trained = pathlib.Path(path), False
         self.certificate: certificates.Certificate | None = None
@@ -182,11 +185,16 @@ class Certification(Callback):
     def _check_goal(self, loop: Loop) -> None:
         verdict, certificate = self._verification.verdict, None
         if verdict is not None and certificates.reached(self._goal, verdict):
-            certificate = self._verification.certify(loop, self._seed)
+            certificate = self._certify(loop)
         holds = certificate is not None and (self._goal == "unbeatable" or certificate.perfect)
         (unproved,) = processes.any_of(not holds)
         if not unproved:
             self.certificate, self.reached, loop.stop = certificate, True, True
+
+    def _certify(self, loop: Loop) -> certificates.Certificate | None:
+        if loop.parts.game.is_small:
+            self._announce("verifying the network with its searches, in every position")
+        return self._verification.certify(loop, self._seed)
 
     def on_end(self, loop: Loop) -> None:
         """Writes the certificate of the last network, in process 0."""
@@ -194,7 +202,7 @@ class Certification(Callback):
             processes.in_first(lambda: self._write(loop))
 
     def _write(self, loop: Loop) -> None:
-        self.certificate = self.certificate or self._verification.certify(loop, self._seed)
+        self.certificate = self.certificate or self._certify(loop)
         if self.certificate is not None:
             files.write_json(self._path, self.certificate.as_json())
             self._show(self.certificate)

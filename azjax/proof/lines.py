@@ -39,8 +39,8 @@ def replay(game: Game, lines: Sequence[Line]) -> State:
     if not is_legal.all():
         row, ply = np.argwhere(~is_legal)[0]
         raise ValueError(
-            f"the action {actions[row, ply]} is illegal in {game.name} after the moves "
-            f"{actions[row, :ply].tolist()}: use lines of legal moves"
+            f"the action {actions[row, ply]} is illegal in {game.name} after the actions "
+            f"{actions[row, :ply].tolist()}: use lines of legal actions"
         )
     return states
 

@@ -58,7 +58,7 @@ def choose_moves(
     if not has_move.all():
         line = list(line_to(int(has_move.argmin())))
         raise ValueError(
-            f"{game.name} has no legal move after the moves {line}, and is not over there: correct "
+            f"{game.name} has no legal move after the actions {line}, and is not over there: correct "
             "its legal_actions or is_over"
         )
     is_player = player == seat
@@ -93,7 +93,7 @@ def _check_legal(
         if not is_legal.all():
             row = is_legal.argmin()
             raise ValueError(
-                f"the player's action {actions[row]} is illegal after the moves "
+                f"the player's action {actions[row]} is illegal after the actions "
                 f"{symmetry[list(line_to(row))].tolist()}: "
                 f"{np.flatnonzero(legal_in_copy[row]).tolist()} are legal there"
             )

@@ -79,7 +79,7 @@ def begin(
     _, legal = players_and_legal(game, replay(game, lines))
     if not legal.any(axis=1).all():
         over = listed[legal.any(axis=1).argmin()]
-        raise ValueError(f"{game.name} is over after the moves {over}: leave this start out")
+        raise ValueError(f"{game.name} is over after the actions {over}: leave this start out")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / _SETTINGS, settings)
     write_json(folder / _STARTS, listed)

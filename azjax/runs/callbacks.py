@@ -28,10 +28,15 @@ class Sink(Callback):
         assert self._sink is not None
         self._sink(loop.record)
 
+    def on_end(self, loop: Loop) -> None:
+        """Closes the sink: later callbacks print results, and a terminal has one writer."""
+        self.close()
+
     def close(self) -> None:
         """Closes the sink, if it is open."""
         if self._sink is not None:
             self._sink.close()
+            self._sink = None
 
 
 class Checkpoints(Callback):

@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import time
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
 import jax
@@ -194,13 +195,14 @@ def format_line(record: Record) -> str:
     return "  ".join(parts)
 
 
-_HIDDEN = {"loss", "l2", "grad_norm"}
 _WORDS: dict[str, str] = {"value_loss": "value", "policy_loss": "policy", "policy_kl": "KL"}
+_COLUMNS = {"iteration", "seconds", "games/s", "loss", *_WORDS.values()}  # Of every training.
 
 
 def _terms(record: Record) -> dict[str, float]:
-    """Returns the displayed terms of the loss, by their labels."""
-    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in _HIDDEN}
+    """Returns the terms of the loss by their labels; `l2` only if the loss has this penalty."""
+    others = {"loss", "grad_norm"} if record.losses.get("l2") else {"loss", "grad_norm", "l2"}
+    return {_WORDS.get(name, name): x for name, x in record.losses.items() if name not in others}
 
 
 def _cells(record: Record) -> dict[str, str]:
@@ -239,6 +241,29 @@ def _proof_cells(record: Record) -> dict[str, str]:
     }
 
 
+def _choose_columns(
+    rows: Sequence[dict[str, str]], titles: Iterable[str], first: Collection[str], width: int
+) -> dict[str, str]:
+    """Returns the headings of the columns that fit into `width`, by title; `first` take precedence.
+
+    Headings have a line for each word if some column would not fit otherwise.
+    """
+
+    def room(title: str, heading: str) -> int:
+        cells = [row.get(title, "") for row in rows]
+        return 1 + max(map(len, [*heading.split("\n"), *cells]))
+
+    headings = {title: title for title in titles}
+    if sum(room(*item) for item in headings.items()) > width:
+        headings = {title: title.replace(" ", "\n") for title in headings}
+    fits, left = set(), width
+    for title in sorted(headings, key=lambda title: title not in first):
+        if (needed := room(title, headings[title])) <= left:
+            fits.add(title)
+            left -= needed
+    return {title: heading for title, heading in headings.items() if title in fits}
+
+
 class Plain:
     """Prints one line per record, for pipes and files."""
 
@@ -255,37 +280,58 @@ class Plain:
 
 
 class Display:
-    """A live table of the last iterations on a terminal."""
+    """A live table of the last iterations on a terminal.
+
+    Columns that do not fit are left out, custom metrics first; their values are in lines below.
+    """
 
     def __init__(self, console: Console, max_iterations: int, target: str, rows: int = 8):
         """Opens a display of the last `rows` iterations and the remaining time."""
-        self._rows = rows
+        self._rows, self._console = rows, console
         self._records: list[Record] = []
         self._max_iterations, self._target = max_iterations, target
-        self._live = Live(console=console, refresh_per_second=8)
-        self._live.start()
+        self._live, self._widest = Live(console=console, auto_refresh=False), 0
 
     def __call__(self, record: Record) -> None:
         """Shows one more record."""
         self._records.append(record)
-        self._live.update(self._render())
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._console.width < self._widest:
+            # The terminal has wrapped or cut the rows, so rich would move up by a wrong number.
+            self._live.stop()
+            self._console.clear()
+            self._live = Live(console=self._console, auto_refresh=False)
+        content = self._render()
+        self._widest = self._console.measure(content).maximum
+        self._live.start()
+        self._live.update(content, refresh=True)
 
     def close(self) -> None:
         """Leaves the last state of the table on the screen."""
+        if self._records:
+            self._draw()  # In the size that the terminal has now.
         self._live.stop()
 
     def _render(self) -> Group:
-        rows = [_cells(record) for record in self._records[-self._rows :]]
+        records = self._records[-self._rows :]
+        rows = [_cells(record) for record in records]
         titles = dict.fromkeys(title for row in rows for title in row)
         # The columns of the verification come last, even if no displayed iteration has them.
         proof = {title: None for record in self._records for title in _proof_cells(record)}
         titles = [title for title in titles if title not in proof] + [*proof]
+        headings = _choose_columns(rows, titles, {*_COLUMNS, *proof}, self._console.width)
         table = Table(box=None, padding=(0, 1, 0, 0))
-        for title in titles:
-            table.add_column(title, justify="right")
+        for heading in headings.values():
+            table.add_column(heading, justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(*(row.get(title, "") for title in titles))
-        return Group(table, Text(self._footer(), style="dim"))
+            table.add_row(*(row.get(title, "") for title in headings))
+        hidden = {t: cell for row in rows for t, cell in row.items() if t not in headings}
+        lines = [self._footer()]
+        if hidden:
+            lines.append("latest " + ", ".join(f"{title} {hidden[title]}" for title in hidden))
+        return Group(table, Text("\n".join(lines), style="dim"))
 
     def _footer(self) -> str:
         first, last = self._records[0], self._records[-1]

@@ -78,6 +78,7 @@ class Report(Callback):
         run_dir: Path,
         solution: Any = None,
         progress: Callable[[], Any] = contextlib.nullcontext,
+        announce: Note = lambda sentence: None,
         **settings: Any,
     ):
         """Initializes the callback.
@@ -86,10 +87,12 @@ class Report(Callback):
           run_dir: the run directory.
           solution: the solution of the game, if it can be enumerated.
           progress: returns a context manager that shows progress and yields `notify` or None.
+          announce: called with a sentence before the page is written, which takes a while.
           **settings: settings of the matches; see `report.write_report`.
         """
         self._run_dir, self._solution = pathlib.Path(run_dir), solution
-        self._progress, self._settings, self._trained = progress, settings, False
+        self._progress, self._announce = progress, announce
+        self._settings, self._trained = settings, False
 
     def on_iteration(self, loop: Loop) -> None:
         """Records that the run has changed."""
@@ -100,6 +103,7 @@ class Report(Callback):
         if not self._trained and (self._run_dir / "report.html").exists():
             return
         player = make_player(loop)
+        self._announce("writing the report, with games against other players")
         try:
             with self._progress() as notify:
                 self.path = report.write_report(

@@ -12,9 +12,9 @@ from typing import Any
 
 import jax
 import mctx
-from rich.progress import track
 
 from azjax import training
+from azjax.cli import console
 from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, make_parts
@@ -45,7 +45,7 @@ _CARDS = {  # By memory in GB: an example, and its bandwidth in GB/s from the da
 def count_costs(options: Options) -> list[dict]:
     """Prints the cost of one move for each number of games, and of each loop of the search."""
     rows, loops = [], []
-    for games in track(options.cost_games, "costs", transient=True):
+    for games in console.track(options.cost_games, "costs"):
         for engine, parts, calls in find_costs(games):
             name = {"engine": engine, "games": games}
             rows.append(name | _sum_up(parts, calls))
@@ -164,7 +164,7 @@ def choose_sizes(options: Options) -> list[dict]:
     del options
     _, loops, calls = next(iter(find_costs(_MEASURED)))
     cost, tables = _sum_up(loops, calls), []
-    for gigabytes, (example, bandwidth) in track(_CARDS.items(), "cards", transient=True):
+    for gigabytes, (example, bandwidth) in console.track(_CARDS.items(), "cards"):
         launches, moved = cost["kernels"] * _LAUNCH, cost["GB moved"] / _MEASURED / bandwidth
         games = 2 ** max(0, (int(launches / moved)).bit_length())
         needs = find_needs(games)

@@ -7,7 +7,6 @@ import tempfile
 import time
 
 import jax
-from rich.progress import track
 
 from azjax import games
 from azjax.cli import console
@@ -27,7 +26,7 @@ _PLAYERS = {0: 2_000_000, 32: 20_000}  # Numbers of simulations, and of position
 def time_solve(options: Options) -> list[dict]:
     """Solves each game once; times include compilation."""
     rows = []
-    for name in track(options.solve_games, "games", transient=True):
+    for name in console.track(options.solve_games, "games"):
         start = time.perf_counter()
         console.announce_solving(game := games.make(name))
         solution = solver.solve(game)

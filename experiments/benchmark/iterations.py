@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 from jax.sharding import Mesh
-from rich.progress import track
 
 from azjax import training
+from azjax.cli import console
 from azjax.cli.seeds import compile_seeds
 from azjax.networks import ResNetConfig
 from azjax.proof.callbacks import Verification
@@ -64,7 +64,7 @@ def step(iterate: Any, held: list[training.TrainState]) -> training.Metrics:
 def time_batches(options: Options) -> list[dict]:
     """Times self-play with each number of games."""
     mesh = training.make_mesh()
-    sizes = track(options.batch_sizes, "self-play", transient=True)
+    sizes = console.track(options.batch_sizes, "self-play")
     rows = [_time_batch(options, mesh, games) for games in sizes]
     return show(f"self-play, gumbel, {options.sizes}; medians of {options.repeats}", rows)
 
@@ -106,7 +106,7 @@ def time_many_seeds(options: Options) -> list[dict]:
         parts = make_parts(preset_config(games))
         alone = [training.make_state(parts, jax.random.key(0), mesh)]
         iterate = training.compiled(training.make_iteration(parts, mesh), alone[0])
-        for count in track(_COUNTS, f"seeds, {games:,} games", transient=True):
+        for count in console.track(_COUNTS, f"seeds, {games:,} games"):
             states, advance = compile_seeds(parts, count)
             together = [states]
             seconds = median_seconds(

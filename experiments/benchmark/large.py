@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import pgx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from rich.progress import track
 
 from azjax import training
+from azjax.cli import console
 from azjax.games.base import init_batch, play
 from azjax.runs.config import make_parts
 from experiments.benchmark import textbook
@@ -23,7 +23,7 @@ _PLIES = 2  # Few, so that iterations of large networks take seconds.
 
 def time_large(options: Options) -> list[dict]:
     """Times iterations of azjax and the baseline in turn, with equal sizes and settings."""
-    names = track(options.large_games, "large games", transient=True)
+    names = console.track(options.large_games, "large games")
     rows = [_time_game(options, name) for name in names]
     title = f"an iteration of {_PLIES} moves in each of {options.games:,} games, {options.sizes}"
     return show(f"{title}; medians of {options.repeats}", rows)

@@ -11,8 +11,7 @@ import tempfile
 import time
 from typing import Any
 
-from rich.progress import track
-
+from azjax.cli import console
 from experiments.benchmark.iterations import preset_config
 from experiments.benchmark.measuring import show
 from experiments.benchmark.options import Options
@@ -32,7 +31,7 @@ def run_training(run_dir: pathlib.Path, settings: dict[str, Any], **variables: s
 def time_first_iteration(options: Options) -> list[dict]:
     """Times pairs of processes: the first fills a compilation cache, and the second reads it."""
     times: dict[str, list[float]] = {"cold, s": [], "warm cache, s": []}
-    for _ in track(range(options.repeats), "starting", transient=True):
+    for _ in console.track(range(options.repeats), "starting"):
         with tempfile.TemporaryDirectory() as name:
             cache = {"JAX_COMPILATION_CACHE_DIR": name}
             cache["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # Caches small programs.
@@ -69,7 +68,7 @@ def time_to_perfect(options: Options) -> list[dict]:
     """
     rows = []
     for games in options.train_games:
-        seeds = track(range(options.seeds), f"training, {games:,} games", transient=True)
+        seeds = console.track(range(options.seeds), f"training, {games:,} games")
         kinds = options.train_networks
         runs = [train_once(options, games, seed, kind) for seed in seeds for kind in kinds]
         title = "preset default: cold, whole process"

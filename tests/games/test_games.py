@@ -274,7 +274,7 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
     (
         NIM,
         nim_step(lambda s, a, t, r: (t, jnp.where(s[0] == 0, -1.0, r))),
-        r"nim after the moves \[.*\], on action -2, violates .*: an illegal action, or one in a",
+        r"nim after the actions \[.*\], on action -2, violates .*: an illegal action, or one in a",
     ),
     (NIM, nim_step(lambda s, a, t, r: (t, 2 * r)), "rewards are -1, 0 or 1"),
     (

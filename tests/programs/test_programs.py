@@ -338,19 +338,6 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     assert_same_end(run_dir, whole)
 
 
-@pytest.mark.slow
-def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
-    command = ["-m", "experiments.train", "--smoke", "--run-dir", str(tmp_path / "run")]
-    command += ["--until", "perfect", "--max-iterations", "100000"]
-    with Terminal(command, environment()) as terminal:
-        terminal.type(b"\x03", after="until perfect")
-        assert terminal.finish() == 130
-    for heading in ("compiling", "iteration", "games/s", "loss", "blunders left", "losing lines"):
-        assert heading in terminal.screen
-    assert "interrupted: continue with --resume" in terminal.screen
-    assert b"\x1b[?25l" in terminal.raw  # Hidden; `finish` checks that it is shown again.
-
-
 # Trainings of every kind, one after the other in a terminal. With `_SMALL` 0, a tiny game is
 # treated as a large one, which is verified only in some iterations.
 AT_A_TERMINAL = """

@@ -374,8 +374,11 @@ def test_a_game_of_exactly_max_plies_is_explored(tmp_path):
         ({"most": 15}, "most is 15: use 16 or more, one position for each sample, or None"),
         ({"part_size": 0}, "part_size is 0: use 1 or more"),
         ({"starts": ()}, r"starts is empty: give one line or more, such as \(\)"),
-        ({"starts": ((), (2, 2, 0))}, r"nim is over after the moves \[2, 2, 0\]: leave this"),
-        ({"starts": ((2, 2, 1),)}, r"the action 1 is illegal in nim after the moves \[2, 2\]: use"),
+        ({"starts": ((), (2, 2, 0))}, r"nim is over after the actions \[2, 2, 0\]: leave this"),
+        (
+            {"starts": ((2, 2, 1),)},
+            r"the action 1 is illegal in nim after the actions \[2, 2\]: use",
+        ),
         ({"starts": ((0,) * 8,)}, "a line of nim has 8 moves: use 7 at most"),
     ],
 )

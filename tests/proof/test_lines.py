@@ -12,7 +12,7 @@ from azjax.proof import lines
 
 @pytest.mark.parametrize("line", [(4, 4), (0, 3, 1, 4, 2, 5), (4, 9), (4, -1)])
 def test_only_legal_moves_are_replayed(tic_tac_toe, line):
-    said = rf"the action {line[-1]} is illegal in tic_tac_toe after the moves {[*line[:-1]]}: use"
+    said = rf"the action {line[-1]} is illegal in tic_tac_toe after the actions {[*line[:-1]]}: use"
     with pytest.raises(ValueError, match=re.escape(said)):
         lines.replay(tic_tac_toe, [(), (4,), line])
     with pytest.raises(ValueError, match="a line of tic_tac_toe has 10 moves: use 9 at most"):

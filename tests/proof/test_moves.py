@@ -27,7 +27,7 @@ def test_an_illegal_move_of_the_player_is_refused(tic_tac_toe, bad, tmp_path):
         return np.where((states.board != 0).sum(axis=1) == 3, moved, act(states) + 0.0)
 
     said = (
-        rf"the player's action {moved:.1f} is illegal after the moves "
+        rf"the player's action {moved:.1f} is illegal after the actions "
         r"\[4, 0, 8\]: \[1, 2, 3, 5, 6, 7\] are legal there"
     )
     with pytest.raises(ValueError, match=said):
@@ -41,7 +41,7 @@ def test_an_illegal_move_is_reported_with_its_own_position(tmp_path):
     def cheat(states):
         return np.where(states[:, 0] == 3, 9, act(states))
 
-    said = r"the player's action 9 is illegal after the moves \[2, 0\]: \[0, 1, 2\] are legal"
+    said = r"the player's action 9 is illegal after the actions \[2, 0\]: \[0, 1, 2\] are legal"
     with pytest.raises(ValueError, match=said):
         explore_all(NIM, cheat, 0, tmp_path, starts=((1,), (2,), (0, 0), (2, 0)))
 
@@ -68,7 +68,7 @@ def test_an_illegal_move_in_a_symmetric_copy_is_refused(tic_tac_toe, tmp_path):
         def cheat(states, board=board, taken=copy[1]):
             return np.where((states.board == board).all(axis=1), taken, act(states))
 
-        said = rf"action {copy[1]} is illegal after the moves {re.escape(str([*copy]))}: "
+        said = rf"action {copy[1]} is illegal after the actions {re.escape(str([*copy]))}: "
         settings = {"symmetric": True, "compare": True, "starts": (line,)}
         with pytest.raises(ValueError, match=said):
             explore_all(tic_tac_toe, cheat, 1, tmp_path / str(copy), **settings)
@@ -77,6 +77,6 @@ def test_an_illegal_move_in_a_symmetric_copy_is_refused(tic_tac_toe, tmp_path):
 def test_a_position_without_a_legal_move_that_is_not_over_is_refused(tmp_path):
     stuck = NIM._replace(legal_actions=lambda state: (jnp.arange(3) < state[0]) & (state[0] != 4))
     for seat in (0, 1):
-        said = r"nim has no legal move after the moves \[2\], and is not over there: correct"
+        said = r"nim has no legal move after the actions \[2\], and is not over there: correct"
         with pytest.raises(ValueError, match=said):
             explore_all(stuck, make_act(pair("nim"), highest), seat, tmp_path / str(seat))

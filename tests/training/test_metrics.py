@@ -6,12 +6,17 @@ import itertools
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from rich.panel import Panel
 
+from azjax.runs.callbacks import Sink
 from azjax.training import metrics
+from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Display, JsonLines, Plain, Record
+from terminal import Emulator
 
 LOSSES = {
     "loss": 2.0,
@@ -193,25 +198,46 @@ def test_errors_are_written_to_the_file(tmp_path):
         record(1, errors=ERRORS | {"error/few": math.nan}).check_finite()
 
 
+class FakeTerminal(io.StringIO):
+    """A terminal for rich; `str` is its screen."""
+
+    def __init__(self, columns=140, rows=40):
+        super().__init__()
+        self.emulator = Emulator(columns, rows)
+        self.console = self.open_console(columns)
+
+    def open_console(self, columns):
+        return Console(file=self, force_terminal=True, width=columns, height=40, color_system=None)
+
+    def write(self, text):
+        self.emulator.feed(text.replace("\n", "\r\n").encode())
+        return len(text)
+
+    def resize(self, columns):
+        self.emulator.resize(columns, 40)
+        self.console.width = columns
+
+    def __str__(self):
+        return str(self.emulator)
+
+
 def show(records, max_iterations=100, width=140):
-    """Returns the final content of a terminal after displaying some records."""
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=width, color_system=None)
-    display = Display(console, max_iterations, "perfect", rows=3)
+    """Returns the final screen of a terminal after displaying some records."""
+    terminal = FakeTerminal(width)
+    display = Display(terminal.console, max_iterations, "perfect", rows=3)
     for shown in records:
         display(shown)
     display.close()
-    return stream.getvalue()
+    assert not terminal.emulator.hides_cursor
+    return str(terminal)
 
 
 def test_the_display_shows_the_last_records():
     screen = show([record(i, blunders=5000 + i) for i in range(1, 6)])
-    final = screen[screen.rindex("blunders left") :]
     for text in ("5,003", "5,004", "5,005", "87 + 553", "99"):
-        assert text in final
-    assert "5,002" not in final
-    assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in final
-    assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")  # The cursor is visible again.
+        assert screen.count(text) == (3 if "5,00" not in text else 1)
+    assert "5,002" not in screen
+    assert "until perfect: 8 s elapsed, at most 142 s to iteration 100" in screen
 
 
 def test_words_are_not_split_on_80_columns():
@@ -219,9 +245,20 @@ def test_words_are_not_split_on_80_columns():
     words = ["iteration", "seconds", "games/s", "policy", "blunders", "losing", "lines", "wrong"]
     for word in [*words, "signs", "1000", "12345.6", "4,321", "87 + 553"]:
         assert word in screen
-    assert (
-        max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split("\n")) <= 80
-    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_terms_and_metrics_that_do_not_fit_are_below_the_table(width):
+    """They would have narrow columns, such as `entro…`, and break `87 + 553`."""
+    losses = record(1).losses | {"reply_loss": 0.621, "entropy_bonus": 0.254, "l2": 0.126}
+    extra = {"elo_uct": 20.0, "elo_uct_low": 10.0, "elo_uct_high": 30.0}
+    screen = show([record(i, losses=losses, extra=extra) for i in (1, 2)], width=width)
+    assert "…" not in screen and screen.count("87 + 553") == (1 if width == 60 else 2)
+    for text in ("reply_loss", "entropy_bonus", "elo_uct", "l2"):
+        assert screen.count(text) == 1
+    for text in ("0.621", "0.254", "0.126", "20 [10, 30]"):
+        assert screen.count(text) in (1, 2)  # Below the table, or in both rows.
+    assert ("latest" in screen) == (width < 120)
 
 
 def test_the_display_has_no_columns_for_a_missing_proof():
@@ -232,9 +269,46 @@ def test_the_display_has_no_columns_for_a_missing_proof():
 def test_the_display_shows_the_last_evaluation():
     judged = record(1, errors=ERRORS, **NO_PROOF)
     screen = show([judged, *(record(i, **NO_PROOF) for i in range(2, 9))], width=80)
-    final = screen[screen.rindex("until") :]
-    assert "iteration 1: 12.3% of moves worsen the outcome" in final
+    assert "iteration 1: 12.3% of moves worsen the outcome" in screen
     assert "worsen" not in show([record(1, **NO_PROOF)])
+
+
+@pytest.mark.parametrize("before_close", [False, True])
+def test_a_narrower_terminal_shows_one_table(before_close):
+    terminal = FakeTerminal(columns=100)
+    display = Display(terminal.console, 100, "perfect")
+    for i in (1, 2, 3):
+        display(record(i))
+    terminal.resize(80)
+    terminal.write("\n" * 3)  # As many more rows as a terminal that wraps makes of the table.
+    if not before_close:
+        display(record(4))
+    display.close()
+    screen = str(terminal)
+    assert [screen.count(text) for text in ("iteration seconds", "until perfect")] == [1, 1]
+    assert screen.count("87 + 553") == (3 if before_close else 4)
+
+
+def test_what_callbacks_print_at_the_end_is_below_the_table():
+    """They print through consoles of their own, so the table must be closed before."""
+    terminal = FakeTerminal(columns=80)
+
+    class Result(Callback):
+        def on_end(self, loop):
+            terminal.open_console(80).print(Panel("perfect\nin every position", expand=False))
+
+    def step(state):
+        metrics = SimpleNamespace(games=1, losses=record(1).losses)
+        return SimpleNamespace(iteration=state.iteration + 1), metrics
+
+    sink = Sink(lambda loop: Display(terminal.console, 3, "perfect"))
+    loop = Loop(None, SimpleNamespace(iteration=0), step, 3, 0.0, callbacks=[sink, Result()])
+    loop.run()
+    *table, until, top, first, second, bottom = str(terminal).splitlines()
+    assert len(table) == 4 and table[0].startswith("iteration ") and until.startswith("until")
+    assert [top[0], first, second, bottom[0]] == [
+        *("╭", "│ perfect           │", "│ in every position │", "╰")
+    ]
 
 
 REPLIES = {"loss": 1.0, "reply_loss": 0.625, "grad_norm": 1.0}  # Of a custom head.
@@ -249,8 +323,7 @@ KINDS = [
 
 def cells(shown):
     """Returns the cells of each row of the last displayed table, by column title."""
-    final = show(shown).rpartition("iteration seconds")
-    titles, *lines = "".join(final[1:]).split("\n")[: 1 + len(shown)]
+    titles, *lines = show(shown).splitlines()[: 1 + len(shown)]
     found = [*re.finditer(r"\S+( left| lines| signs)?", titles)]
     starts = [0, *(title.end() for title in found[:-1])]
     return [
