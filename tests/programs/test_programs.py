@@ -597,7 +597,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
 
 
 def test_resuming_with_more_iterations_continues_training(finished, monkeypatch, raw_only):
-    monkeypatch.setattr(train.interrupts.now, "started", time.time())
+    monkeypatch.setattr(train.interrupts.now, "started", time.monotonic())
     assert resume(finished, "--max-iterations", "8") == 0
     seconds = [record["seconds"] for record in records(finished)]
     assert len(seconds) == 8 and seconds == sorted(seconds)  # The records of both sessions.
@@ -631,13 +631,12 @@ def damage(run_dir, step):
 @pytest.mark.slow
 def test_a_damaged_run_continues_from_an_older_checkpoint(finished, whole, capfd, raw_only):
     damage(finished, 6)
-    assert verify.main(["--run-dir", str(finished), "--json"]) == 1
-    out, err = capfd.readouterr()
-    assert json.loads(out)["iterations"] == 4
-    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "an older one is used")
+    assert verify.main(["--run-dir", str(finished), "--json"]) == 2
+    assert_error(capfd, f"checkpoint 6 in {finished} is damaged", "use one of 2, 4, or move its")
     assert resume(finished) == 0
-    err = capfd.readouterr().err
-    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", f"{finished}/damaged")
+    moved, repeated = capfd.readouterr().err.splitlines()
+    assert f"checkpoint 6 in {finished} is damaged" in moved and f"{finished}/damaged" in moved
+    assert f"iterations 5 to 6 of {finished} were not saved" in repeated
     assert (finished / "damaged" / "6-1").is_dir()
     assert_same_end(finished, whole)
 
@@ -646,10 +645,10 @@ def test_an_error_names_a_run_whose_checkpoints_are_all_damaged(finished, capfd)
     for step in steps(finished):
         damage(finished, step)
     before = files(finished)
-    for program in (resume, lambda run_dir: verify.main(["--run-dir", str(run_dir)])):
-        assert program(finished) == 2
-        err = capfd.readouterr().err
-        assert_one_sentence(err, f"no checkpoint in {finished} is sound", "start a new run")
+    assert resume(finished) == 2
+    assert_error(capfd, f"no checkpoint in {finished} is sound", "start a new run")
+    assert verify.main(["--run-dir", str(finished)]) == 2
+    assert_error(capfd, f"checkpoint 6 in {finished} is damaged", "use one of 2, 4")
     assert files(finished) == before
 
 
@@ -665,7 +664,7 @@ def test_training_stops_at_nan(tmp_path, capfd):
     assert name in records(run_dir)[-1]
     assert [record["iteration"] for record in records(run_dir)] == list(range(1, int(iteration)))
     player = azjax.load(run_dir)
-    assert player.iteration == int(iteration) - 1 and player.skipped == ()
+    assert player.iteration == int(iteration) - 1
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
 
 
@@ -854,7 +853,8 @@ def test_a_dangling_link_keeps_its_number_among_new_runs(tmp_path, monkeypatch):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
     parsed = options.parse([])
-    assert prepare.new_run_dir(parsed.config, parsed.plan).name == "tic_tac_toe-default-2"
+    prefix = prepare.name_runs(parsed.config, parsed.plan)
+    assert str(runs.first_free(prefix)) == "runs/tic_tac_toe-default-2"
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])

@@ -21,7 +21,7 @@ PARTS = make_parts(presets.smoke(presets.get("default")))
 
 
 def test_a_record_has_every_metric():
-    now = time.time()
+    now = time.monotonic()
     record = make_record(9, MEASURED, before=now - 2, started=now - 30)
     assert list(record.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
     assert (record.iteration, record.games) == (9, 40)
@@ -35,7 +35,7 @@ def test_a_record_has_every_metric():
 def test_checkpoints_rank_by_blunders_then_loss(known):
     def ranked(blunders, loss, always_examined=True):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
-        record = make_record(1, measured, time.time(), time.time())
+        record = make_record(1, measured, time.monotonic(), time.monotonic())
         return rank(record.add(blunders=blunders if known else None), always_examined)
 
     assert ranked(0, 0.5) > ranked(0, 0.6)
@@ -76,7 +76,7 @@ def make_loop(last, *callbacks, loss=1.0):
         losses = {"loss": jnp.float32(loss)}
         return State(state + 1), Metrics(losses, jnp.float32(0), jnp.float32(0))
 
-    return Loop(PARTS, State(0), step, last, time.time(), callbacks=callbacks)
+    return Loop(PARTS, State(0), step, last, time.monotonic(), callbacks=callbacks)
 
 
 def test_callbacks_run_in_order_and_see_earlier_metrics():
