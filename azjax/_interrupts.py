@@ -52,6 +52,9 @@ def listen() -> None:
 
     Programs call it before their heavy imports.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # It was closed, and a file would take its place.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w"))
     # Each line is printed immediately; characters outside the encoding are printed as escapes.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -139,6 +142,9 @@ class Request:
             time.sleep(0.001)
         now.patient = False
         self._restore()
+        if self.made and now.listens:  # The program ends now: the system may repeat its signal.
+            for number in self._previous.keys() - {signal.SIGINT}:
+                signal.signal(number, signal.SIG_IGN)
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():

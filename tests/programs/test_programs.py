@@ -339,6 +339,27 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
 
 
 @pytest.mark.slow
+def test_a_closed_terminal_or_pipe_loses_nothing(tmp_path):
+    endless = ["-m", "experiments.train", "--game", "hex:6", "--smoke", "--until", "never"]
+    endless += ["--max-iterations", "100000", "--checkpoint-every", "100000", "--run-dir"]
+    with Terminal([*endless, str(tmp_path / "terminal")], environment()) as terminal:
+        terminal.wait_for("to iteration 100000")
+        os.close(terminal.terminal)
+        os.close(terminal.master)
+        terminal.terminal = terminal.master = None
+        assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
+    process = start(*endless, tmp_path / "pipe", **pipes())
+    with process:
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=100) == 128 + signal.SIGPIPE
+    assert said.endswith(f"interrupted: continue with --resume --run-dir {tmp_path / 'pipe'}\n")
+    for name in ("terminal", "pipe"):
+        assert steps(tmp_path / name) == [len(records(tmp_path / name))]
+
+
+@pytest.mark.slow
 def test_the_live_display_leaves_the_terminal_as_it_was(tmp_path):
     command = ["-m", "experiments.train", "--smoke", "--run-dir", str(tmp_path / "run")]
     command += ["--until", "perfect", "--max-iterations", "100000"]
@@ -869,6 +890,51 @@ def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, 
     assert resume(finished) == 2
     assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")
     assert files(finished) == before
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def put_folder(path):
+    remove(path)
+    path.mkdir()
+
+
+def put_link(path):
+    path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to("../elsewhere")
+
+
+# What happens to one path of a run, and what a resumed training then says before it compiles.
+DAMAGE = [
+    (remove, "checkpoints", "error: ", "checkpoints is missing: restore it"),
+    (put_link, "checkpoints", "error: ", "checkpoints is a link to ../elsewhere, and azjax"),
+    (put_link, "metrics.jsonl", "error: ", "metrics.jsonl is a link to ../elsewhere, and azjax"),
+    (put_folder, "metrics.jsonl", "error: ", "metrics.jsonl: Is a directory"),
+    (put_folder, "config.json", "error: ", "config.json cannot be used"),
+    (put_folder, "plan.json", "error: ", "plan.json cannot be used"),
+    (remove, "plan.json", "error: ", "plan.json cannot be used"),
+    (remove, "metrics.jsonl", "", "metrics.jsonl ends at iteration 0, before checkpoint 6\n"),
+    (put_folder, "checkpoints/6", "checkpoint 6 in ", "iterations 5 to 6 of "),
+    (put_folder, "checkpoints", "iterations 1 to 6 of ", "were not saved: they are trained again"),
+    (lambda path: path.mkdir(), "train.lock", "error: ", "train.lock: Is a directory"),
+    (lambda path: path.mkdir(), "checkpoints/99", "checkpoint 99 in ", "it was moved to "),
+]
+
+
+def test_damage_is_named_before_a_resumed_run_compiles(whole, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(prepare, "_compile", refuse)
+    for number, (change, name, *fragments) in enumerate(DAMAGE):
+        run_dir = shutil.copytree(whole, tmp_path / str(number) / "run")
+        change(run_dir / name)
+        before = files(run_dir.parent)
+        assert resume(run_dir) == 2
+        out, err = capfd.readouterr()
+        assert out == "" and all(fragment in err for fragment in fragments), (name, err)
+        assert ("refused while compiling" in err) == (fragments[0] != "error: "), (name, err)
+        if "moved" not in err:
+            assert files(run_dir.parent) == before, name
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])

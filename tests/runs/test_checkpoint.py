@@ -20,6 +20,7 @@ import pytest
 
 import azjax
 from azjax import runs, training
+from azjax._files import replacing
 from azjax.runs import checkpoint, directory, presets, storage
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
@@ -300,6 +301,70 @@ def test_deletes_leftovers_of_a_killed_run(run, state):
 
 
 # Damage.
+
+
+STRAYS = [".DS_Store", "._summary.json", "player/._arrays.npz", "player/arrays (1).npz"]
+STRAYS += [
+    "state/.nfs0001",
+    "player/.ipynb_checkpoints/arrays.npz",
+    "../4.partial",
+    "../mine.partial",
+]
+
+
+def test_files_that_a_checkpoint_does_not_list_are_ignored(run, state):
+    for name in STRAYS:
+        path = run / "checkpoints" / "3" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("stray")
+    assert azjax.load(run).iteration == 3
+    restored, skipped = restore(run, set_aside=True)
+    assert_same(restored, at(state, 3))
+    assert skipped == []
+    checkpoint.save(run, at(state, 4), 0.0)
+    names = {path.name for path in (run / "checkpoints").iterdir()}
+    assert names == {"2", "3", "4", "mine.partial"}
+
+
+def test_nothing_outside_a_run_is_changed(run, state, tmp_path):
+    """Links in the place of everything that is deleted or written while a checkpoint is saved."""
+    outside = tmp_path / "outside"
+    shutil.copytree(run / "checkpoints", outside)
+    (outside / "5.partial").mkdir()
+    before = files(outside)
+    for name in ("4.partial", "9.deleted", "7.partial/player"):
+        (run / "checkpoints" / name).parent.mkdir(exist_ok=True)
+        (run / "checkpoints" / name).symlink_to(outside)
+    shutil.rmtree(run / "checkpoints" / "1")
+    (run / "checkpoints" / "1").symlink_to(outside / "1")  # Pruned: the oldest one.
+    (run / "checkpoints" / "4").symlink_to("nothing")  # The name of the next one.
+    (run / "damaged").mkdir()
+    (run / "damaged" / "4-1").symlink_to("nothing")
+    checkpoint.save(run, at(state, 4), 0.0)
+    assert files(outside) == before and steps(run) == [2, 3, 4]
+    assert os.readlink(run / "damaged" / "4-2") == "nothing"
+    assert_same(restore(run).state, at(state, 4))
+
+
+def test_a_run_without_its_checkpoints_does_not_begin_again(run):
+    (run / "checkpoints").rename(run / "moved")
+    for _ in ("missing", "a file"):
+        with pytest.raises(CheckpointError, match="checkpoints is missing: restore it"):
+            restore(run, set_aside=True)
+        (run / "checkpoints").write_text("")
+
+
+def test_a_reader_follows_a_training_that_replaces_the_newest_checkpoint(run, state, monkeypatch):
+    read, pending = checkpoint._read, [True]
+
+    def read_late(*arguments, **options):
+        if pending:
+            pending.pop()
+            checkpoint.save(run, at(state, 4), 0.0, keep=1)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(checkpoint, "_read", read_late)
+    assert azjax.load(run).iteration == 4
 
 
 def truncate_the_largest_file(folder):
@@ -683,6 +748,15 @@ def test_programs_that_start_together_get_different_numbers(tmp_path):
     assert {path.name for path in made} == {f"run-{number}" for number in (1, *range(3, 10))}
     assert all(runs.read_config(path) == CONFIG for path in made)
     assert len([*prefix.parent.iterdir()]) == 10  # No temporary folder is left.
+
+
+def test_two_programs_can_write_one_file(tmp_path):
+    path = tmp_path / "report.html"
+    with replacing(path) as first, replacing(path) as second:
+        for temporary in (first, second):
+            temporary.write_text(temporary.name)
+    assert path.read_text() == first.name != second.name
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_of_programs_that_start_in_one_directory_one_gets_it(tmp_path):
