@@ -4,10 +4,26 @@ import contextlib
 import json
 import os
 import pathlib
+import secrets
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 Path = str | os.PathLike[str]
+
+
+def temporary(path: Path) -> pathlib.Path:
+    """Returns an unused hidden path next to `path`, different for every program and call."""
+    path = pathlib.Path(path)
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def remove(path: pathlib.Path) -> None:
+    """Removes a file or a folder, if it exists; of a link, only the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -16,8 +32,7 @@ def replacing(path: Path) -> Iterator[pathlib.Path]:
 
     If the block raises, an existing file at `path` is kept and the temporary file is deleted.
     """
-    path = pathlib.Path(path)
-    beside = path.with_name(f".{path.name}.tmp")
+    beside = temporary(path)
     try:
         yield beside
         os.replace(beside, path)

@@ -1,4 +1,4 @@
-"""Early termination of a program: after Ctrl-C, or when the reader of its output has exited.
+"""Early termination of a program: after a signal, or when the reader of its output has exited.
 
 Python runs signal handlers in the main thread, between two bytecode instructions. It runs none
 while JAX compiles or computes. A second thread therefore waits for signals and ends the process.
@@ -16,7 +16,9 @@ import threading
 import time
 
 _SHOW_CURSOR = b"\x1b[?25h"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Ctrl-C, a request of the system, and a closed terminal. Windows has no SIGHUP.
+_NAMES = "SIGINT", "SIGTERM", "SIGHUP"
+_SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 _MAX_DELAY = 1.0  # Longest time to wait until the thread receives a signal, in seconds.
 # Signals within this many seconds count as one: GNU's `timeout` signals a process, then its group.
 _SAME = 0.1
@@ -29,15 +31,17 @@ class _Now:
     Attributes:
       outcome: what to print if it is interrupted now, such as "nothing was written"; if None,
         nothing is printed.
-      patient: whether the program stops by itself after the next Ctrl-C, however long that takes.
+      patient: whether the program stops by itself after the next signal, however long that takes.
+      signal: the signal that stops it; its exit status is then 128 + `signal`.
       listens: whether the thread waits for signals.
-      started: the `time.time()` of the start, before the heavy imports.
+      started: the `time.monotonic()` of the start, before the heavy imports.
     """
 
     outcome: str | None = "not started"
     patient: bool = False
+    signal: int = signal.SIGINT
     listens: bool = False
-    started: float = dataclasses.field(default_factory=time.time)
+    started: float = dataclasses.field(default_factory=time.monotonic)
 
 
 now = _Now()
@@ -48,6 +52,9 @@ def listen() -> None:
 
     Programs call it before their heavy imports.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # It was closed, and a file would take its place.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w"))
     # Each line is printed immediately; characters outside the encoding are printed as escapes.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -63,14 +70,15 @@ def listen() -> None:
 
 
 def _watch(receiver: int) -> None:
-    """Ends the process after the first Ctrl-C, or after the second if `now.patient`."""
+    """Ends the process after a Ctrl-C; if `now.patient`, after a Ctrl-C that follows a signal."""
     last = -_SAME
     while True:
-        if os.read(receiver, 1)[0] not in _SIGNALS:
+        number = os.read(receiver, 1)[0]
+        if number not in _SIGNALS:
             continue
         if now.patient:
             now.patient, last = False, time.monotonic()
-        elif time.monotonic() - last >= _SAME:
+        elif number == signal.SIGINT and time.monotonic() - last >= _SAME:
             _end()
 
 
@@ -96,11 +104,15 @@ def _sentence() -> str:
 
 def print_outcome() -> None:
     """Prints that the program was interrupted, and its outcome."""
-    print(_sentence(), end="", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # The terminal may be closed.
+        print(_sentence(), end="", file=sys.stderr, flush=True)
 
 
 class Request:
-    """Turns the first Ctrl-C or SIGTERM in its `with` block into a request to stop.
+    """Turns the first signal in its `with` block into a request to stop.
+
+    After it, only Ctrl-C ends the process immediately: the system may repeat the other signals, and
+    closing a terminal sends several. Signals that are ignored, as by `nohup`, stay ignored.
 
     Attributes:
       made: whether the request was made.
@@ -109,15 +121,16 @@ class Request:
     made = False
 
     def __enter__(self):
-        """Installs the handler of both signals."""
-        self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        """Installs the handler of the signals."""
+        handled = [n for n in _SIGNALS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+        self._previous = {number: signal.signal(number, self._handle) for number in handled}
         now.patient = True
         return self
 
     def _handle(self, number, frame):
         if not self.made:
-            self.made, self._time = True, time.monotonic()
-        elif time.monotonic() - self._time >= _SAME:
+            self.made, self._time, now.signal = True, time.monotonic(), number
+        elif number == signal.SIGINT and time.monotonic() - self._time >= _SAME:
             self._restore()
             signal.raise_signal(number)
 
@@ -129,6 +142,9 @@ class Request:
             time.sleep(0.001)
         now.patient = False
         self._restore()
+        if self.made and now.listens:  # The program ends now: the system may repeat its signal.
+            for number in self._previous.keys() - {signal.SIGINT}:
+                signal.signal(number, signal.SIG_IGN)
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():
@@ -136,11 +152,11 @@ class Request:
 
 
 def discard_output() -> None:
-    """Discards the buffered output of streams whose reader has exited."""
+    """Discards the output to streams that are closed: their terminal, or the reader of a pipe."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, stream.fileno())
             os.close(null)

@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from azjax._files import temporary
+
 COLOR_X, COLOR_O = "#0072B2", "#D55E00"
 COLOR_HEAT = "#117A65"
 PAPER, GRID, _INK = "#ffffff", "#c4c9d1", "#24292f"
@@ -71,10 +73,10 @@ def check_folder(path: pathlib.Path) -> None:
         raise ValueError(f"there is no folder {path.parent} for {path}: make it, or use another")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file in it")
-    temporary = path.with_name(f".{path.name}.tmp")  # The same name as in `_files.replacing`.
+    probe = temporary(path)
     try:
-        temporary.touch()
-        temporary.unlink()
+        probe.touch()
+        probe.unlink()
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error.strerror}): use another") from error
 

@@ -78,7 +78,7 @@ def run(options: Options) -> int:
     config = read_config(run_dir)
     network = dataclasses.replace(config.network, evaluation_dtype="float32")
     parts = make_parts(dataclasses.replace(config, network=network))
-    variables, iteration, _ = checkpoint.restore_player(run_dir, parts.network, None)
+    variables, iteration = checkpoint.restore_player(run_dir, parts.network)
     params = parts.network.fold(variables)
     states = draw_positions(parts.game, parts.evaluate, params)
     made = quantize(parts.game, parts.network, variables, states)

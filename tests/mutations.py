@@ -1709,7 +1709,7 @@ MUTATIONS = [
     Mutation(
         "metrics: seconds of earlier sessions are ignored",
         "azjax/training/metrics.py",
-        'return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)',
+        'return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])',
         "return 0.0",
         "tests/training/test_metrics.py",
     ),
@@ -2087,6 +2087,42 @@ MUTATIONS = [
         "Sample(planes, sample.legal[actions], sample.policy[actions]",
         "Sample(planes, sample.legal, sample.policy[actions]",
         "tests/training/test_targets.py",
+    ),
+    Mutation(
+        "runs: links are followed out of the run directory",
+        "azjax/runs/directory.py",
+        "        if path.is_symlink():",
+        "        if False:",
+        "tests/runs/test_lock.py::test_a_link_that_leads_out_of_the_folder_is_refused",
+    ),
+    Mutation(
+        "runs: a link's target is deleted",
+        "azjax/_files.py",
+        "    if path.is_dir() and not path.is_symlink():",
+        "    if path.is_dir():\n        path = path.resolve()",
+        "tests/runs/test_checkpoint.py::test_nothing_outside_a_run_is_changed",
+    ),
+    Mutation(
+        "runs: a number that another program took meanwhile is an error",
+        "azjax/runs/directory.py",
+        "        if not os.path.lexists(path):\n            raise\n        return False",
+        "        raise",
+        "tests/runs/test_checkpoint.py::test_programs_that_start_together_get_different_numbers",
+    ),
+    Mutation(
+        "checkpoint: files that it does not list are read",
+        "azjax/runs/checkpoint.py",
+        '[folder / f for f in files if f.startswith(f"{part}/")]',
+        '(folder / part).glob("*.npz")',
+        "tests/runs/test_checkpoint.py::test_files_that_a_checkpoint_does_not_list_are_ignored",
+    ),
+    Mutation(
+        "interrupts: a repeated SIGHUP does not wait for the save",
+        "azjax/_interrupts.py",
+        "elif number == signal.SIGINT and time.monotonic() - self._time",
+        "elif time.monotonic() - self._time",
+        "tests/programs/test_interrupts.py"
+        "::test_a_program_that_stops_by_itself_reports_the_first_signal",
     ),
     Mutation(
         "lock: several processes hold it",

@@ -106,7 +106,6 @@ def test_loads_a_player(as_type, run_dir):
     assert player.game.name == "tic_tac_toe"
     assert player.parts == make_parts(CONFIG)
     assert player.iteration == 7
-    assert player.skipped == ()
 
 
 def test_the_player_is_the_averaged_network(player, states):
@@ -319,7 +318,7 @@ def test_loads_runs_that_this_number_of_devices_could_not_train(tmp_path):
         training.make_state(make_parts(config), jax.random.key(config.seed), mesh),
         0.0,
     )
-    assert azjax.load(tmp_path / "run").skipped == ()
+    assert azjax.load(tmp_path / "run").iteration == 0
 
 
 def test_names_the_problem_of_a_folder(tmp_path):

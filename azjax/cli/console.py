@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import pathlib
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,16 +68,17 @@ def run(program: Callable[[], int], interrupted: str) -> int:
       interrupted: what to print after Ctrl-C, unless the program sets `interrupts.now.outcome`.
 
     Returns:
-      The status of `program`; 2 after a user error; 130 after Ctrl-C; 141 if the reader of stdout
-      or stderr is closed. The last two are what shells report for SIGINT and SIGPIPE.
+      The status of `program`; 2 after a user error; after a signal, what shells report for it, such
+      as 130 for Ctrl-C; 141, as for SIGPIPE, if the reader of stdout or stderr is closed.
     """
-    interrupts.now.outcome = interrupted
+    interrupts.now.outcome, interrupts.now.signal = interrupted, signal.SIGINT
+    status = 141
     try:
         return _run(program)
     except KeyboardInterrupt:
         interrupts.print_outcome()
-        return 130
-    except BrokenPipeError:
+        status = 128 + interrupts.now.signal
+    except OSError:  # Of stdout or stderr: `_run` reports all others.
         pass
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):  # Rich exits if a pipe is broken.
@@ -84,7 +86,7 @@ def run(program: Callable[[], int], interrupted: str) -> int:
     finally:
         interrupts.now.outcome = None
     interrupts.discard_output()
-    return 141
+    return status
 
 
 def _run(program: Callable[[], int]) -> int:

@@ -222,7 +222,7 @@ def open_run(typed: Typed) -> tuple[pathlib.Path, Player]:
 
 
 def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = None) -> Player:
-    """Loads a run's player, as `azjax.load` does; prints a note if newer checkpoints are damaged.
+    """Loads a run's player, as `azjax.load` does.
 
     Raises:
       ValueError: if the command line does not name the run's custom game, network or parts.
@@ -233,12 +233,8 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
         return load(run_dir)
     check_edited(run_dir, config, typed)
     if typed.parts is not None:
-        player = load(run_dir, iteration, parts=find_parts(typed.parts))
-    else:
-        player = load(run_dir, iteration, *_make(config, typed))
-    for sentence in player.skipped:
-        console.note(f"{sentence}; an older one is used")
-    return player
+        return load(run_dir, iteration, parts=find_parts(typed.parts))
+    return load(run_dir, iteration, *_make(config, typed))
 
 
 def make_parts(config: Config, typed: Typed) -> Parts:

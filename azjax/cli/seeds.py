@@ -49,7 +49,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Trains all seeds; returns 0 if every seed reached the goal, and 1 if not."""
-    parts, started = _make_parts(options), time.time()
+    parts, started = _make_parts(options), time.monotonic()
     console.announce_solving(parts.game)
     with console.busy("compiling…"):
         states, advance = compile_seeds(parts, options.seeds)
@@ -64,7 +64,7 @@ def run(options: Options) -> int:
         wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
         reached = np.where((reached == 0) & (wrong == 0), number, reached)
         print(
-            f"iteration {number:4d}  {time.time() - started:6.1f} s  {options.until} "
+            f"iteration {number:4d}  {time.monotonic() - started:6.1f} s  {options.until} "
             f"{np.count_nonzero(reached):4d} of {options.seeds}  "
             f"blunders, median {np.median(blunders):6.0f}"
         )

@@ -13,7 +13,7 @@ from azjax._commands import command
 from azjax.cli import console, custom, launch
 from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
-from azjax.runs.callbacks import Interrupts, Sink
+from azjax.runs.callbacks import Interrupts, Output
 from azjax.training import memory, metrics
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
 from azjax.training.loop import Callback, Loop
@@ -91,7 +91,7 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
 
     run.train(
         loggers,
-        displays=[Sink(open_display), Interrupts()],
+        displays=[Output(open_display), Interrupts()],
         show=console.show_certificate,
         progress=console.report_progress,
         announce=console.note,

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import gc
-import os
 import pathlib
 import re
 import time
@@ -58,7 +57,7 @@ def open_run(
       make_parts: builds the parts from the settings.
       resume: whether to resume the run in this directory.
       keep: names of settings that the number of devices must not change; see `fit_devices`.
-      started: the `time.time()` from which seconds count; now, by default.
+      started: the `time.monotonic()` from which seconds count; now, by default.
       note: called with sentences about decisions that the user should see.
       on_lock: called with the run directory once it exists and is locked; from then on, an
         interrupted run can be resumed.
@@ -67,7 +66,7 @@ def open_run(
       ValueError: if settings contradict each other or do not fit the machine.
       runs.CheckpointError: if the run directory cannot be used.
     """
-    started = time.time() if started is None else started
+    started = time.monotonic() if started is None else started
     note = note if jax.process_index() == 0 else lambda sentence: None
     with contextlib.ExitStack() as held:
 
@@ -77,16 +76,17 @@ def open_run(
 
         gc.disable()  # The collector would scan the many small objects of tracing again and again.
         try:
+            lock.check_supported()
             processes.check_devices()
             config, parts, mesh = _fit(config, make_parts, resume, keep, note)
             goal = _choose_goal(plan, parts.game)
-            run_dir = run_dir or new_run_dir(config, plan)
+            numbered, run_dir = run_dir is None, run_dir or name_runs(config, plan)
             state, seconds = None, 0.0
             if resume:
                 hold(run_dir)
                 state, seconds = _restore(run_dir, parts, mesh, note)
             else:
-                processes.in_first(lambda: runs.check_free(run_dir))
+                processes.in_first(lambda: runs.check_free(run_dir, numbered=numbered))
             state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
             needs = memory.estimate(parts, mesh, step)
             memory.check_fits(needs)
@@ -96,7 +96,8 @@ def open_run(
             if resume:
                 processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
             else:
-                runs.create_run(run_dir, config, content, behavior.make_records(config, parts))
+                records = behavior.make_records(config, parts)
+                run_dir = runs.create_run(run_dir, config, content, records, numbered=numbered)
                 hold(run_dir)
             evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
             run = Run(
@@ -172,16 +173,13 @@ def _choose_goal(plan: Plan, game: Game) -> certificates.Goal:
     return plan.until
 
 
-def new_run_dir(config: Config, plan: Plan) -> pathlib.Path:
-    """Returns the first free `runs/GAME-PRESET-NUMBER`, or `runs/GAME-NUMBER` if GAME == PRESET."""
+def name_runs(config: Config, plan: Plan) -> pathlib.Path:
+    """Returns `runs/GAME-PRESET`, or `runs/GAME` if GAME == PRESET; a run's number follows."""
     place, _, detail = config.game.partition(":")
     game = re.split(r"[/.\\]", place.removesuffix(".py"))[-1]  # Custom games: the file or module.
     if not is_custom(config.game) and detail:
         game = f"{game}-{detail}"
-    name, number = "-".join(dict.fromkeys([game, plan.preset])), 1
-    while os.path.lexists(path := pathlib.Path(f"runs/{name}-{number}")):
-        number += 1
-    return path
+    return pathlib.Path("runs", "-".join(dict.fromkeys([game, plan.preset])))
 
 
 def _compile(
@@ -211,12 +209,20 @@ def _compile(
 def _restore(
     run_dir: pathlib.Path, parts: training.Parts, mesh: Mesh, note: Note
 ) -> tuple[training.TrainState | None, float]:
-    """Returns the newest sound state of a run, if it has one, and its seconds of training."""
+    """Returns the newest sound state of a run, if it has one, and its seconds of training.
+
+    It notes what the checkpoints and the metrics do not agree on.
+    """
     records = processes.in_all(lambda: metrics.read_records(run_dir / "metrics.jsonl"))
     state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
     for sentence in skipped:
         note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
-    return state, metrics.last_seconds(records, int(state.iteration) if state else 0)
+    step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
+    if step < last:
+        note(f"iterations {step + 1} to {last} of {run_dir} were not saved: they are trained again")
+    elif step > last:
+        note(f"{run_dir}/metrics.jsonl ends at iteration {last}, before checkpoint {step}")
+    return state, metrics.last_seconds(records, step)
 
 
 def _make_state(config: Config, parts: training.Parts, mesh: Mesh) -> training.TrainState:

@@ -16,7 +16,7 @@ from azjax.games.base import Game
 from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
 from azjax.runs import behavior, presets
-from azjax.runs.callbacks import Interrupts, Sink
+from azjax.runs.callbacks import Interrupts, Output
 from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import SMOKE, Plan
@@ -60,7 +60,8 @@ def train(
         another game or other parts.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
-      KeyboardInterrupt: after Ctrl-C, when the iteration is finished and saved.
+      KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
+        the iteration is finished and saved first.
 
     Example:
       >>> run = train("tic_tac_toe", "runs/mine", until="perfect")  # doctest: +SKIP
@@ -74,7 +75,7 @@ def train(
         if path is None:
             raise ValueError("run_dir is None: name the run to resume")
         config, new_plan = _resumed(path, config, make_parts, plan)
-    shown: list[Callback] = [Sink(lambda loop: metrics.Plain(sys.stdout))] if display else []
+    shown: list[Callback] = [Output(lambda loop: metrics.Plain(sys.stdout))] if display else []
     if threading.current_thread() is threading.main_thread():  # Only this one receives signals.
         shown.append(Interrupts())
     with open_run(config, Plan(**new_plan), path, make_parts=make_parts, resume=resume) as run:

@@ -215,7 +215,7 @@ def make_certifier(
     """Builds `certify(params, iterations, started, seed) -> Certificate`.
 
     It verifies a network, given in its inference form, in every decision state, alone and with each
-    search. The first call compiles. `started` is the `time.time()` from which seconds count.
+    search. The first call compiles. `started` is the `time.monotonic()` from which seconds count.
 
     Args:
       parts: the components of training.
@@ -264,7 +264,7 @@ def issue(
     started: float,
     seed: int,
 ) -> Certificate:
-    """Returns the certificate of a verdict; seconds count from `started`, a `time.time()`."""
+    """Returns the certificate of a verdict; seconds count from `started`, a `time.monotonic()`."""
     selfplay = parts.selfplay
     return Certificate(
         game=parts.game.name,
@@ -276,7 +276,7 @@ def issue(
         value_sign_errors=int(raw.value_sign_errors),
         iterations=iterations,
         moves=iterations * selfplay.games * selfplay.unroll_length,
-        seconds=round(time.time() - started, 1),
+        seconds=round(time.monotonic() - started, 1),
         seed=seed,
         versions=versions(),
         device=device_name(),
@@ -302,7 +302,7 @@ def verify(
       solution: the solution of the game; by default it is computed.
       notify: called with the name of a player, such as `network alone`, and its number of verified
         states.
-      started: the `time.time()` from which seconds count; now, by default.
+      started: the `time.monotonic()` from which seconds count; now, by default.
 
     Raises:
       ValueError: if the game has too many positions to enumerate, or trees do not fit in memory.
@@ -319,6 +319,7 @@ def verify(
     solution = solver.solve(player.game) if solution is None else solution
     seed = 0 if player.run_dir is None else runs.read_config(player.run_dir).seed
     certify = make_certifier(player.parts, solution, searches, notify)
-    certificate = certify(player.params, player.iteration, started or time.time(), seed)
+    started = time.monotonic() if started is None else started
+    certificate = certify(player.params, player.iteration, started, seed)
     moves = certificate.moves if player.moves is None else player.moves
     return dataclasses.replace(certificate, moves=moves)

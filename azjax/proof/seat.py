@@ -3,7 +3,6 @@
 import collections
 import hashlib
 import pathlib
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from azjax._files import Path
+from azjax._files import Path, remove
 from azjax.players import Agent
 from azjax.proof import exhaustive
 from azjax.proof.deciding import make_act, make_agent, make_decide
@@ -28,6 +27,7 @@ from azjax.proof.overrides import (
 )
 from azjax.proof.repair import Repaired, make_analyze, make_symmetric, repair_games
 from azjax.runs import lock
+from azjax.runs.directory import check_links
 from azjax.runs.player import Player
 
 Seat = Literal["first", "second"]
@@ -128,6 +128,7 @@ def prove_seat(
     if run_dir is None:
         raise ValueError("run_dir is None, and the player has none: name a folder")
     path = table_path(pathlib.Path(run_dir), player.iteration, SEATS[seat], simulations)
+    check_links(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     games = _Games(player, SEATS[seat], simulations, path, watch)
     with lock.hold(path.parent, f"{games.name}.lock", "explores the games of this player"):
@@ -191,8 +192,8 @@ class _Games(NamedTuple):
             prefix = f"{name}-overrides-{digest}"
             for folder in self.path.parent.glob(f"{name}-overrides-*"):
                 if not folder.name.startswith(prefix):
-                    shutil.rmtree(folder)  # The exploration of an earlier table.
-        decide, started, decided = make_act(agent), time.time(), 0
+                    remove(folder)  # The exploration of an earlier table.
+        decide, started, decided = make_act(agent), time.monotonic(), 0
         network = self.player.parts.network
         symmetric = network.symmetric
         is_exact = network.exact and not self.simulations and not len(table.actions)
@@ -211,7 +212,7 @@ class _Games(NamedTuple):
             folder, last = explore("-compared", symmetric=True, compare=True)
             if last.breaks_symmetry and is_last:
                 (folder, last), symmetric = explore("-copies"), False
-        return SeatProof(last, folder, symmetric, decided, time.time() - started, table)
+        return SeatProof(last, folder, symmetric, decided, time.monotonic() - started, table)
 
     def improve(self, proof: SeatProof) -> Repaired:
         """Repairs the lost games of an exploration, and then those that follow from the repair.

@@ -1,6 +1,8 @@
 """Callbacks of a run: metrics, checkpoints and Ctrl-C."""
 
 import contextlib
+import errno
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +41,28 @@ class Sink(Callback):
             self._sink = None
 
 
+class Output(Sink):
+    """Passes every record to a sink that prints; training loses nothing if it cannot print.
+
+    If the reader of its pipe has exited, training ends after this iteration, as after Ctrl-C. If
+    its terminal is closed, training continues: SIGHUP ends it, unless the user has prevented that.
+    """
+
+    def on_iteration(self, loop: Loop) -> None:
+        """Passes on the record, if possible."""
+        try:
+            super().on_iteration(loop)
+        except OSError as error:
+            interrupts.discard_output()
+            if error.errno != errno.EIO:
+                loop.interrupted, interrupts.now.signal = True, signal.SIGPIPE
+
+    def close(self) -> None:
+        """Closes the sink."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 class Checkpoints(Callback):
     """Saves a checkpoint every few iterations, and after the last one."""
 
@@ -63,7 +87,7 @@ class Checkpoints(Callback):
 
 
 class Interrupts(Callback):
-    """Ends training after the current iteration on Ctrl-C, in all processes."""
+    """Ends training after the current iteration in all processes: on Ctrl-C, SIGTERM or SIGHUP."""
 
     everywhere = True
 
@@ -72,12 +96,12 @@ class Interrupts(Callback):
         self._held = contextlib.ExitStack()
 
     def on_start(self, loop: Loop) -> None:
-        """Starts to handle Ctrl-C."""
+        """Starts to handle the signals."""
         self._request = self._held.enter_context(interrupts.Request())
 
     def on_iteration(self, loop: Loop) -> None:
-        """Sets `loop.interrupted` if any process received Ctrl-C."""
-        (loop.interrupted,) = processes.any_of(self._request.made)
+        """Sets `loop.interrupted` if it is set, or a signal was received, in any process."""
+        (loop.interrupted,) = processes.any_of(loop.interrupted or self._request.made)
 
     def on_end(self, loop: Loop) -> None:
         """Restores the previous signal handler."""

@@ -10,20 +10,22 @@ change between sessions.
 """
 
 import collections
+import contextlib
 import dataclasses
 import itertools
 import json
 import os
 import pathlib
-import shutil
+import re
 import textwrap
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from azjax._files import Path
+from azjax._files import Path, remove
 from azjax._processes import OtherProcessError, any_of, gather, in_all, in_first
 from azjax.networks import Network
 from azjax.runs import storage
@@ -36,7 +38,7 @@ _PLAYER, _REST = "player", "state"  # Folders of a checkpoint.
 
 
 def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
-    """Writes a checkpoint named after `state.iteration`, unless it exists.
+    """Writes a checkpoint named after `state.iteration`, unless there is a complete one.
 
     Args:
       run_dir: the run directory, from `runs.create_run`.
@@ -45,14 +47,13 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
       keep: number of newest checkpoints to keep, in addition to the best one.
 
     Raises:
-      CheckpointError: if the disk is full, `config.json` cannot be used, or the network has
+      CheckpointError: if it cannot be written, `config.json` cannot be used, or the network has
         parameters that are not finite; earlier checkpoints are kept.
       OtherProcessError: if another process cannot use `config.json`.
     """
     folder, iteration = checkpoints(run_dir), int(state.iteration)
     config = in_all(lambda: read_config(run_dir))
-    in_first(lambda: _clear(folder))
-    if any(any_of((folder / str(iteration)).exists())):
+    if any(any_of(_read_score(folder / str(iteration)) is not None)):
         return
     learner = one_copy(jax.tree.map(storage.plain, state.learner))
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(learner)):
@@ -64,6 +65,11 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     described = {part: storage.describe(tree) for part, tree in trees.items()}
     summary = storage.Summary(iteration, float(score), described, dataclasses.asdict(config), {})
 
+    def prepare():
+        _clear(folder)
+        if os.path.lexists(folder / str(iteration)):
+            _set_aside(pathlib.Path(run_dir), [iteration])
+
     def write():
         return [storage.write_arrays(partial / part, tree) for part, tree in trees.items()]
 
@@ -72,6 +78,7 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
         os.rename(partial, partial.with_suffix(""))
 
     try:
+        in_first(prepare)
         for written in gather(json.dumps(in_all(write))):
             for digests in json.loads(written):
                 summary.files.update(digests)
@@ -79,26 +86,33 @@ def save(run_dir: Path, state: TrainState, score: float, keep: int = 3) -> None:
     except (OSError, OtherProcessError) as error:
         raise CheckpointError(
             f"checkpoint {iteration} could not be written ({_summarize(error)}): make room on the "
-            f"disk, then resume the run in {run_dir}"
+            f"disk, or repair the folder, then resume the run in {run_dir}"
         ) from error
     in_first(lambda: _prune(folder, keep))
 
 
 def _clear(folder: pathlib.Path) -> None:
     """Deletes the leftovers of a killed run."""
-    for pattern in ("*.partial", "*.deleted"):
-        for leftover in folder.glob(pattern):
-            shutil.rmtree(leftover)
+    for leftover in folder.glob("*.*"):
+        if re.fullmatch(r"\d+\.(partial|deleted)", leftover.name):
+            with contextlib.suppress(OSError):  # On NFS, files that are open are deleted later.
+                remove(leftover)
+
+
+def _read_score(folder: pathlib.Path) -> float | None:
+    """Returns the score of a checkpoint, or None if its summary is missing or damaged."""
+    try:
+        return storage.read_summary(folder).score
+    except ValueError:
+        return None
 
 
 def _prune(folder: pathlib.Path, keep: int) -> None:
     """Deletes all checkpoints but the newest and the best; of equal scores the newest is best."""
 
     def score(step):
-        try:
-            return storage.read_summary(folder / str(step)).score
-        except ValueError:
-            return -np.inf
+        recorded = _read_score(folder / str(step))
+        return -np.inf if recorded is None else recorded
 
     steps = iterations(folder.parent)[::-1]
     best = max(steps, key=score)
@@ -134,13 +148,26 @@ def restore(
       set_aside: whether to move damaged checkpoints to `damaged/`, so that they can be replaced.
 
     Raises:
-      CheckpointError: if there are checkpoints but none is sound.
+      CheckpointError: if the folder of the checkpoints is missing, or none of them is sound.
       ValueError: if the parts contradict each other or the number of devices.
     """
-    if not in_all(lambda: iterations(run_dir)):
-        return Restored(None, [])
+    folder, damage, trees = checkpoints(run_dir), {}, None
+    if not any(any_of(folder.is_dir())):
+        raise CheckpointError(f"{folder} is missing: restore it from a copy, or start a new run")
     target = _divide(abstract_state(parts, make_mesh() if mesh is None else mesh))
-    trees, _, damage = _newest_sound(run_dir, target, together=True)
+    for step in reversed(in_all(lambda: iterations(run_dir))):
+        try:
+            trees = _read(folder / str(step), target, together=True)
+            break
+        except Exception as error:  # An older one may be sound.
+            damage[step] = _describe_damage(run_dir, step, error)
+    if trees is None and not damage:
+        return Restored(None, [])
+    if trees is None:
+        raise CheckpointError(
+            f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
+            "folder from a copy, or start a new run"
+        )
     if set_aside:
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
     rest = trees[_REST]
@@ -148,56 +175,45 @@ def restore(
     return Restored(dataclasses.replace(rest, learner=learner), [*damage.values()])
 
 
-def restore_player(
-    run_dir: Path, network: Network, step: int | None = None
-) -> tuple[Any, int, list[str]]:
-    """Reads the averaged variables of the newest sound checkpoint, onto one device.
+def restore_player(run_dir: Path, network: Network, step: int | None = None) -> tuple[Any, int]:
+    """Reads the averaged variables of a checkpoint, onto one device.
 
     A single process can call this alone.
 
     Args:
       run_dir: the run directory.
       network: the network of the run.
-      step: iteration of the checkpoint; None: the newest sound one.
+      step: iteration of the checkpoint; None: the newest one.
 
     Returns:
-      The averaged variables, the iteration, and `skipped` as in `Restored`.
+      The averaged variables, and the iteration.
 
     Raises:
-      CheckpointError: if no checkpoint is sound, or the requested one is missing or damaged.
+      CheckpointError: if the checkpoint is missing or damaged. No other one takes its place.
     """
     here = SingleDeviceSharding(jax.local_devices()[0])
     target = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here),
         jax.eval_shape(network.init, jax.random.key(0)),
     )
-    if step is None and not iterations(run_dir):
-        raise CheckpointError(f"{run_dir} has no checkpoint yet: resume the run")
-    trees, step, damage = _newest_sound(run_dir, {_PLAYER: target}, step=step)
-    return trees[_PLAYER], step, [*damage.values()]
-
-
-def _newest_sound(
-    run_dir: Path, target: dict[str, Any], together: bool = False, step: int | None = None
-) -> tuple[dict[str, Any], int, dict[int, str]]:
-    """Returns trees and iteration of the newest sound checkpoint, and the damage of newer ones."""
-    available, damage = iterations(run_dir), {}
-    for number in reversed(available) if step is None else [step]:
+    while available := iterations(run_dir):
+        number = available[-1] if step is None else step
+        others = ", ".join(str(other) for other in available if other != number)
+        advice = f"use one of {others}" if others else "resume the run to write another"
+        if number not in available:
+            raise CheckpointError(f"{run_dir} has no checkpoint {number}: {advice}")
         try:
-            return _read(checkpoints(run_dir) / str(number), target, together), number, damage
-        except Exception as error:  # An older one may be sound.
-            why = _summarize(error)
-            damage[number] = f"checkpoint {number} in {run_dir} is damaged ({why})"
-    if step is None:
-        raise CheckpointError(
-            f"no checkpoint in {run_dir} is sound ({'; '.join(damage.values())}): restore the "
-            "folder from a copy, or start a new run"
-        )
-    others = ", ".join(str(other) for other in available if other != step)
-    advice = f"use one of {others}" if others else "resume the run to write another"
-    if step not in available:
-        raise CheckpointError(f"{run_dir} has no checkpoint {step}: {advice}")
-    raise CheckpointError(f"{damage[step]}: {advice}")
+            folder = checkpoints(run_dir) / str(number)
+            return _read(folder, {_PLAYER: target}, together=False)[_PLAYER], number
+        except Exception as error:
+            if step is None and number not in iterations(run_dir):
+                continue  # A training in progress has replaced it.
+            if step is None and others:
+                advice += ", or move its folder away to use the newest of them"
+            raise CheckpointError(
+                f"{_describe_damage(run_dir, number, error)}: {advice}"
+            ) from error
+    raise CheckpointError(f"{run_dir} has no checkpoint yet: resume the run to write one")
 
 
 def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[str, Any]:
@@ -207,15 +223,23 @@ def _read(folder: pathlib.Path, target: dict[str, Any], together: bool) -> dict[
         summary = storage.read_summary(folder)
         storage.check_files(folder, summary.files, target, share)
         written = collections.defaultdict(dict, summary.arrays)
-        return {part: storage.fit_keys(tree, written[part]) for part, tree in target.items()}
+        fitted = {part: storage.fit_keys(tree, written[part]) for part, tree in target.items()}
+        return fitted, sorted(summary.files)
 
-    def read(fitted):
-        return {part: storage.read_arrays(folder / part, tree) for part, tree in fitted.items()}
+    def read(fitted, files):
+        return {
+            part: storage.read_arrays([folder / f for f in files if f.startswith(f"{part}/")], tree)
+            for part, tree in fitted.items()
+        }
 
     if not together:
-        return read(check())
-    fitted = in_all(lambda: check(slice(jax.process_index(), None, jax.process_count())))
-    return in_all(lambda: read(fitted))
+        return read(*check())
+    checked = in_all(lambda: check(slice(jax.process_index(), None, jax.process_count())))
+    return in_all(lambda: read(*checked))
+
+
+def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
+    return f"checkpoint {step} in {run_dir} is damaged ({_summarize(error)})"
 
 
 def _summarize(error: Exception) -> str:
@@ -224,13 +248,13 @@ def _summarize(error: Exception) -> str:
     return textwrap.shorten(lines[0] or type(error).__name__, 200, placeholder="…")
 
 
-def _set_aside(run_dir: pathlib.Path, steps: dict[int, str]) -> None:
+def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
     """Moves checkpoints to unused names in `damaged/`."""
     folder = run_dir / "damaged"
     for step in steps:
         folder.mkdir(exist_ok=True)
         names = (folder / f"{step}-{number}" for number in itertools.count(1))
-        free = next(name for name in names if not name.exists())
+        free = next(name for name in names if not os.path.lexists(name))
         os.rename(checkpoints(run_dir) / str(step), free)
 
 

@@ -6,6 +6,7 @@ sources can be read. The caller passes a custom game or network to `config.make_
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -16,8 +17,8 @@ from typing import Any, TypeVar
 
 import jax
 
-from azjax._files import Path, write_json
-from azjax._processes import in_all, in_first
+from azjax._files import Path, temporary, write_json
+from azjax._processes import gather, in_all, in_first
 from azjax._settings import from_dict, list_changes
 from azjax.runs.config import Config
 from azjax.runs.storage import read_summary
@@ -36,20 +37,28 @@ def create_run(
     config: Config,
     plan: dict | None = None,
     records: dict[str, dict] | None = None,
-) -> None:
-    """Creates a run directory with the configuration.
+    *,
+    numbered: bool = False,
+) -> pathlib.Path:
+    """Creates a run directory with the configuration, and returns its path.
 
     Args:
       run_dir: the directory.
       config: the settings of the run.
       plan: content of `plan.json`.
       records: contents of further JSON files, by name; see `behavior.make_records`.
+      numbered: whether to append the first free number, as in `runs/hex-1`. Programs that start at
+        the same time get different numbers.
 
     Raises:
       CheckpointError: if the directory exists, cannot be created, or is not visible to all
         processes.
     """
     path = pathlib.Path(run_dir)
+
+    def create():
+        nonlocal path
+        path = _create_run(path, config, plan or {}, records or {}, numbered)
 
     def check_visible():
         if not (path / "config.json").exists():
@@ -58,24 +67,35 @@ def create_run(
                 "folder on a disk that all processes share"
             )
 
-    in_first(lambda: _create_run(path, config, plan or {}, records or {}))
+    in_first(create)
+    if numbered:  # Process 0 chose the number.
+        path = path.with_name(gather(path.name)[0])
     in_all(check_visible)
+    return path
 
 
-def check_free(run_dir: Path) -> None:
-    """Checks that a run directory can be created at a path, without leaving anything there.
+def first_free(prefix: Path) -> pathlib.Path:
+    """Returns the first free path of the form `PREFIX-NUMBER`."""
+    prefix = pathlib.Path(prefix)
+    paths = (prefix.with_name(f"{prefix.name}-{number}") for number in itertools.count(1))
+    return next(path for path in paths if not os.path.lexists(path))
+
+
+def check_free(run_dir: Path, *, numbered: bool = False) -> None:
+    """Checks that `create_run` can create a run directory, without leaving anything there.
 
     Raises:
       CheckpointError: if the path exists, or the folder or files in it cannot be created.
     """
     path = pathlib.Path(run_dir)
-    _check_unused(path)
-    beside = _beside(path)
+    if not numbered:
+        _check_unused(path)
+    beside = temporary(path)
     absent = [folder for folder in (beside, *beside.parents) if not os.path.exists(folder)]
     try:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(os.path.join(os.path.realpath(path), "x" * _ROOM))  # Raises if it is too long.
-        beside.mkdir(parents=True, exist_ok=True)
+        beside.mkdir(parents=True)
     except OSError as error:
         raise _cannot_be_made(path, error) from error
     finally:
@@ -101,24 +121,36 @@ def _check_unused(path: pathlib.Path) -> None:
         )
 
 
-def _create_run(path: pathlib.Path, config: Config, plan: dict, records: dict) -> None:
-    check_free(path)
-    temporary = _beside(path)
+def _create_run(
+    path: pathlib.Path, config: Config, plan: dict, records: dict, numbered: bool
+) -> pathlib.Path:
+    check_free(path, numbered=numbered)
+    beside = temporary(path)
     try:
-        temporary.mkdir(parents=True, exist_ok=True)
+        checkpoints(beside).mkdir(parents=True)
         content = {"format": FORMAT, **dataclasses.asdict(config)}
-        write_json(temporary / "config.json", content)
-        write_json(temporary / "plan.json", plan)
+        write_json(beside / "config.json", content)
+        write_json(beside / "plan.json", plan)
         for name, content in records.items():
-            write_json(temporary / name, content)
-        os.rename(temporary, path)
+            write_json(beside / name, content)
+        while not _move(beside, free := first_free(path) if numbered else path):
+            check_free(path, numbered=numbered)
     except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
         raise _cannot_be_made(path, error) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return free
 
 
-def _beside(path: pathlib.Path) -> pathlib.Path:
-    return path.with_name(f".{path.name}.tmp")
+def _move(folder: pathlib.Path, path: pathlib.Path) -> bool:
+    """Moves a folder to a free path; returns False if another program has taken it meanwhile."""
+    try:
+        os.rename(folder, path)
+    except OSError:
+        if not os.path.lexists(path):
+            raise
+        return False
+    return True
 
 
 def _cannot_be_made(path: pathlib.Path, error: OSError) -> CheckpointError:
@@ -182,6 +214,22 @@ def _from_json(path: Path, content: Any, cls: type[Settings]) -> Settings:
         return from_dict(cls, content)
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be used ({error}): restore the file") from error
+
+
+def check_links(folder: Path) -> None:
+    """Checks that nothing in a folder is a link: programs write and delete only inside the folder.
+
+    The folder itself may be a link.
+
+    Raises:
+      CheckpointError: naming the link.
+    """
+    for path in sorted(pathlib.Path(folder).glob("*")):
+        if path.is_symlink():
+            raise CheckpointError(
+                f"{path} is a link to {os.readlink(path)}, and azjax writes only inside the run "
+                "directory: put a copy in its place, or move the run and link its whole directory"
+            )
 
 
 def newest(game: str) -> pathlib.Path:

@@ -38,12 +38,10 @@ def load(
 ) -> Player:
     """Loads the player of a run's checkpoint, or one of the players that come with azjax.
 
-    A checkpoint is *sound* if all its files are present and unchanged.
-
     Args:
       run_dir: the run directory; or the name of a player that comes with azjax, one of
         `runs.pretrained.names()`, unless there is a folder of this name.
-      iteration: iteration of the checkpoint; None: the newest sound one.
+      iteration: iteration of the checkpoint; None: the newest one.
       game: the custom game of the run, if any.
       network: the custom network of the run, if any.
       parts: the custom parts of the run, if any; they include game and network.
@@ -51,7 +49,8 @@ def load(
     Raises:
       ValueError: if a custom part is missing, the rules or the network differ from those that
         the run recorded, or the file of a player that comes with azjax is damaged.
-      CheckpointError: if the run or the checkpoint does not exist, or is damaged.
+      CheckpointError: if the run or the checkpoint does not exist, or is damaged. An older
+        checkpoint never takes the place of a damaged one.
     """
     if is_pretrained(run_dir):
         return load_pretrained(str(run_dir))
@@ -64,6 +63,5 @@ def load(
         parts = make_parts(config, game, network)
     else:
         behavior.check_network(run_dir, parts.game, parts.network)
-    ema_params, iteration, skipped = checkpoint.restore_player(run_dir, parts.network, iteration)
-    params = parts.network.fold(ema_params)
-    return Player(parts, params, iteration, tuple(skipped), run_dir)
+    ema_params, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
+    return Player(parts, parts.network.fold(ema_params), iteration, run_dir)

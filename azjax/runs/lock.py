@@ -4,17 +4,28 @@ The operating system releases a lock when the program ends for any reason.
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import socket
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from azjax._files import Path
-from azjax.runs.directory import CheckpointError
+from azjax.runs.directory import CheckpointError, check_links
 
 NAME = "train.lock"
+
+
+def check_supported() -> Any:
+    """Returns the module `fcntl`; raises a CheckpointError on systems without it."""
+    try:
+        import fcntl
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            "this system has no file locks (the module fcntl), which keep two programs from "
+            "writing one run: use Linux or macOS; on Windows, use WSL"
+        ) from error
+    return fcntl
 
 
 @contextlib.contextmanager
@@ -24,9 +35,11 @@ def hold(folder: Path, name: str = NAME, does: str = "trains") -> Iterator[None]
     The error in other programs contains `does`, the activity of the holder.
 
     Raises:
-      CheckpointError: if another program holds it, naming its process and host, or if the disk
-        does not support locks.
+      CheckpointError: if another program holds it, naming its process and host; if the system or
+        the disk does not support locks; or if a link in the folder leads out of it.
     """
+    fcntl = check_supported()
+    check_links(folder)
     path = pathlib.Path(folder) / name
     with path.open("a+", errors="replace") as file:
         try:

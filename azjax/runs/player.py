@@ -28,7 +28,6 @@ class Player:
       parts: the parts of its training.
       params: parameters for inference, from `network.fold`.
       iteration: number of training iterations.
-      skipped: one sentence for each newer checkpoint that was damaged.
       run_dir: its run directory, if any.
       name: its name, if it comes with azjax.
       moves: number of moves of self-play; None: as many as the parts make in its iterations.
@@ -39,7 +38,6 @@ class Player:
     parts: Parts
     params: Any
     iteration: int = 0
-    skipped: tuple[str, ...] = ()
     run_dir: Path | None = None
     name: str | None = None
     moves: int | None = None

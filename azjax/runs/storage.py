@@ -19,7 +19,7 @@ import os
 import pathlib
 import re
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import jax
@@ -63,16 +63,16 @@ def _stored_here(name: str, array: jax.Array) -> dict[str, np.ndarray]:
     }
 
 
-def read_arrays(folder: pathlib.Path, target: Any) -> Any:
+def read_arrays(files: Iterable[pathlib.Path], target: Any) -> Any:
     """Reads a tree; each process reads only the rows of its devices.
 
     Args:
-      folder: the folder of the tree, written by any number of processes.
+      files: the files of the tree, written by any number of processes.
       target: tree of `jax.ShapeDtypeStruct` with shardings, from `fit_keys`.
     """
     with contextlib.ExitStack() as stack:
         stored = collections.defaultdict(dict)
-        for path in sorted(folder.glob("*.npz")):
+        for path in files:
             file = stack.enter_context(zipfile.ZipFile(path))
             for entry in file.namelist():
                 name, *rows = re.split(r"\[(\d+):(\d+)\]$", entry.removesuffix(".npy"))
@@ -221,20 +221,17 @@ def read_summary(folder: pathlib.Path) -> Summary:
 def check_files(
     folder: pathlib.Path, files: dict[str, str], parts: Collection[str], share: slice
 ) -> None:
-    """Checks the files in the folders `parts` of a checkpoint against its summary.
+    """Checks the files that the summary of a checkpoint lists in the folders `parts`.
 
-    Each process can check a `share` of the files.
+    Each process can check a `share` of them. Other files, such as `.DS_Store`, are ignored.
 
     Raises:
       ValueError: naming a missing or changed file.
     """
-    paths = [path for part in parts for path in (folder / part).rglob("*") if path.is_file()]
-    found = {path.relative_to(folder).as_posix() for path in paths}
-    expected = {name for name in files if name.partition("/")[0] in parts}
-    for name in sorted(expected - found):
-        raise ValueError(f"its file {name} is missing")
-    for name in sorted(found)[share]:
-        if files.get(name) != _digest_file(folder / name):
+    for name in sorted(name for name in files if name.partition("/")[0] in parts)[share]:
+        if not (folder / name).is_file():
+            raise ValueError(f"its file {name} is missing")
+        if files[name] != _digest_file(folder / name):
             raise ValueError(f"its file {name} was changed")
 
 

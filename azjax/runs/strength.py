@@ -2,13 +2,12 @@
 
 import os
 import pathlib
-import shutil
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from azjax._files import Path
+from azjax._files import Path, remove
 from azjax.games.base import State
 from azjax.players import Agent, search_agent
 from azjax.players.arena import play_match
@@ -83,7 +82,7 @@ class Strength(Callback):
         """Reads the best older version that was stored, if the training is resumed."""
         kept = [number for number in self._stored() if number <= loop.iteration]
         for number in self._stored()[len(kept) :]:  # Later than the checkpoint.
-            shutil.rmtree(self._path(number))
+            remove(self._path(number))
         if not kept:
             self._replace_best(loop)
             return
@@ -94,7 +93,7 @@ class Strength(Callback):
             loop.average,
         )
         try:
-            self._best = storage.read_arrays(path, like)
+            self._best = storage.read_arrays([path / "arrays.npz"], like)
         except Exception as error:  # Damaged files fail in many ways.
             raise CheckpointError(
                 f"{path} is damaged ({error}): delete it, and the network of the newest "
@@ -124,7 +123,7 @@ class Strength(Callback):
         """Deletes stored versions that a run resumed from this checkpoint will not need."""
         for number in self._stored():
             if number != self._best_iteration:
-                shutil.rmtree(self._path(number))
+                remove(self._path(number))
 
     def _with(self, variables: Any) -> Agent:
         return self._network._replace(params=self._fold(variables))
@@ -140,8 +139,10 @@ class Strength(Callback):
         self._best_iteration = loop.iteration
         if self._folder is not None:
             path = self._path(loop.iteration)
-            storage.write_arrays(path.with_suffix(".partial"), self._best)
-            os.rename(path.with_suffix(".partial"), path)
+            partial = path.with_suffix(".partial")
+            remove(partial)
+            storage.write_arrays(partial, self._best)
+            os.rename(partial, path)
 
     def _path(self, iteration: int) -> pathlib.Path:
         assert self._folder is not None

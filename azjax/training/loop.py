@@ -88,7 +88,7 @@ class Loop:
       state: the state after the last iteration. It is donated to the next one: copy what you keep.
       step: one compiled iteration, `state -> (state, Metrics)`.
       max_iterations: number of the last iteration.
-      started: the `time.time()` from which `record.seconds` counts.
+      started: the `time.monotonic()` from which `record.seconds` counts.
       record: metrics of the last iteration; callbacks add to it with `add`.
       stop: set it to True to end training after this iteration.
       interrupted: set it to True to end training with a `KeyboardInterrupt`.
@@ -141,7 +141,7 @@ class Loop:
                 stack.callback(callback.close)
             self.tell("on_start")
             while not self.is_last:
-                before = time.time()
+                before = time.monotonic()
                 self.state, measured = self.step(self.state)
                 self.record = make_record(self.iteration, measured, before, self.started)
                 self.record.check_finite()

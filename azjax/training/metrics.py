@@ -88,10 +88,10 @@ def rank(record: Record, always_examined: bool = True) -> float:
 def make_record(iteration: int, measured: Any, before: float, started: float) -> Record:
     """Waits for the `Metrics` of an iteration, and returns its record.
 
-    `before` and `started` are the values of `time.time()` when the iteration and the run started.
+    `before` and `started` are the `time.monotonic()` at the start of the iteration and of the run.
     """
     measured = jax.device_get(measured)
-    now, losses = time.time(), measured.losses
+    now, losses = time.monotonic(), measured.losses
     # Compiled programs return the losses in alphabetical order.
     first = ["loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm"]
     names = [*(n for n in first if n in losses), *sorted(losses.keys() - set(first))]
@@ -99,7 +99,7 @@ def make_record(iteration: int, measured: Any, before: float, started: float) ->
         iteration=iteration,
         seconds=now - started,
         games=int(measured.games),
-        games_per_second=float(measured.games) / (now - before),
+        games_per_second=float(measured.games) / max(now - before, 1e-9),  # A coarse clock.
         losses={name: float(losses[name]) for name in names},
     )
 
@@ -170,8 +170,8 @@ def _parse(line: str) -> dict | None:
 
 
 def last_seconds(records: list[dict], iteration: int) -> float:
-    """Returns the seconds recorded at an iteration, or 0."""
-    return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)
+    """Returns the most seconds recorded until an iteration, at least 0."""
+    return max([0.0, *(r["seconds"] for r in records if r["iteration"] <= iteration)])
 
 
 def format_line(record: Record) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from azjax import runs
 from azjax._commands import command
 from azjax._settings import flatten
-from azjax.drawing import node, signed
+from azjax.drawing import check_folder, node, signed
 from azjax.games import solver
 from azjax.games.base import Game, State, init_batch
 from azjax.games.positions import Positions
@@ -73,10 +73,11 @@ def write_report(
       The path of the page.
 
     Raises:
-      ValueError: if a file of the run directory is damaged.
+      ValueError: if a file of the run directory is damaged, or the page cannot be written.
       checkpoint.CheckpointError: if there is no run, or no sound checkpoint.
     """
     run_dir = pathlib.Path(run_dir)
+    check_folder(run_dir / "report.html")  # Before the matches, which take minutes.
     player, config = player or load(run_dir), runs.read_config(run_dir)
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),

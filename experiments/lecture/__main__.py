@@ -76,11 +76,11 @@ def run(options: Options) -> int:
         def compute(experiment: Experiment):
             task = progress.add_task(experiment.title, total=None)
             advance = lambda count: progress.advance(task, count)  # noqa: E731
-            before = time.time()
+            before = time.monotonic()
             results = experiment.compute(dataclasses.replace(setup, advance=advance))
             progress.remove_task(task)
             progress.advance(overall)
-            return results, time.time() - before
+            return results, time.monotonic() - before
 
         with ThreadPoolExecutor(2) as pool:  # XLA releases Python's lock while it computes.
             order = sorted(experiments, key=lambda e: e.weight, reverse=True)
@@ -90,7 +90,7 @@ def run(options: Options) -> int:
     path = _write(options, experiments, computed)
     for experiment in experiments:
         print(f"{computed[experiment.title][1]:6.1f} s  {experiment.title}")
-    print(f"{time.time() - interrupts.now.started:6.1f} s  total\npage: {path}")
+    print(f"{time.monotonic() - interrupts.now.started:6.1f} s  total\npage: {path}")
     return 0
 
 

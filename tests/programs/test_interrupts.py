@@ -147,6 +147,65 @@ def test_a_background_process_ignores_ctrl_c():
     assert run("-c", lines) == (0, "done\n", "")
 
 
+# Signals while a program can stop by itself, in the order of their arrival; then its exit status.
+ARRIVALS = [
+    ([signal.SIGINT], 130),
+    ([signal.SIGTERM], 143),
+    ([signal.SIGHUP], 129),
+    ([signal.SIGTERM, signal.SIGTERM, signal.SIGHUP], 143),  # As of a system that shuts down.
+    ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 129),  # As of a terminal that is closed.
+]
+
+
+@pytest.fixture
+def handlers(monkeypatch):
+    """The handlers with which programs start, even if the tests ignore signals."""
+    before = {number: signal.getsignal(number) for [number], _ in ARRIVALS[:3]}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    monkeypatch.setattr(interrupts, "now", interrupts._Now())
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_program_that_stops_by_itself_reports_the_first_signal(handlers, capfd):
+    for numbers, status in ARRIVALS:
+
+        def program(numbers=numbers):
+            with interrupts.Request() as request:
+                for number in numbers:
+                    signal.raise_signal(number)
+                    time.sleep(interrupts._SAME)
+            assert request.made
+            raise KeyboardInterrupt
+
+        assert console.run(program, "saved") == status
+        assert capfd.readouterr().err == "interrupted: saved\n"
+
+
+def test_a_second_ctrl_c_does_not_wait(handlers):
+    with pytest.raises(KeyboardInterrupt), interrupts.Request():
+        signal.raise_signal(signal.SIGHUP)
+        time.sleep(interrupts._SAME)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it waited")
+
+
+def test_ignored_signals_stay_ignored_and_repeated_ones_do_not_end_a_program_that_ends(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As `nohup` does.
+    with interrupts.Request() as request:
+        signal.raise_signal(signal.SIGHUP)
+    assert not request.made and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    interrupts.now.listens = True
+    with interrupts.Request() as request:
+        signal.raise_signal(signal.SIGTERM)
+        interrupts.now.patient = False  # As the thread does.
+    signal.raise_signal(signal.SIGTERM)
+    assert request.made and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
 # Closed readers.
 
 
@@ -158,6 +217,17 @@ def test_a_closed_reader_ends_a_program_silently(name):
     status, _, err = run("-m", f"experiments.{name}", "--help", stdout=writer)
     os.close(writer)
     assert (status, err) == (141, "")
+
+
+def test_closed_streams_are_replaced():
+    lines = "import os, sys; from azjax import _interrupts as interrupts; interrupts.listen(); "
+    lines += "print(sys.stdout.name, sys.stderr.name, file=open(sys.argv[1], 'w')); print('lost')"
+    path = "/dev/fd/3"
+    command = f'exec "$0" -c "$1" {path} 3>&1 1>&- 2>&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, lines], env=environment(), capture_output=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"1 2\n")
 
 
 @pytest.mark.parametrize("show", [print, console.print_rich, console.note])

@@ -338,6 +338,27 @@ def test_ctrl_c_finishes_the_iteration_and_saves(whole, tmp_path, raw_only):
     assert_same_end(run_dir, whole)
 
 
+@pytest.mark.slow
+def test_a_closed_terminal_or_pipe_loses_nothing(tmp_path):
+    endless = ["-m", "experiments.train", "--game", "hex:6", "--smoke", "--until", "never"]
+    endless += ["--max-iterations", "100000", "--checkpoint-every", "100000", "--run-dir"]
+    with Terminal([*endless, str(tmp_path / "terminal")], environment()) as terminal:
+        terminal.wait_for("to iteration 100000")
+        os.close(terminal.terminal)
+        os.close(terminal.master)
+        terminal.terminal = terminal.master = None
+        assert terminal.process.wait(timeout=100) == 128 + signal.SIGHUP
+    process = start(*endless, tmp_path / "pipe", **pipes())
+    with process:
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=100) == 128 + signal.SIGPIPE
+    assert said.endswith(f"interrupted: continue with --resume --run-dir {tmp_path / 'pipe'}\n")
+    for name in ("terminal", "pipe"):
+        assert steps(tmp_path / name) == [len(records(tmp_path / name))]
+
+
 # Trainings of every kind, one after the other in a terminal. With `_SMALL` 0, a tiny game is
 # treated as a large one, which is verified only in some iterations.
 AT_A_TERMINAL = """
@@ -584,7 +605,7 @@ def test_resuming_a_finished_run_changes_nothing(finished, capfd):
 
 
 def test_resuming_with_more_iterations_continues_training(finished, monkeypatch, raw_only):
-    monkeypatch.setattr(train.interrupts.now, "started", time.time())
+    monkeypatch.setattr(train.interrupts.now, "started", time.monotonic())
     assert resume(finished, "--max-iterations", "8") == 0
     seconds = [record["seconds"] for record in records(finished)]
     assert len(seconds) == 8 and seconds == sorted(seconds)  # The records of both sessions.
@@ -618,13 +639,12 @@ def damage(run_dir, step):
 @pytest.mark.slow
 def test_a_damaged_run_continues_from_an_older_checkpoint(finished, whole, capfd, raw_only):
     damage(finished, 6)
-    assert verify.main(["--run-dir", str(finished), "--json"]) == 1
-    out, err = capfd.readouterr()
-    assert json.loads(out)["iterations"] == 4
-    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", "an older one is used")
+    assert verify.main(["--run-dir", str(finished), "--json"]) == 2
+    assert_error(capfd, f"checkpoint 6 in {finished} is damaged", "use one of 2, 4, or move its")
     assert resume(finished) == 0
-    err = capfd.readouterr().err
-    assert_one_sentence(err, f"checkpoint 6 in {finished} is damaged", f"{finished}/damaged")
+    moved, repeated = capfd.readouterr().err.splitlines()
+    assert f"checkpoint 6 in {finished} is damaged" in moved and f"{finished}/damaged" in moved
+    assert f"iterations 5 to 6 of {finished} were not saved" in repeated
     assert (finished / "damaged" / "6-1").is_dir()
     assert_same_end(finished, whole)
 
@@ -633,10 +653,10 @@ def test_an_error_names_a_run_whose_checkpoints_are_all_damaged(finished, capfd)
     for step in steps(finished):
         damage(finished, step)
     before = files(finished)
-    for program in (resume, lambda run_dir: verify.main(["--run-dir", str(run_dir)])):
-        assert program(finished) == 2
-        err = capfd.readouterr().err
-        assert_one_sentence(err, f"no checkpoint in {finished} is sound", "start a new run")
+    assert resume(finished) == 2
+    assert_error(capfd, f"no checkpoint in {finished} is sound", "start a new run")
+    assert verify.main(["--run-dir", str(finished)]) == 2
+    assert_error(capfd, f"checkpoint 6 in {finished} is damaged", "use one of 2, 4")
     assert files(finished) == before
 
 
@@ -652,7 +672,7 @@ def test_training_stops_at_nan(tmp_path, capfd):
     assert name in records(run_dir)[-1]
     assert [record["iteration"] for record in records(run_dir)] == list(range(1, int(iteration)))
     player = azjax.load(run_dir)
-    assert player.iteration == int(iteration) - 1 and player.skipped == ()
+    assert player.iteration == int(iteration) - 1
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(player.params))
 
 
@@ -841,7 +861,8 @@ def test_a_dangling_link_keeps_its_number_among_new_runs(tmp_path, monkeypatch):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "tic_tac_toe-default-1").symlink_to("nothing")
     parsed = options.parse([])
-    assert prepare.new_run_dir(parsed.config, parsed.plan).name == "tic_tac_toe-default-2"
+    prefix = prepare.name_runs(parsed.config, parsed.plan)
+    assert str(runs.first_free(prefix)) == "runs/tic_tac_toe-default-2"
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints"])
@@ -856,6 +877,51 @@ def test_a_damaged_run_is_refused_before_compiling(name, finished, monkeypatch, 
     assert resume(finished) == 2
     assert_error(capfd, "restore the file" if name == "metrics.jsonl" else "start a new run")
     assert files(finished) == before
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def put_folder(path):
+    remove(path)
+    path.mkdir()
+
+
+def put_link(path):
+    path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to("../elsewhere")
+
+
+# What happens to one path of a run, and what a resumed training then says before it compiles.
+DAMAGE = [
+    (remove, "checkpoints", "error: ", "checkpoints is missing: restore it"),
+    (put_link, "checkpoints", "error: ", "checkpoints is a link to ../elsewhere, and azjax"),
+    (put_link, "metrics.jsonl", "error: ", "metrics.jsonl is a link to ../elsewhere, and azjax"),
+    (put_folder, "metrics.jsonl", "error: ", "metrics.jsonl: Is a directory"),
+    (put_folder, "config.json", "error: ", "config.json cannot be used"),
+    (put_folder, "plan.json", "error: ", "plan.json cannot be used"),
+    (remove, "plan.json", "error: ", "plan.json cannot be used"),
+    (remove, "metrics.jsonl", "", "metrics.jsonl ends at iteration 0, before checkpoint 6\n"),
+    (put_folder, "checkpoints/6", "checkpoint 6 in ", "iterations 5 to 6 of "),
+    (put_folder, "checkpoints", "iterations 1 to 6 of ", "were not saved: they are trained again"),
+    (lambda path: path.mkdir(), "train.lock", "error: ", "train.lock: Is a directory"),
+    (lambda path: path.mkdir(), "checkpoints/99", "checkpoint 99 in ", "it was moved to "),
+]
+
+
+def test_damage_is_named_before_a_resumed_run_compiles(whole, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(prepare, "_compile", refuse)
+    for number, (change, name, *fragments) in enumerate(DAMAGE):
+        run_dir = shutil.copytree(whole, tmp_path / str(number) / "run")
+        change(run_dir / name)
+        before = files(run_dir.parent)
+        assert resume(run_dir) == 2
+        out, err = capfd.readouterr()
+        assert out == "" and all(fragment in err for fragment in fragments), (name, err)
+        assert ("refused while compiling" in err) == (fragments[0] != "error: "), (name, err)
+        if "moved" not in err:
+            assert files(run_dir.parent) == before, name
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])

@@ -1,6 +1,8 @@
 """Run directories: contents are restored bit for bit, and damage is detected."""
 
+import concurrent.futures
 import dataclasses
+import functools
 import gc
 import itertools
 import json
@@ -18,6 +20,7 @@ import pytest
 
 import azjax
 from azjax import runs, training
+from azjax._files import replacing
 from azjax.runs import checkpoint, directory, presets, storage
 from azjax.runs.checkpoint import CheckpointError
 from azjax.runs.config import make_parts
@@ -118,7 +121,7 @@ def test_types_unknown_to_numpy_are_restored(tmp_path):
     tree = {"a/b": half, "rest": (half[0], jnp.int32(3), jnp.zeros((0, 2), bool))}
     storage.write_arrays(tmp_path / "tree", tree)
     target = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), tree)
-    found = storage.read_arrays(tmp_path / "tree", target)
+    found = storage.read_arrays([tmp_path / "tree" / "arrays.npz"], target)
     assert jax.tree.map(lambda x: x.dtype, found) == jax.tree.map(lambda x: x.dtype, tree)
     jax.tree.map(np.testing.assert_array_equal, found, tree)
 
@@ -137,12 +140,12 @@ def test_rows_in_several_files_are_one_array(devices, tmp_path):
     mesh = training.make_mesh(jax.devices()[:devices])
     rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(training.AXIS))
     target = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows), tree)
-    found = storage.read_arrays(tmp_path, target)
+    found = storage.read_arrays(tmp_path.glob("*.npz"), target)
     assert_same(found, tree)
     assert found["a"].sharding == rows
     (tmp_path / "arrays-1.npz").unlink()
     with pytest.raises(ValueError):
-        storage.read_arrays(tmp_path, target)
+        storage.read_arrays(tmp_path.glob("*.npz"), target)
 
 
 def test_a_name_that_is_not_utf_8_works(state, tmp_path):
@@ -300,6 +303,70 @@ def test_deletes_leftovers_of_a_killed_run(run, state):
 # Damage.
 
 
+STRAYS = [".DS_Store", "._summary.json", "player/._arrays.npz", "player/arrays (1).npz"]
+STRAYS += [
+    "state/.nfs0001",
+    "player/.ipynb_checkpoints/arrays.npz",
+    "../4.partial",
+    "../mine.partial",
+]
+
+
+def test_files_that_a_checkpoint_does_not_list_are_ignored(run, state):
+    for name in STRAYS:
+        path = run / "checkpoints" / "3" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("stray")
+    assert azjax.load(run).iteration == 3
+    restored, skipped = restore(run, set_aside=True)
+    assert_same(restored, at(state, 3))
+    assert skipped == []
+    checkpoint.save(run, at(state, 4), 0.0)
+    names = {path.name for path in (run / "checkpoints").iterdir()}
+    assert names == {"2", "3", "4", "mine.partial"}
+
+
+def test_nothing_outside_a_run_is_changed(run, state, tmp_path):
+    """Links in the place of everything that is deleted or written while a checkpoint is saved."""
+    outside = tmp_path / "outside"
+    shutil.copytree(run / "checkpoints", outside)
+    (outside / "5.partial").mkdir()
+    before = files(outside)
+    for name in ("4.partial", "9.deleted", "7.partial/player"):
+        (run / "checkpoints" / name).parent.mkdir(exist_ok=True)
+        (run / "checkpoints" / name).symlink_to(outside)
+    shutil.rmtree(run / "checkpoints" / "1")
+    (run / "checkpoints" / "1").symlink_to(outside / "1")  # Pruned: the oldest one.
+    (run / "checkpoints" / "4").symlink_to("nothing")  # The name of the next one.
+    (run / "damaged").mkdir()
+    (run / "damaged" / "4-1").symlink_to("nothing")
+    checkpoint.save(run, at(state, 4), 0.0)
+    assert files(outside) == before and steps(run) == [2, 3, 4]
+    assert os.readlink(run / "damaged" / "4-2") == "nothing"
+    assert_same(restore(run).state, at(state, 4))
+
+
+def test_a_run_without_its_checkpoints_does_not_begin_again(run):
+    (run / "checkpoints").rename(run / "moved")
+    for _ in ("missing", "a file"):
+        with pytest.raises(CheckpointError, match="checkpoints is missing: restore it"):
+            restore(run, set_aside=True)
+        (run / "checkpoints").write_text("")
+
+
+def test_a_reader_follows_a_training_that_replaces_the_newest_checkpoint(run, state, monkeypatch):
+    read, pending = checkpoint._read, [True]
+
+    def read_late(*arguments, **options):
+        if pending:
+            pending.pop()
+            checkpoint.save(run, at(state, 4), 0.0, keep=1)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(checkpoint, "_read", read_late)
+    assert azjax.load(run).iteration == 4
+
+
 def truncate_the_largest_file(folder):
     path = largest_file(folder)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -332,10 +399,6 @@ def replace_by_a_file(folder):
 
 def spoil_the_summary(folder):
     (folder / "summary.json").write_text("[]")
-
-
-def add_a_file(folder):
-    (folder / "state" / "stray").write_text("")
 
 
 def exchange_the_arrays(folder):
@@ -389,7 +452,6 @@ DAMAGES = [
     empty,
     replace_by_a_file,
     spoil_the_summary,
-    add_a_file,
     exchange_the_arrays,
     edit_the_score,
     seal_nonsense,
@@ -562,7 +624,7 @@ def test_a_player_needs_only_its_parameters(run, state):
     before = azjax.load(run)
     shutil.rmtree(run / "checkpoints" / "3" / "state")
     after = azjax.load(run)
-    assert (after.iteration, after.skipped) == (3, ())
+    assert after.iteration == 3
     jax.tree.map(np.testing.assert_array_equal, after.params, before.params)
     restored, skipped = restore(run)
     assert_same(restored, at(state, 2))
@@ -577,6 +639,10 @@ def test_loads_the_requested_checkpoint(run):
     flip_a_byte(run / "checkpoints" / "3")
     assert azjax.load(run, 1).iteration == 1
     assert azjax.load(run, iteration=2).iteration == 2
+    said = "checkpoint 3 in .* was changed.: use one of 1, 2, or move its folder away to use"
+    with pytest.raises(CheckpointError, match=said):  # Never an older player in its place.
+        azjax.load(run)
+    (run / "checkpoints" / "3").rename(run / "3")
     assert azjax.load(run).iteration == 2
 
 
@@ -589,7 +655,7 @@ def test_lists_the_existing_checkpoints(run, tmp_path):
         azjax.load(run, 3)
     assert files(run) == before
     runs.create_run(tmp_path / "new", CONFIG)
-    with pytest.raises(CheckpointError, match="has no checkpoint 0: resume the run to"):
+    with pytest.raises(CheckpointError, match="new has no checkpoint yet: resume the run to"):
         azjax.load(tmp_path / "new", 0)
 
 
@@ -672,24 +738,38 @@ def test_never_touches_a_directory_that_exists(run):
     assert files(run) == before
 
 
-def test_creates_parents_and_ignores_a_killed_start(tmp_path):
-    run_dir = tmp_path / "deep" / "down" / "run"
-    leftover = run_dir.with_name(".run.tmp")
-    leftover.mkdir(parents=True)
-    (leftover / "config.json").write_text("{")
-    runs.create_run(run_dir, CONFIG)
-    assert runs.read_config(run_dir) == CONFIG
-    assert not leftover.exists()
+def test_programs_that_start_together_get_different_numbers(tmp_path):
+    prefix = tmp_path / "deep" / "run"
+    (tmp_path / "deep" / "run").mkdir(parents=True)  # The name without a number is not used.
+    (tmp_path / "deep" / "run-2").symlink_to("nothing")
+    create = functools.partial(runs.create_run, config=CONFIG, numbered=True)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        made = [*pool.map(create, [prefix] * 8)]
+    assert {path.name for path in made} == {f"run-{number}" for number in (1, *range(3, 10))}
+    assert all(runs.read_config(path) == CONFIG for path in made)
+    assert len([*prefix.parent.iterdir()]) == 10  # No temporary folder is left.
+
+
+def test_two_programs_can_write_one_file(tmp_path):
+    path = tmp_path / "report.html"
+    with replacing(path) as first, replacing(path) as second:
+        for temporary in (first, second):
+            temporary.write_text(temporary.name)
+    assert path.read_text() == first.name != second.name
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_of_programs_that_start_in_one_directory_one_gets_it(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        starts = [pool.submit(runs.create_run, tmp_path / "run", CONFIG) for _ in range(8)]
+    errors = [str(error) for start in starts if (error := start.exception())]
+    assert len(errors) == 7 and all("run exists already: " in error for error in errors)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_check_free_changes_nothing(tmp_path):
-    beside = tmp_path / ".run.tmp"
     runs.check_free(tmp_path / "run")
     assert not any(tmp_path.iterdir())
-    beside.mkdir()
-    (beside / "config.json").write_text("mine")
-    runs.check_free(tmp_path / "run")
-    assert (beside / "config.json").read_text() == "mine"
 
 
 def test_names_the_reason_why_a_directory_cannot_be_created(tmp_path):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import azjax
 from azjax.runs import lock
 from azjax.runs.checkpoint import CheckpointError
 
@@ -152,3 +153,25 @@ def test_reports_a_disk_without_locks(tmp_path, monkeypatch):
     assert refusal(tmp_path) == (
         f"{tmp_path / lock.NAME} cannot be locked (No locks available): put the run on another disk"
     )
+
+
+def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path):
+    """Also one in the place of the lock, which would be emptied."""
+    (tmp_path / "outside").write_text("kept")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")  # The folder itself may be a link.
+    for name in (lock.NAME, "checkpoints", "strength", "metrics.jsonl", ".plan.json.tmp"):
+        (tmp_path / "run" / name).symlink_to("../outside")
+        with pytest.raises(CheckpointError) as error, lock.hold(tmp_path / "link"):
+            pass
+        assert f"link/{name} is a link to ../outside, and azjax writes only" in str(error.value)
+        (tmp_path / "run" / name).unlink()
+    with lock.hold(tmp_path / "link"):
+        assert (tmp_path / "outside").read_text() == "kept"
+
+
+def test_a_system_without_locks_is_named_first(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # As on Windows.
+    with pytest.raises(CheckpointError, match="no file locks .*: use Linux or macOS"):
+        azjax.train("tic_tac_toe", tmp_path / "run", smoke=True)
+    assert not (tmp_path / "run").exists()

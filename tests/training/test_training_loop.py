@@ -1,5 +1,11 @@
 """The training loop: records, order of callbacks, and its end."""
 
+import contextlib
+import errno
+import functools
+import itertools
+import os
+import signal
 import time
 
 import jax
@@ -7,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax import _interrupts as interrupts
 from azjax import training
 from azjax.runs import presets
+from azjax.runs.callbacks import Interrupts, Output
 from azjax.runs.config import make_parts
 from azjax.training.loop import Callback, Loop, iterate
 from azjax.training.metrics import make_record, rank
@@ -21,7 +29,7 @@ PARTS = make_parts(presets.smoke(presets.get("default")))
 
 
 def test_a_record_has_every_metric():
-    now = time.time()
+    now = time.monotonic()
     record = make_record(9, MEASURED, before=now - 2, started=now - 30)
     assert list(record.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
     assert (record.iteration, record.games) == (9, 40)
@@ -35,7 +43,7 @@ def test_a_record_has_every_metric():
 def test_checkpoints_rank_by_blunders_then_loss(known):
     def ranked(blunders, loss, always_examined=True):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
-        record = make_record(1, measured, time.time(), time.time())
+        record = make_record(1, measured, time.monotonic(), time.monotonic())
         return rank(record.add(blunders=blunders if known else None), always_examined)
 
     assert ranked(0, 0.5) > ranked(0, 0.6)
@@ -76,7 +84,7 @@ def make_loop(last, *callbacks, loss=1.0):
         losses = {"loss": jnp.float32(loss)}
         return State(state + 1), Metrics(losses, jnp.float32(0), jnp.float32(0))
 
-    return Loop(PARTS, State(0), step, last, time.time(), callbacks=callbacks)
+    return Loop(PARTS, State(0), step, last, time.monotonic(), callbacks=callbacks)
 
 
 def test_callbacks_run_in_order_and_see_earlier_metrics():
@@ -102,6 +110,35 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
     assert ("b", "iteration", 3, {"a": 3.0}) in notes and loop.iteration == 3
     assert (("b", "end", 3) in notes) == (change == "stop")
     assert notes[-2:] == [("b", "close"), ("a", "close")]
+
+
+def test_a_clock_that_is_set_back_or_stands_still_changes_nothing(monkeypatch):
+    backward = itertools.count(time.time(), -3600)
+    monkeypatch.setattr(time, "time", lambda: next(backward))
+    loop = make_loop(2)
+    loop.run()
+    assert loop.record.seconds >= 0 and loop.record.games_per_second >= 0
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    record = make_record(1, MEASURED, before=7.0, started=7.0)
+    assert record.seconds == 0 and np.isfinite(record.games_per_second)
+
+
+def test_output_that_is_closed_loses_no_iteration(monkeypatch):
+    """A pipe whose reader has exited ends the training; a closed terminal does not."""
+    monkeypatch.setattr(interrupts, "now", now := interrupts._Now())
+    for number, ends in ((errno.EPIPE, True), (errno.ENOSPC, True), (errno.EIO, False)):
+
+        def fail(record, number=number):
+            raise OSError(number, os.strerror(number))
+
+        fail.close = functools.partial(fail, None)
+        notes = []
+        loop = make_loop(3, Output(lambda loop, fail=fail: fail), Interrupts(), Log(notes, "saved"))
+        with pytest.raises(KeyboardInterrupt) if ends else contextlib.nullcontext():
+            loop.run()
+        assert ("saved", "iteration", loop.iteration, {}) in notes
+        assert (loop.iteration, now.signal) == ((1, signal.SIGPIPE) if ends else (3, signal.SIGINT))
+        now.signal = signal.SIGINT
 
 
 def test_metrics_that_are_not_finite_stop_the_loop_before_callbacks():
