@@ -1497,6 +1497,13 @@ MUTATIONS = [
         "tests/programs/test_options.py",
     ),
     Mutation(
+        "custom: a file imports what another one found next to it",
+        "azjax/cli/functions.py",
+        "if any(_IMPORTED.get(name, files) != files for name, files in modules.items()):",
+        "if False:",
+        "tests/programs/test_custom.py::test_a_file_imports_the_files_next_to_it",
+    ),
+    Mutation(
         "rules: a player is loaded with other rules",
         "azjax/runs/loading.py",
         "        behavior.check_rules(run_dir, game, known=known)",

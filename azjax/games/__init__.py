@@ -54,7 +54,7 @@ def make(name: str) -> Game:
     """Returns a game by its name; repeated calls return the same object.
 
     Raises:
-      ValueError: if no game has that name or size, or it is a game of pgx, and pgx is not installed.
+      ValueError: if no game has that name or size, or pgx is needed and not installed.
     """
     base, colon, size = name.partition(":")
     if base == "pgx" and colon:
