@@ -1,10 +1,10 @@
 """Loading players."""
 
-import numbers
 import os
 
 from azjax import games
 from azjax._files import Path
+from azjax._settings import Count, checked
 from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior, checkpoint, directory
@@ -13,12 +13,7 @@ from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, read_pretrained_config
 from azjax.training.parts import Parts
 
-_KINDS = {
-    "iteration": (numbers.Integral, "an integer"),
-    "game": (Game, "a Game"),
-    "network": (Network, "a Network"),
-    "parts": (Parts, "Parts"),
-}
+_KINDS = {"iteration": Count, "game": Game, "network": Network, "parts": Parts}
 
 
 def is_pretrained(run_dir: Path) -> bool:
@@ -67,9 +62,7 @@ def load(
     given = {"iteration": iteration, "game": game, "network": network, "parts": parts}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
-        kind, wanted = _KINDS[name]
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} is of type {type(value).__name__}: use {wanted}")
+        checked(name, value, _KINDS[name])
     if is_pretrained(run_dir):
         for name in given:
             raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")

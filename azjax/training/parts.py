@@ -94,11 +94,12 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
             f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
             f"use {num_devices} or a multiple of it"
         )
-    if shards > min(games, batch):
-        most = math.gcd(games, batch)
+    most = math.gcd(games, batch)
+    most = num_devices if most % num_devices else most
+    if shards > min(games, batch) and shards != most:  # If equal, games or batches must change.
         raise ValueError(
             f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
-            f"batch ({batch}): use {num_devices if most % num_devices else most}"
+            f"batch ({batch}): use {most}"
         )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:
