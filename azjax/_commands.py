@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from typing import Any
 
 
 def command(module: str, *arguments: object) -> str:
@@ -25,6 +26,21 @@ def _interpreter() -> str:
     path = relative if len(relative) < len(sys.executable) else sys.executable
     # A shell would look up a bare name on the PATH.
     return path if os.sep in path else os.path.join(os.curdir, path)
+
+
+def unpicklable(advice: str) -> Any:
+    """Returns the method `__reduce__` of a record of functions; it names what to send instead."""
+
+    def reduce(record: Any) -> Any:
+        kind = type(record).__name__
+        raise TypeError(f"{kind} has functions, which cannot be pickled: {advice}")
+
+    return reduce
+
+
+def keep(record: Any, memo: Any = None) -> Any:
+    """The methods `__copy__` and `__deepcopy__` of a record, which never changes."""
+    return record
 
 
 def write_note(sentence: str) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 
+from azjax._commands import keep, unpicklable
 from azjax._settings import MOST
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
@@ -41,6 +42,9 @@ class Parts(NamedTuple):
     targets: Targets
     replay: Replay
     learner: Learner
+
+    __reduce__ = unpicklable("send a Config, and call azjax.make_parts there")
+    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         search = type(self.search).__name__
