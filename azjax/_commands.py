@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
+from typing import Any
 
 
 def command(module: str, *arguments: object) -> str:
@@ -35,6 +36,21 @@ def _shorten(path: str) -> str:
     path = relative if len(relative) < len(path) else path
     # A shell would look up a bare name on the PATH.
     return path if os.sep in path else os.path.join(os.curdir, path)
+
+
+def unpicklable(advice: str) -> Any:
+    """Returns the method `__reduce__` of a record of functions; it names what to send instead."""
+
+    def reduce(record: Any) -> Any:
+        kind = type(record).__name__
+        raise TypeError(f"{kind} has functions, which cannot be pickled: {advice}")
+
+    return reduce
+
+
+def keep(record: Any, memo: Any = None) -> Any:
+    """The methods `__copy__` and `__deepcopy__` of a record, which never changes."""
+    return record
 
 
 def write_note(sentence: str) -> None:

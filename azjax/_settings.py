@@ -81,8 +81,45 @@ def check(section: str, config: Any) -> None:
       ValueError: naming the setting, its value and what is allowed.
     """
     for name, hint in typing.get_type_hints(type(config), include_extras=True).items():
-        value = _checked(_full_name(section, name), getattr(config, name), hint)
+        value = checked(_full_name(section, name), getattr(config, name), hint)
         object.__setattr__(config, name, value)  # The dataclass is frozen.
+
+
+def checked(name: str, value: Any, hint: Any) -> Any:
+    """Checks a value against a type, with choices and ranges; converts numbers to Python's.
+
+    Raises:
+      ValueError: naming the value and what is allowed.
+    """
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Annotated:
+        value = checked(name, value, choices[0])
+        for allowed in choices[1:]:
+            if isinstance(allowed, Range):
+                allowed.check(name, value)
+        return value
+    if types.NoneType in choices:
+        return None if value is None else checked(name, value, choices[0])
+    if isinstance(value, Tracer) and hint in (int, float):
+        return value
+    is_number = isinstance(value, jax.Array) and hint in (int, float)
+    if is_number or isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if typing.get_origin(hint) is Literal:
+        if not isinstance(value, str) or value not in choices:
+            known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
+            raise ValueError(f"{name} is {value!r}: use {known}")
+        return value
+    if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
+        return tuple(checked(name, item, choices[0]) for item in value)
+    if hint is float and type(value) is int:  # A larger integer may not be exact as a float.
+        return float(value) if abs(value) <= MOST else value
+    allowed = choices if find_kinds(hint) else (hint,)
+    is_bool = isinstance(value, bool) and bool not in allowed
+    if is_bool or not isinstance(value, tuple(typing.get_origin(a) or a for a in allowed)):
+        wanted = " or ".join(getattr(c, "__name__", str(c)) for c in allowed)
+        raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
+    return value
 
 
 def _full_name(section: str, name: str) -> str:
@@ -172,39 +209,6 @@ def from_dict(cls: Any, content: Any, prefix: str = "") -> Any:
         if field.name not in values and defaults == (dataclasses.MISSING, dataclasses.MISSING):
             raise ValueError(f"{prefix}{field.name} is missing")
     return cls(**values)
-
-
-def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Converts numbers in a setting's value to Python numbers and checks the value's type."""
-    choices = typing.get_args(hint)
-    if typing.get_origin(hint) is Annotated:
-        value = _checked(name, value, choices[0])
-        for allowed in choices[1:]:
-            if isinstance(allowed, Range):
-                allowed.check(name, value)
-        return value
-    if types.NoneType in choices:
-        return None if value is None else _checked(name, value, choices[0])
-    if isinstance(value, Tracer) and hint in (int, float):
-        return value
-    is_number = isinstance(value, jax.Array) and hint in (int, float)
-    if is_number or isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if typing.get_origin(hint) is Literal:
-        if not isinstance(value, str) or value not in choices:
-            known = " or ".join(map(repr, choices)) + did_you_mean(value, choices)
-            raise ValueError(f"{name} is {value!r}: use {known}")
-        return value
-    if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
-        return tuple(_checked(name, item, choices[0]) for item in value)
-    if hint is float and type(value) is int:  # A larger integer may not be exact as a float.
-        return float(value) if abs(value) <= MOST else value
-    allowed = choices if find_kinds(hint) else (hint,)
-    is_bool = isinstance(value, bool) and bool not in allowed
-    if is_bool or not isinstance(value, tuple(typing.get_origin(a) or a for a in allowed)):
-        wanted = " or ".join(c.__name__ if isinstance(c, type) else str(c) for c in allowed)
-        raise ValueError(f"{name} is {value!r}, which is not of type {wanted}")
-    return value
 
 
 def flatten(config: Any, prefix: str = "") -> list[tuple[str, Any]]:

@@ -242,11 +242,11 @@ MUTATIONS = [
     Mutation(
         "lines: a part counts as done before its children are written",
         "azjax/proof/exhaustive.py",
-        """            ply_files.save(ply_folder / f"children-{number:06d}.npy", children)
+        """            ply_files.save(children[number], after)
             ply_files.save(paths[number], **ends)
 """,
         """            ply_files.save(paths[number], **ends)
-            ply_files.save(ply_folder / f"children-{number:06d}.npy", children)
+            ply_files.save(children[number], after)
 """,
         "tests/proof/test_ply_files.py",
     ),
@@ -286,22 +286,22 @@ MUTATIONS = [
     Mutation(
         "lines: a file is written in place",
         "azjax/proof/ply_files.py",
-        "    with replacing(path) as temporary, temporary.open",
-        "    with path.open",
+        "    with replacing(path) as temporary:\n        temporary.write_bytes(",
+        "    if True:\n        path.write_bytes(",
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
         "lines: an explored ply does not shrink on disk",
         "azjax/proof/ply_files.py",
-        'repack_fields(np.load(path)[["parent", "action"]])',
-        'np.load(path)[["parent", "action"]]',
+        'repack_fields(np.array(load(path))[["parent", "action"]])',
+        'np.array(load(path))[["parent", "action"]]',
         "tests/proof/test_exhaustive.py::test_a_ply_that_was_explored_takes_little_space",
     ),
     Mutation(
         "lines: parts without a sampled position are kept",
         "azjax/proof/ply_files.py",
-        "enumerate((part for part in drawn if len(part)), start=1)",
-        "enumerate(drawn, start=1)",
+        "for part in (part for part in parts if len(part)):",
+        "for part in parts:",
         "tests/proof/test_exhaustive.py::test_no_size_of_parts_is_too_small_for_a_sample",
     ),
     Mutation(
@@ -356,8 +356,8 @@ MUTATIONS = [
     Mutation(
         "lines: as many positions as allowed are a sample",
         "azjax/proof/ply_files.py",
-        "bounds[-1] > most:",
-        "bounds[-1] >= most:",
+        "sum(map(len, whole)) > most:",
+        "sum(map(len, whole)) >= most:",
         "tests/proof/test_sampling.py::test_exactly_the_allowed_number_of_positions_is_not_sampled",
     ),
     Mutation(
@@ -457,8 +457,8 @@ MUTATIONS = [
     Mutation(
         "lines: a sample is drawn after its ply is renamed",
         "azjax/proof/ply_files.py",
-        "        _keep_sample(temporary, ",
-        "        temporary = temporary.rename(ply_folder)\n        _keep_sample(temporary, ",
+        "        draw = make_sampler",
+        "        temporary = temporary.rename(ply_folder)\n        draw = make_sampler",
         "tests/proof/test_ply_files.py",
     ),
     Mutation(
@@ -478,10 +478,17 @@ MUTATIONS = [
         "tests/proof/test_sampling.py",
     ),
     Mutation(
+        "lines: files of the same content can be exchanged",
+        "azjax/proof/ply_files.py",
+        'f"{path.parent.stem}/{path.name}".encode() + content',
+        "content",
+        "tests/proof/test_ply_files.py::test_no_damage_changes_a_result",
+    ),
+    Mutation(
         "lines: an exploration resumes with other settings",
         "azjax/proof/ply_files.py",
-        "json.loads(path.read_text())) != given:",
-        "json.loads(path.read_text())) == 0:",
+        "_read_json(folder / name)) != given:",
+        "_read_json(folder / name)) == 0:",
         "tests/proof/test_exhaustive.py::test_a_folder_with_other_settings_is_refused",
     ),
     Mutation(
@@ -1490,9 +1497,16 @@ MUTATIONS = [
         "tests/programs/test_options.py",
     ),
     Mutation(
+        "custom: a file imports what another one found next to it",
+        "azjax/cli/functions.py",
+        "if any(_IMPORTED.get(name, files) != files for name, files in modules.items()):",
+        "if False:",
+        "tests/programs/test_custom.py::test_a_file_imports_the_files_next_to_it",
+    ),
+    Mutation(
         "rules: a player is loaded with other rules",
         "azjax/runs/loading.py",
-        "        behavior.check_rules(run_dir, game)",
+        "        behavior.check_rules(run_dir, game, known=known)",
         "        pass",
         "tests/runs/test_behavior.py",
     ),

@@ -1,8 +1,10 @@
 """The API of `import azjax`: games by name, trained players by folder."""
 
+import copy
 import dataclasses
 import functools
 import logging
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -324,3 +326,18 @@ def test_loads_runs_that_this_number_of_devices_could_not_train(tmp_path):
 def test_names_the_problem_of_a_folder(tmp_path):
     with pytest.raises(checkpoint.CheckpointError, match="is not a run directory"):
         azjax.load(tmp_path)
+
+
+def test_records_of_functions_say_what_to_send_instead(tic_tac_toe):
+    player = azjax.load("tic_tac_toe")
+    cases = [
+        (tic_tac_toe, "send its name, and call azjax.make or your own function there"),
+        (player.parts.network, "send its settings and variables"),
+        (player.parts, "send a Config, and call azjax.make_parts there"),
+        (player, "send its run directory or its name, and call azjax.load there"),
+        (players.random_agent(tic_tac_toe), "send what it is made from, such as a run directory"),
+    ]
+    for record, advice in cases:
+        with pytest.raises(TypeError, match=f"^{type(record).__name__} has functions.*: {advice}"):
+            pickle.dumps(record)
+        assert copy.deepcopy(record) is copy.copy(record) is record

@@ -142,9 +142,9 @@ def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bo
             _note_edited(run_dir.resolve(), typed.game, same)
     if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
         return
+    game, network = _make(config, typed)
+    behavior.check_network(run_dir, game, cast(Network, network))
     if not _is_same(config.network.source, typed.network):
-        game, network = _make(config, typed)
-        behavior.check_network(run_dir, game, cast(Network, network))
         _note_edited(run_dir.resolve(), typed.network, "its network computes the same")
 
 
@@ -230,7 +230,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     """
     config = check_run(run_dir, typed)
     if is_pretrained(run_dir):
-        return load(run_dir)
+        return load(run_dir, iteration)
     check_edited(run_dir, config, typed)
     if typed.parts is not None:
         return load(run_dir, iteration, parts=find_parts(typed.parts))

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from azjax._settings import MOST_SIMULATIONS, did_you_mean
 from azjax.runs import pretrained
 
-_HELP = """\
+HELP = """\
 A player is written NAME, NAME:NUMBER or NAME:TIME.
 
 - random: a random legal move
@@ -21,14 +21,13 @@ A player is written NAME, NAME:NUMBER or NAME:TIME.
 - puct:50: the network, with AlphaZero's search
 - gumbel:32: the network, with Gumbel AlphaZero's search
 
-- a player that comes with azjax: {shipped}
+- a player that comes with azjax, such as connect_four or hex:6
 
 - a time, as in uct:0.5s: for uct, alphazero, puct and gumbel
 - @RUN_DIR: the run whose network plays, as in network@runs/NAME
 - #ITERATION: the checkpoint of the run, as in network@runs/NAME#20
 - @NAME: the network of a player that comes with azjax, as in puct:200@connect_four
 - #all: in a tournament, one player for each checkpoint"""
-HELP = _HELP.format(shipped=", ".join(pretrained.names()))
 SHIPPED = "shipped"  # The `Spec.name` of every player that comes with azjax.
 
 
@@ -92,10 +91,10 @@ def parse(text: str) -> Spec:
     Raises:
       ValueError: if there is no such player, or it does not take what follows its name.
     """
-    if text in pretrained.names():
-        return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
     match = _SPEC.fullmatch(text)
     if not match or match["name"] not in KINDS or match["name"] == SHIPPED:
+        if text in pretrained.names():
+            return Spec(text, SHIPPED, run_dir=pathlib.Path(text))
         name = match["name"] if match else text
         known = [*KINDS][:-1] + [*pretrained.names()]
         names = ", ".join(known) + did_you_mean(name, known)

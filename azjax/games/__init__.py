@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from importlib.metadata import EntryPoints
 
-from azjax._settings import did_you_mean
+from azjax._settings import checked, did_you_mean
 from azjax.games import (
     breakthrough,
     connect_four,
@@ -57,10 +57,9 @@ def make(name: str) -> Game:
     """Returns a game by its name; repeated calls return the same object.
 
     Raises:
-      ValueError: if no game has that name or size.
-      ImportError: if it is a game of pgx, and pgx is not installed.
+      ValueError: if no game has that name or size, or pgx is needed and not installed.
     """
-    base, colon, size = name.partition(":")
+    base, colon, size = checked("name", name, str).partition(":")
     if base == "pgx" and colon:
         return from_pgx.make(size)
     if base not in available() or (colon and not has_variants(base)):

@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._commands import keep, unpicklable
 from azjax.games.display import Display
 from azjax.games.positions import Positions
 
@@ -96,6 +97,9 @@ class Game(NamedTuple):
     most_positions: int | None = None
     positions: Callable[[], Positions] | None = None
     display: Display = Display()
+
+    __reduce__ = unpicklable("send its name, and call azjax.make or your own function there")
+    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         return f"Game(name={self.name!r}, num_actions={self.num_actions})"

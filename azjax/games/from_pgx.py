@@ -49,8 +49,8 @@ def make(name: str) -> Game:
       name: the name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
 
     Raises:
-      ValueError: if pgx has no such game of two players and perfect information.
-      ImportError: if pgx is not installed.
+      ValueError: if pgx has no such game of two players and perfect information, or cannot be
+        imported.
     """
     go = re.fullmatch(r"go_(\d+)x\1", name)
     size = int(go[1]) if go else 0
@@ -111,7 +111,9 @@ def _environment(name: str, size: int) -> Any:
         from pgx import go
     except ImportError as error:
         install = command("pip", "install", "pgx")
-        raise ImportError(f"pgx:{name} needs the package pgx: {install}") from error
+        raise ValueError(
+            f"pgx:{name} needs the package pgx ({error}): install it with {install}"
+        ) from error
     untyped: Any = name
     return go.Go(size=size) if size else pgx.make(untyped)
 

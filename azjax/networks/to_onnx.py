@@ -49,7 +49,7 @@ def to_onnx(
     one, graph = observed_planes(game, network.encoding), Graph()
     if plain.kind == "quantized":
         group = symmetry_group(game, network.symmetric)
-        logits, value = _quantized(graph, group, plain)
+        logits, value = _quantized(graph, group, plain, one.shape)
     else:
         logits, value = _network(graph, plain)
     graph.add("Identity", logits, output="logits")
@@ -113,7 +113,7 @@ class Graph:
 
     def column(self, x: str) -> str:
         """Reshapes `[b, 1]` to `[b]`."""
-        return self.add("Reshape", x, np.array([-1]))
+        return self.add("Squeeze", x, np.array([1]))
 
 
 def _floats(array: Any) -> np.ndarray:
@@ -167,7 +167,7 @@ def _network(graph: Graph, plain: Plain) -> tuple[str, str]:
     return layer("policy", policy), value
 
 
-def _quantized(graph: Graph, group: Group, plain: Plain) -> tuple[str, str]:
+def _quantized(graph: Graph, group: Group, plain: Plain, shape: tuple[int, ...]) -> tuple[str, str]:
     """Adds a quantized network, see `quantized.py`; returns its logits and its value."""
     layers = plain.layers
 
@@ -189,7 +189,7 @@ def _quantized(graph: Graph, group: Group, plain: Plain) -> tuple[str, str]:
         x = hidden(name, x)
     count = np.array(num_ranks(group), np.float32)
     totals = graph.add("Mul", scaled("policy", hidden("policy_hidden", x)), count)
-    totals = graph.add("Sub", totals, _rank(graph, group, planes))
+    totals = graph.add("Sub", totals, _rank(graph, group, planes, shape[-1]))
     found = graph.column(scaled("value", hidden("value_hidden", x)))
     index = graph.add("Add", clip(found, -VALUES, VALUES), np.array(VALUES, np.float32))
     index = graph.add("Cast", index, to=onnx.TensorProto.INT64)
@@ -197,13 +197,12 @@ def _quantized(graph: Graph, group: Group, plain: Plain) -> tuple[str, str]:
     return graph.add("Mul", totals, _floats(layers["policy"]["scale"])), value
 
 
-def _rank(graph: Graph, group: Group, planes: str) -> str:
+def _rank(graph: Graph, group: Group, planes: str, channels: int) -> str:
     """Adds the number of each action in the canonical orientation, float32 `[b, A]`.
 
     It is `quantized._rank`, and the copies are compared as in `orientation.orient`.
     """
-    size = group.cells.shape[1]
-    grid = graph.add("Reshape", planes, np.array([0, size, -1]))
+    grid = graph.add("Reshape", planes, np.array([0, group.cells.shape[1], channels]))
     copies = [graph.flatten(graph.add("Gather", grid, order, axis=1)) for order in group.cells]
     smallest = copies[0]
     for other in copies[1:]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax._commands import keep, unpicklable
 from azjax.games.base import Game, State, check_batch, choose, legal_action_at
 from azjax.games.hashing import make_index
 from azjax.games.solver import Solution
@@ -58,6 +59,11 @@ class Agent(NamedTuple):
     deterministic: bool = False
     traceable: bool = True
     nodes: int = 1
+
+    __reduce__ = unpicklable(
+        "send what it is made from, such as a run directory, and make it there"
+    )
+    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         return f"Agent(name={self.name!r})"

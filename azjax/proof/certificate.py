@@ -20,6 +20,7 @@ import numpy as np
 
 import azjax
 from azjax import runs
+from azjax._settings import Count, checked
 from azjax.games import solver
 from azjax.games.base import Policy
 from azjax.games.rows import in_batches
@@ -307,6 +308,8 @@ def verify(
     Raises:
       ValueError: if the game has too many positions to enumerate, or trees do not fit in memory.
     """
+    checked("player", player, Player)
+    simulations = checked("simulations", simulations, tuple[Count, ...])
     if not player.game.enumerable:
         raise ValueError(
             f"{player.game.name} has too many positions to enumerate: play a seat against every "

@@ -96,8 +96,8 @@ def explore(
     choose = functools.partial(choose_moves, game, act, seat, symmetries, compare)
     for ply in itertools.count():
         ply_folder = ply_files.ply_path(folder, ply)
-        parts, bounds = ply_files.load_parts(ply_folder)
-        if not parts:
+        bounds = ply_files.load_bounds(ply_folder)
+        if not bounds[-1]:
             return
         if ply + shortest >= game.max_plies:
             [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
@@ -105,7 +105,7 @@ def explore(
                 f"{game.name} is not over after {len(line)} moves, the actions {list(line)}, and its max_plies "
                 f"is {game.max_plies}: set max_plies to the length of its longest game"
             )
-        paths = _explore_ply(game, choose, symmetries, ply_folder, parts, bounds)
+        paths = _explore_ply(game, choose, symmetries, ply_folder, bounds)
         for path, done in zip(paths, bounds[1:].tolist(), strict=True):
             state = state._replace(ply=ply, positions=done, total=int(bounds[-1]))
             yield (state := _add_part(state, folder, path))
@@ -130,13 +130,12 @@ def _check_settings(seat: int, most: int | None, part_size: int, starts: Sequenc
 
 def _add_part(state: Exploration, folder: pathlib.Path, path: pathlib.Path) -> Exploration:
     """Adds the ends in the file of one part of the current ply."""
-    lost = state.lost
-    with np.load(path) as file:
-        ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
-        if lost is None and len(file["lost"]):
-            parents, last = file["lost"][:1].T
-            lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
-        breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
+    lost, file = state.lost, ply_files.load(path)
+    ends = state.ends + (int(file["decisions"]), file["moves"], file["games"])
+    if lost is None and len(file["lost"]):
+        parents, last = file["lost"][:1].T
+        lost = (*ply_files.lines_to(folder, state.ply, parents)[0], int(last[0]))
+    breaks_symmetry = state.breaks_symmetry or bool(len(file["unlike"]))
     sampled = bool(ends.games[1:].any())
     return state._replace(ends=ends, lost=lost, sampled=sampled, breaks_symmetry=breaks_symmetry)
 
@@ -146,7 +145,6 @@ def _explore_ply(
     choose: Callable[[np.ndarray, Callable[[int], Line]], Moves],
     symmetries: np.ndarray,
     ply_folder: pathlib.Path,
-    parts: Sequence[np.ndarray],
     bounds: np.ndarray,
 ) -> Iterator[pathlib.Path]:
     """Yields the path of `ends-N.npz` for each part of a ply, once the file is written.
@@ -154,13 +152,16 @@ def _explore_ply(
     The player chooses its moves in this thread, so that it can be interrupted. Other threads
     compute the next positions.
     """
-    paths = [ply_folder / f"ends-{number:06d}.npz" for number in range(len(parts))]
+    names = ply_files.PARTS, ply_files.CHILDREN, ply_files.ENDS
+    parts, children, paths = (ply_files.paths_of(ply_folder, name) for name in names)
 
     def choose_all():
-        for number, (part, path) in enumerate(zip(parts, paths, strict=True)):
+        for number, path in enumerate(paths):
             chosen = None
             if not path.exists():
-                rows = np.array(part)
+                rows = np.array(ply_files.load(parts[number]))
+                if "images" not in rows.dtype.names:  # The part was explored.
+                    ply_files.load(path)  # Raises.
                 chosen = rows, choose(rows, functools.partial(line_to, number))
             yield number, chosen
 
@@ -172,8 +173,8 @@ def _explore_ply(
         number, chosen = task
         if chosen is not None:
             rows, moves = chosen
-            children, ends = make_moves(game, symmetries, rows, moves, int(bounds[number]))
-            ply_files.save(ply_folder / f"children-{number:06d}.npy", children)
+            after, ends = make_moves(game, symmetries, rows, moves, int(bounds[number]))
+            ply_files.save(children[number], after)
             ply_files.save(paths[number], **ends)
         return paths[number]
 

@@ -5,15 +5,22 @@
 | `PLY/part-N.npy`     | positions; only `parent` and `action` once the next ply exists      |
 | `PLY/children-N.npy` | the positions after them, until the next ply exists                 |
 | `PLY/ends-N.npz`     | games that end there; symmetry violations under the name `unlike`   |
+| `PLY/bounds.npy`     | the index of the first position of each part, and their number      |
 | `starts.json`        | the line to each position of ply 0                                  |
 | `settings.json`      | the other settings that determine the positions                     |
 
 The fields of a position are `hash`, `images` (its symmetric copies, itself first), `group` (its
 sample), `games` (that lead to it), `parent` (its index in the previous ply) and `action`.
+
+The last 32 bytes of a file of arrays are a SHA-256 of its ply, its name and the bytes before them.
+Programs that read NumPy files ignore them. Every file is checked when it is first read.
 """
 
 import collections
 import concurrent.futures
+import functools
+import hashlib
+import io
 import itertools
 import json
 import os
@@ -33,7 +40,9 @@ from azjax.proof.moves import players_and_legal
 from azjax.proof.sampling import make_sampler, merge
 
 _WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
-_STARTS, _SETTINGS = "starts.json", "settings.json"
+_STARTS, _SETTINGS, _BOUNDS = "starts.json", "settings.json", "bounds.npy"
+PARTS, CHILDREN, ENDS = "part-{:06d}.npy", "children-{:06d}.npy", "ends-{:06d}.npz"
+_DIGEST = hashlib.sha256().digest_size
 
 
 def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
@@ -41,16 +50,55 @@ def ply_path(folder: pathlib.Path, ply: int) -> pathlib.Path:
     return folder / f"{ply:03d}"
 
 
-def load_parts(ply_folder: pathlib.Path) -> tuple[list[np.ndarray], np.ndarray]:
-    """Returns the memory-mapped parts of a ply, and the index of the first position of each."""
-    parts = [np.load(path, mmap_mode="r") for path in sorted(ply_folder.glob("part-*.npy"))]
-    return parts, np.cumsum([0, *map(len, parts)])
+def load_bounds(ply_folder: pathlib.Path) -> np.ndarray:
+    """Returns the index of the first position of each part of a ply, and the number of all."""
+    return np.array(load(ply_folder / _BOUNDS))
+
+
+def paths_of(ply_folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """Returns the path of one file for each part of a ply, such as `PARTS`."""
+    return [ply_folder / name.format(number) for number in range(len(load_bounds(ply_folder)) - 1)]
+
+
+def load(path: pathlib.Path) -> Any:
+    """Returns the memory-mapped array of a file, or the arrays by name.
+
+    Raises:
+      ValueError: if the file is missing or damaged.
+    """
+    if not path.is_file() or not _is_sound(path, path.stat().st_mtime_ns):
+        raise _damaged(path, path.parent.parent)
+    if path.suffix == ".npy":
+        return np.load(path, mmap_mode="r")
+    with np.load(io.BytesIO(path.read_bytes()[:-_DIGEST])) as file:
+        return dict(file)
+
+
+@functools.lru_cache(maxsize=2**20)  # A part is read once for each ply after it.
+def _is_sound(path: pathlib.Path, modified: int) -> bool:
+    content = path.read_bytes()
+    return content[-_DIGEST:] == _digest(path, content[:-_DIGEST])
+
+
+def _digest(path: pathlib.Path, content: bytes) -> bytes:
+    """Returns the digest of a file, which differs between plies and parts of equal content."""
+    return hashlib.sha256(f"{path.parent.stem}/{path.name}".encode() + content).digest()
+
+
+def _damaged(path: pathlib.Path, folder: pathlib.Path) -> ValueError:
+    return ValueError(
+        f"{path} is missing, damaged or from another version of azjax: delete the folder {folder}, "
+        "and explore again"
+    )
 
 
 def save(path: pathlib.Path, array: np.ndarray | None = None, **arrays: Any) -> None:
-    """Writes one array or several atomically."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays) if array is None else np.save(file, array)
+    """Writes one array or several, with their digest, atomically."""
+    file = io.BytesIO()
+    np.savez(file, **arrays) if array is None else np.save(file, array)
+    content = file.getvalue()
+    with replacing(path) as temporary:
+        temporary.write_bytes(content + _digest(path, content))
 
 
 def begin(
@@ -64,16 +112,18 @@ def begin(
     """Writes the settings, the starts and ply 0, unless they exist.
 
     Raises:
-      ValueError: if the folder has other settings or starts, or a start is illegal or over.
+      ValueError: if the folder has other settings or starts, its files are damaged, or a start is
+        illegal or over.
     """
     lines = [tuple(map(int, line)) for line in starts]
     listed = [list(line) for line in lines]
-    for path, given in ((folder / _SETTINGS, settings), (folder / _STARTS, listed)):
-        if path.exists() and (stored := json.loads(path.read_text())) != given:
-            raise ValueError(
-                f"{path} has the settings of another exploration, {stored}, not {given}: use "
-                "another folder"
-            )
+    if any(folder.glob("[0-9]*")):  # A ply: the settings were written before.
+        for name, given in ((_SETTINGS, settings), (_STARTS, listed)):
+            if (stored := _read_json(folder / name)) != given:
+                raise ValueError(
+                    f"{folder / name} has the settings of another exploration, {stored}, not "
+                    f"{given}: use another folder"
+                )
     if ply_path(folder, 0).exists():
         return
     _, legal = players_and_legal(game, replay(game, lines))
@@ -85,6 +135,13 @@ def begin(
     write_json(folder / _STARTS, listed)
     rows = _first_rows(game, symmetries, lines)
     write_ply(ply_path(folder, 0), np.split(rows, range(part_size, len(rows), part_size)))
+
+
+def _read_json(path: pathlib.Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: deeply nested.
+        raise _damaged(path, path.parent) from error
 
 
 def _first_rows(game: Game, symmetries: np.ndarray, starts: Sequence[Line]) -> np.ndarray:
@@ -107,36 +164,39 @@ def write_ply(
     temporary = ply_folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
-    for number, part in enumerate(part for part in parts if len(part)):
-        np.save(temporary / f"part-{number:06d}.npy", part)
-    whole, bounds = load_parts(temporary)
-    if most is not None and bounds[-1] > most:
-        _keep_sample(temporary, make_sampler(whole, most, int(ply_folder.name)))
+    paths = _write_parts(temporary, parts)
+    whole = [np.load(path, mmap_mode="r") for path in paths]
+    if most is not None and sum(map(len, whole)) > most:
+        draw = make_sampler(whole, most, int(ply_folder.name))
+        drawn = _write_parts(temporary, (draw(np.array(part)) for part in whole))
+        for path in paths[len(drawn) :]:
+            path.unlink()
+        whole = [np.load(path, mmap_mode="r") for path in drawn]
+    save(temporary / _BOUNDS, np.cumsum([0, *map(len, whole)]))
     temporary.rename(ply_folder)
 
 
-def _keep_sample(folder: pathlib.Path, draw: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Replaces the parts in a folder by a sample of their positions."""
-    paths, kept = sorted(folder.iterdir()), 0
-    drawn = (draw(np.load(path)) for path in paths)  # Lazy: reads a file before it is replaced.
-    for kept, part in enumerate((part for part in drawn if len(part)), start=1):
-        np.save(paths[kept - 1], part)
-    for path in paths[kept:]:
-        path.unlink()
+def _write_parts(folder: pathlib.Path, parts: Iterable[np.ndarray]) -> list[pathlib.Path]:
+    """Writes the parts that have positions; returns their paths."""
+    paths = []
+    for part in (part for part in parts if len(part)):
+        paths.append(folder / PARTS.format(len(paths)))
+        save(paths[-1], part)  # Mappings of a replaced file stay valid.
+    return paths
 
 
 def gather(folder: pathlib.Path, ply: int, most: int | None, part_size: int) -> None:
     """Writes the next ply from the children of this one, and reduces this one to its moves."""
     here = ply_path(folder, ply)
-    children = [np.load(path, mmap_mode="r") for path in sorted(here.glob("children-*.npy"))]
+    children = [load(path) for path in paths_of(here, CHILDREN)]
     count = -(-sum(map(len, children)) // part_size)
     bounds = [part * 2**64 // max(count, 1) for part in range(1, count)]  # Hashes are uniform.
     cuts = [np.searchsorted(c["hash"], np.array(bounds, np.uint64)) for c in children]
     pieces = [np.split(c, cut) for c, cut in zip(children, cuts, strict=True)]
     buckets = [*zip(*pieces, strict=True)]
     merged = in_threads(lambda bucket: merge(np.concatenate(bucket)), buckets)
-    for path in sorted(here.glob("part-*.npy")):
-        save(path, repack_fields(np.load(path)[["parent", "action"]]))
+    for path in paths_of(here, PARTS):
+        save(path, repack_fields(np.array(load(path))[["parent", "action"]]))
     write_ply(ply_path(folder, ply + 1), merged, most)
 
 
@@ -158,15 +218,16 @@ def lines_to(folder: pathlib.Path, ply: int, indices: np.ndarray) -> list[Line]:
     """Returns the lines to the positions of a ply that have the given indices `[N]`."""
     actions = np.zeros((len(indices), ply), np.int32)
     for earlier in range(ply, 0, -1):
-        parts, bounds = load_parts(ply_path(folder, earlier))
+        here = ply_path(folder, earlier)
+        paths, bounds = paths_of(here, PARTS), load_bounds(here)
         numbers = np.searchsorted(bounds, indices, side="right") - 1
         parents = np.zeros_like(indices)
         for number in np.unique(numbers):
             is_here = numbers == number
-            rows = parts[number][indices[is_here] - bounds[number]]
+            rows = load(paths[number])[indices[is_here] - bounds[number]]
             actions[is_here, earlier - 1], parents[is_here] = rows["action"], rows["parent"]
         indices = parents
-    starts = json.loads((folder / _STARTS).read_text())
+    starts = _read_json(folder / _STARTS)
     return [
         (*starts[index], *after) for index, after in zip(indices, actions.tolist(), strict=True)
     ]
@@ -179,9 +240,7 @@ def stored_lines(folder: pathlib.Path, kind: str) -> Iterator[Line]:
         if not here.exists():
             return
         moves = [np.zeros((0, 2), np.int64)]
-        for path in sorted(here.glob("ends-*.npz")):
-            with np.load(path) as file:
-                moves.append(file[kind])
+        moves += [load(path)[kind] for path in paths_of(here, ENDS) if path.exists()]
         parents, last = np.concatenate(moves).T
         before = lines_to(folder, ply, parents) if len(parents) else []
         yield from ((*line, action) for line, action in zip(before, last.tolist(), strict=True))

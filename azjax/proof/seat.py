@@ -6,12 +6,13 @@ import pathlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from azjax._files import Path, remove
+from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
 from azjax.players import Agent
 from azjax.proof import exhaustive
 from azjax.proof.deciding import make_act, make_agent, make_decide
@@ -26,6 +27,7 @@ from azjax.proof.overrides import (
     table_path,
 )
 from azjax.proof.repair import Repaired, make_analyze, make_symmetric, repair_games
+from azjax.proof.sampling import GROUPS
 from azjax.runs import lock
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player
@@ -121,9 +123,14 @@ def prove_seat(
 
     Raises:
       CheckpointError: if another program explores the same player.
-      ValueError: if the override table cannot be read, the search is random, or there is no
-        folder.
+      ValueError: if an argument is out of range, a file cannot be read, the search is random, or
+        there is no folder.
     """
+    checked("player", player, Player)
+    seat = checked("seat", seat, Seat)
+    simulations = checked("simulations", simulations, Annotated[int, Range(0, MOST_SIMULATIONS)])
+    most = checked("most", most, Annotated[int, Range(GROUPS)] | None)
+    rounds = checked("rounds", rounds, Count)
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:
         raise ValueError("run_dir is None, and the player has none: name a folder")

@@ -19,6 +19,7 @@ from azjax._files import Path
 from azjax._settings import check
 from azjax.games.base import Game, State, describe, init_batch, legal_action_at
 from azjax.networks import Network
+from azjax.networks.base import check_network as check_fits
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.directory import read_settings
 from azjax.training.parts import Parts
@@ -72,16 +73,22 @@ def has_record(run_dir: Path, name: Literal["rules", "network"]) -> bool:
     return (pathlib.Path(run_dir) / f"{name}.json").exists()
 
 
-def check_network(run_dir: Path, game: Game, network: Network) -> None:
-    """Checks that a network behaves like the one that a run recorded, if it recorded one.
+def check_network(
+    run_dir: Path, game: Game, network: Network, known: Network | None = None
+) -> None:
+    """Checks that a network behaves like the one that a run recorded, if any, or like `known`.
 
     Raises:
       ValueError: if its arrays differ, or its outputs by more than rounding errors.
       CheckpointError: if the record cannot be read.
     """
-    if not has_record(run_dir, "network"):
+    check_fits(game, network)
+    if known is not None:
+        recorded = observe_network(game, known)
+    elif has_record(run_dir, "network"):
+        recorded = read_settings(pathlib.Path(run_dir) / "network.json", Responses)
+    else:
         return
-    recorded = read_settings(pathlib.Path(run_dir) / "network.json", Responses)
     observed = observe_network(game, network)
     one, other = np.asarray(recorded.outputs), np.asarray(observed.outputs)
     same_arrays = recorded.arrays == observed.arrays and one.shape == other.shape
@@ -92,8 +99,8 @@ def check_network(run_dir: Path, game: Game, network: Network) -> None:
         )
 
 
-def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
-    """Checks that a game has the rules that a run recorded, if it recorded any.
+def check_rules(run_dir: Path, game: Game, resume: bool = False, known: Game | None = None) -> None:
+    """Checks that a game has the rules that a run recorded, if any, or those of `known`.
 
     With `resume`, its states must have the same arrays as well, to continue the games in flight.
 
@@ -101,7 +108,15 @@ def check_rules(run_dir: Path, game: Game, resume: bool = False) -> None:
       ValueError: naming the difference.
       CheckpointError: if the record cannot be read.
     """
-    if not has_record(run_dir, "rules"):
+    if known is not None and game != known:
+        encoding = known.encodings[0]
+        difference = find_difference(observe_rules(known, encoding), game, encoding)
+        if difference is not None:
+            raise ValueError(
+                f"{run_dir} is a run of {known.name}, and the {difference} of {game.name} differ: "
+                "leave the game out, or load a run of that game"
+            )
+    if known is not None or not has_record(run_dir, "rules"):
         return
     recorded = read_settings(pathlib.Path(run_dir) / "rules.json", Rules)
     difference = find_difference(recorded.digests, game, recorded.encoding)
@@ -155,6 +170,7 @@ def find_difference(digests: dict[str, str], game: Game, encoding: str) -> str |
     return next((name for name in names if observed[name] != digests.get(name)), None)
 
 
+@functools.lru_cache(maxsize=8)
 def observe_network(game: Game, network: Network) -> Responses:
     """Returns the types and shapes of a network's arrays, and its outputs for generated ones.
 

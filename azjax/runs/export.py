@@ -17,13 +17,13 @@ Here, `states` is a dictionary of arrays `[b, ...]`, one for each leaf of the ga
 """
 
 import pathlib
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 
 from azjax._files import Path, replacing
-from azjax._settings import MOST_SIMULATIONS, Range
+from azjax._settings import MOST_SIMULATIONS, Positive, Range, checked
 from azjax.drawing import check_folder
 from azjax.games.base import State, state_shapes
 from azjax.players import Agent, network_agent, search_agent
@@ -66,6 +66,7 @@ def export(
       ValueError: as `check_export` does; if an ONNX file is requested and the network has no ONNX
         form; or if the player's code needs a fixed `batch_size`.
     """
+    checked("player", player, Player)
     path = check_export(path, num_simulations, batch_size)
     if path.suffix == ".onnx":
         content = _to_onnx(player, batch_size)
@@ -91,15 +92,13 @@ def check_export(
             f"{path} has no known extension: use a name that ends in .stablehlo or .onnx"
         )
     check_folder(path)
-    if num_simulations is not None:
-        Range(0, MOST_SIMULATIONS).check("num_simulations", num_simulations)
-        if path.suffix == ".onnx":
-            raise ValueError(
-                f"{path} cannot contain moves, because ONNX files contain only the network: use a "
-                "name that ends in .stablehlo"
-            )
-    if batch_size is not None:
-        Range(1).check("batch_size", batch_size)
+    checked("num_simulations", num_simulations, Annotated[int, Range(0, MOST_SIMULATIONS)] | None)
+    if num_simulations is not None and path.suffix == ".onnx":
+        raise ValueError(
+            f"{path} cannot contain moves, because ONNX files contain only the network: use a "
+            "name that ends in .stablehlo"
+        )
+    checked("batch_size", batch_size, Positive | None)
     check_installed(_PACKAGES[path.suffix], f"a {path.suffix} file")
     return path
 

@@ -2,19 +2,23 @@
 
 import os
 
+from azjax import games
 from azjax._files import Path
+from azjax._settings import Count, checked
 from azjax.games.base import Game
 from azjax.networks import Network
 from azjax.runs import behavior, checkpoint, directory
-from azjax.runs.config import Config, make_parts
+from azjax.runs.config import Config, CustomNetworkConfig, is_custom, make_parts
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, read_pretrained_config
 from azjax.training.parts import Parts
 
+_KINDS = {"iteration": Count, "game": Game, "network": Network, "parts": Parts}
+
 
 def is_pretrained(run_dir: Path) -> bool:
     """Returns whether a path is the name of a player that comes with azjax, and not a folder."""
-    return str(run_dir) in names() and not os.path.isdir(run_dir)
+    return not os.path.isdir(run_dir) and str(run_dir) in names()
 
 
 def read_config(run_dir: Path) -> Config:
@@ -47,21 +51,44 @@ def load(
       parts: the custom parts of the run, if any; they include game and network.
 
     Raises:
-      ValueError: if a custom part is missing, the rules or the network differ from those that
-        the run recorded, or the file of a player that comes with azjax is damaged.
+      ValueError: if a custom part is missing, the rules or the network differ from those of the
+        run, an argument has no effect, or the file of a player that comes with azjax is damaged.
       CheckpointError: if the run or the checkpoint does not exist, or is damaged. An older
         checkpoint never takes the place of a damaged one.
     """
+    if not isinstance(run_dir, str | os.PathLike):
+        raise ValueError(f"run_dir is {run_dir!r}: use the folder of a run, or a player's name")
+    given = {"iteration": iteration, "game": game, "network": network, "parts": parts}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        checked(name, value, _KINDS[name])
     if is_pretrained(run_dir):
+        for name in given:
+            raise ValueError(f"{run_dir} comes with azjax and is complete: leave {name} out")
         return load_pretrained(str(run_dir))
     config = directory.read_config(run_dir)
     if parts is not None:
+        for name in given.keys() & {"game", "network"}:
+            raise ValueError(f"parts contains its own {name}: leave {name} out")
         game, network = parts.game, parts.network
-    if game is not None:
-        behavior.check_rules(run_dir, game)
+    game, network = _check_same(run_dir, config, game, network)
     if parts is None:
         parts = make_parts(config, game, network)
-    else:
-        behavior.check_network(run_dir, parts.game, parts.network)
     ema_params, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
     return Player(parts, parts.network.fold(ema_params), iteration, run_dir)
+
+
+def _check_same(
+    run_dir: Path, config: Config, game: Game | None, network: Network | None
+) -> tuple[Game | None, Network | None]:
+    """Compares a given game and network with those of a run; returns the game even if not given."""
+    is_named = not config.parts and not is_custom(config.game)
+    known = games.make(config.game) if is_named else None
+    if game is not None:
+        behavior.check_rules(run_dir, game, known=known)
+    game = known if game is None else game
+    if network is not None and game is not None:
+        is_named = not config.parts and not isinstance(config.network, CustomNetworkConfig)
+        expected = make_parts(config, game).network if is_named else None
+        behavior.check_network(run_dir, game, network, expected)
+    return game, network

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from azjax._commands import keep, unpicklable
 from azjax._files import Path
 from azjax._settings import did_you_mean
 from azjax.games.base import Game, State, check_batch
@@ -43,6 +44,9 @@ class Player:
     moves: int | None = None
     alone: bool = False
     overrides: Overrides | None = None
+
+    __reduce__ = unpicklable("send its run directory or its name, and call azjax.load there")
+    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         where = self.run_dir if self.run_dir is None else str(self.run_dir)

@@ -144,8 +144,14 @@ def add(
     return path
 
 
-def _index() -> dict[str, Any]:
-    return json.loads((FOLDER / _INDEX).read_text())
+def _index() -> dict[str, dict[str, str]]:
+    """Reads the index; loading a run does not, so that a damaged one does not prevent it."""
+    path = FOLDER / _INDEX
+    try:
+        index = json.loads(path.read_text())
+        return {name: {"sha256": entry["sha256"]} for name, entry in index.items()}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is missing or damaged: install azjax again") from error
 
 
 @functools.lru_cache(maxsize=8)

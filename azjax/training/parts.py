@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 
+from azjax._commands import keep, unpicklable
 from azjax._settings import MOST
 from azjax.games import hashing
 from azjax.games.base import Game, state_shapes
@@ -41,6 +42,9 @@ class Parts(NamedTuple):
     targets: Targets
     replay: Replay
     learner: Learner
+
+    __reduce__ = unpicklable("send a Config, and call azjax.make_parts there")
+    __copy__ = __deepcopy__ = keep
 
     def __repr__(self):
         search = type(self.search).__name__
@@ -94,11 +98,12 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
             f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
             f"use {num_devices} or a multiple of it"
         )
-    if shards > min(games, batch):
-        most = math.gcd(games, batch)
+    most = math.gcd(games, batch)
+    most = num_devices if most % num_devices else most
+    if shards > min(games, batch) and shards != most:  # If equal, games or batches must change.
         raise ValueError(
             f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
-            f"batch ({batch}): use {num_devices if most % num_devices else most}"
+            f"batch ({batch}): use {most}"
         )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:

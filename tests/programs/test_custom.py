@@ -240,7 +240,9 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
         (["--game", "pile.py"], "pile.py names no function: give pile.py:FUNCTION; functions that"),
         (["--game", "pile.py:"], "pile.py: names no function: give pile.py:FUNCTION; functions"),
         (["--game", "pile.py"], "; functions that take no argument: init, make\n"),
-        (["--network", "net.py"], "net.py:FUNCTION; functions that take a single argument: make\n"),
+        (["--network", "net.py"], "net.py:FUNCTION; functions that take only a game: make\n"),
+        (["--network", "pile.py"], "pile.py names no function: give pile.py:FUNCTION\n"),
+        (["--network", "net.py:Module"], "net.py has no function 'Module': give one of its "),
         (["--game", "my.module"], "my.module names no function: give FILE.py:FUNCTION or package."),
         (
             ["--game", "pil.py"],
@@ -253,7 +255,8 @@ def test_a_file_can_move_but_not_its_function(inside, capfd):
         (["--game", "pile.py:mak"], "no argument: init, make; did you mean make?"),
         (
             ["--game", "pile.py:init"],
-            "returns State: return a Game, or name another function; func",
+            "returns State: return a Game, or name another function; functions that take no "
+            "argument: make\n",
         ),
         (["--game", "pile.py:step"], "pile.py:step cannot be called with no argument (missing a "),
         (
@@ -287,6 +290,44 @@ def test_a_run_without_custom_code_refuses_some(tmp_path, capfd):
     for program, resume in ((train, ["--resume"]), (verify, [])):
         assert program.main([*resume, *arguments]) == 2
         assert "was trained without a custom network: leave --network out" in said(capfd)
+
+
+NEIGHBORS = {
+    "one/game.py": "import rules\n\ndef make():\n    from names import NAME\n"
+    "    return rules.make()._replace(name=NAME)\n",
+    "one/rules.py": "from parts.base import make\n",
+    "one/parts/base.py": "import azjax\n\ndef make():\n    return azjax.make('tic_tac_toe')\n",
+    "one/names.py": "NAME = 'one'\n",
+    "two/game.py": "from names import NAME\nimport azjax\n\ndef make():\n"
+    "    return azjax.make('hex:3')._replace(name=NAME)\n",
+    "two/names.py": "NAME = 'two'\n",
+}
+
+
+def test_a_file_imports_the_files_next_to_it(tmp_path, monkeypatch):
+    """Also if another file imports others of the same names, and after an edit."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    for name, text in NEIGHBORS.items():
+        pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(name).write_text(text)
+    digests, names = set(), []
+    for place in ("one", "two", "one", "./one"):
+        digests.add(functions.identify(f"{place}/game.py:make").partition("#")[2])
+        names.append(functions.call(f"{place}/game.py:make", games.base.Game).name)
+    assert names == ["one", "two", "one", "one"] and len(digests) == 2
+    assert custom.find_game("one/game.py:make") is custom.find_game("one/game.py:make")
+    for name, edited in (("names", "NAME = 'other'"), ("parts/base", "make = print")):
+        pathlib.Path(f"one/{name}.py").write_text(edited)
+        digests.add(functions.identify("one/game.py:make").partition("#")[2])
+    assert len(digests) == 4
+    errors = [("one", "game.py:make fails .*NoneType")]
+    pathlib.Path("two/json.py").write_text("")
+    edit("import json\n", file="two/game.py")
+    errors.append(("two", "two/json.py has the name of another module: rename it"))
+    for place, message in errors:
+        with pytest.raises(ValueError, match=message):
+            custom.find_game(f"{place}/game.py:make")
 
 
 def test_the_same_file_is_the_same_game(inside):

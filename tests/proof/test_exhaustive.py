@@ -410,5 +410,3 @@ def test_a_folder_with_other_settings_is_refused(other, tmp_path):
         ValueError, match="json has the settings of another exploration, .*: use another folder"
     ):
         explore_all(NIM, act, folder=tmp_path, **{**settings, **other})
-    (tmp_path / "settings.json").unlink()  # As in folders of older versions.
-    explore_all(NIM, act, folder=tmp_path, **settings)

@@ -1,9 +1,12 @@
 """Exhaustive play that is killed at any change of a file resumes with the same results."""
 
 import builtins
+import collections
 import io
+import itertools
 import os
 import re
+import shutil
 
 import jax
 import numpy as np
@@ -101,8 +104,8 @@ def contents(folder):
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.suffix == ".npz":
-            with np.load(path) as file:
-                found[name] = {key: (file[key].dtype, file[key].tobytes()) for key in file}
+            loaded = ply_files.load(path)
+            found[name] = {key: (array.dtype, array.tobytes()) for key, array in loaded.items()}
         else:
             found[name] = path.read_bytes() if path.is_file() else None
     return found
@@ -192,16 +195,70 @@ def test_few_parts_are_in_memory_at_a_time(monkeypatch):
     assert len(taken) == 20 and max(most) == 3
 
 
-def test_names_on_disk_are_those_of_older_versions(tmp_path):
-    """Explorations of older versions can be resumed."""
+def flip(path, others):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path, others):
+    path.write_bytes(path.read_bytes()[:-32])  # As in files without a digest.
+
+
+def exchange(path, others):
+    shutil.copy(next(other for other in others if other.suffix == path.suffix), path)
+
+
+DAMAGES = {
+    "flip": flip,
+    "cut": cut,
+    "delete": lambda path, others: path.unlink(),
+    "empty": lambda path, others: path.write_bytes(b""),
+    "exchange": exchange,
+    "delete the folder": lambda path, others: shutil.rmtree(path.parent),
+}
+
+
+@pytest.mark.parametrize("case", ["every"], indirect=True)
+def test_no_damage_changes_a_result(case, tmp_path, monkeypatch):
+    """The same results again, or one sentence that names a file; also in a killed exploration."""
+    whole = case(tmp_path / "whole")
+    disk = Disk(monkeypatch, tmp_path)
+    assert kill(case, tmp_path / "killed", disk, 60)
+    monkeypatch.undo()  # The disk; the workers and batches do not change results.
+    refused, kinds = collections.Counter(), set()
+    for source in (tmp_path / "whole", tmp_path / "killed"):
+        names = [path.relative_to(source) for path in sorted(source.rglob("*.*")) if path.is_file()]
+        for name, (kind, damage) in itertools.product(names, DAMAGES.items()):
+            folder = shutil.copytree(source, tmp_path / "copy")
+            others = [folder / other for other in names[::-1] if other != name]
+            damage(folder / name, others)
+            try:
+                assert is_equal(case(folder), whole), (name, kind)
+                assert [*exhaustive.lost_games(folder)] == [
+                    *exhaustive.lost_games(tmp_path / "whole")
+                ], (name, kind)
+            except ValueError as error:
+                assert re.match(rf"{folder}/\S+ (is missing, damaged|has the settings)", str(error))
+                refused[kind] += 1
+                kinds.add(re.sub(r"-?\d+", "", name.name))
+            finally:
+                shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+    assert {*refused} == {*DAMAGES} and min(refused.values()) > 2, refused
+    assert kinds == {"part.npy", "children.npy", "ends.npz", "bounds.npy", "settings.json"} | {
+        "starts.json"
+    }
+
+
+def test_names_on_disk(tmp_path):
     one = pair("tic_tac_toe")
     settings = {"symmetric": True, "compare": True}
     next(exhaustive.explore(one.game, make_act(one, lowest), 0, tmp_path, **settings))
     fields = ("hash", "images", "group", "games", "parent", "action")
     for name in ("part", "children"):
         assert np.load(tmp_path / "000" / f"{name}-000000.npy").dtype.names == fields
-    with np.load(tmp_path / "000" / "ends-000000.npz") as file:
-        assert sorted(file) == ["decisions", "games", "lost", "moves", "unlike"]
+    file = ply_files.load(tmp_path / "000" / "ends-000000.npz")
+    assert sorted(file) == ["decisions", "games", "lost", "moves", "unlike"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "000",
         "settings.json",

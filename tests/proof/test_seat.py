@@ -102,3 +102,28 @@ def test_moves_of_exact_networks_need_no_comparison_and_pass_it(seat, tmp_path):
     *_, last = explore(player.game, act, seats.SEATS[seat], folder, **settings)
     assert not last.breaks_symmetry
     assert (last.ends.decisions, [*last.ends.moves]) == (ends.decisions, [*ends.moves])
+
+
+def test_wrong_arguments_are_one_sentence(tmp_path):
+    prove, verify = azjax.prove_seat, azjax.verify
+    cases = [
+        (prove, (PLAYER, "frist"), {}, "seat is 'frist': use 'first' or 'second'; did you mean"),
+        (prove, (PLAYER, 0), {}, "seat is 0: use 'first' or 'second'"),
+        (prove, ("tic_tac_toe", "first"), {}, "player is 'tic_tac_toe', which is not of type Play"),
+        (prove, (PLAYER, "first"), {"simulations": "8"}, "simulations is '8', which is not of ty"),
+        (prove, (PLAYER, "first"), {"simulations": -1}, "simulations is -1: use 0 to 1000000"),
+        (prove, (PLAYER, "first"), {"most": 100.5}, "most is 100.5, which is not of type int"),
+        (prove, (PLAYER, "first"), {"rounds": -1}, "rounds is -1: use 0 or more"),
+        (azjax.repair, (PLAYER, "first", 1.5), {}, "rounds is 1.5, which is not of type int"),
+        (verify, (PLAYER.agent,), {}, "player is Agent.*, which is not of type Player"),
+        (verify, (PLAYER, 32), {}, "simulations is 32, which is not of type tuple"),
+        (verify, (PLAYER, (-1,)), {}, "simulations is -1: use 0 or more"),
+        (azjax.export, (PLAYER.agent, "player.onnx"), {}, "player is Agent.*, which is not of typ"),
+        (azjax.make, (None,), {}, "name is None, which is not of type str"),
+    ]
+    for function, given, settings, message in cases:
+        if function is prove:
+            settings = {"run_dir": tmp_path, **settings}
+        with pytest.raises(ValueError, match=message):
+            function(*given, **settings)
+    assert not [*tmp_path.iterdir()]

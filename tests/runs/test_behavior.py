@@ -135,3 +135,29 @@ def test_a_damaged_record_is_rejected_and_a_missing_one_ignored(run, tmp_path):
         behavior.check_rules(tmp_path, GAME)
     (tmp_path / "rules.json").unlink()
     behavior.check_rules(tmp_path, GAME._replace(**OTHERS["rewards"]))
+
+
+def test_a_run_is_loaded_only_with_its_own_game_and_network(tmp_path):
+    config = presets.smoke(presets.get("default"))
+    run_dir, game = make_run(tmp_path / "run", config), azjax.make("tic_tac_toe")
+    network, parts = azjax.make_network(config.network, game), azjax.make_parts(config)
+    for same in ({"game": game._replace(most_positions=3)}, {"network": network}, {"parts": parts}):
+        assert azjax.load(run_dir, **same).iteration == 0
+    other = azjax.make("connect_four")
+    cases = [
+        ({"game": other}, "run is a run of tic_tac_toe, and the sizes of connect_four differ"),
+        ({"game": game._replace(is_over=lambda state: state.over & False)}, "the ends of games of"),
+        ({"network": azjax.make_network(azjax.networks.MLPConfig(), game)}, "the network is not"),
+        ({"network": azjax.make_network(config.network, other)}, "was made for planes .6, 7, 2"),
+        ({"network": network._replace(infer=None, apply=lambda *given: 0)}, "returns|is not the"),
+        ({"game": game, "parts": parts}, "parts contains its own game: leave game out"),
+        ({"game": "tic_tac_toe"}, "game is 'tic_tac_toe', which is not of type Game"),
+        ({"parts": config}, "parts is Config.*, which is not of type Parts"),
+        ({"iteration": 0.0}, "iteration is 0.0, which is not of type int"),
+        ({"run_dir": None}, "run_dir is None: use the folder of a run, or a player's name"),
+        ({"run_dir": "connect_four", "game": game}, "connect_four comes with azjax .* leave game"),
+        ({"run_dir": "connect_four", "iteration": 3}, "leave iteration out"),
+    ]
+    for given, message in cases:
+        with pytest.raises(ValueError, match=message):
+            azjax.load(**{"run_dir": run_dir, **given})

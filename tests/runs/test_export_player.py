@@ -209,6 +209,9 @@ def test_an_onnx_file_computes_the_network(name, batch_size, tmp_path):
     states = positions(player.game, 6)
     planes = jax.vmap(lambda state: player.game.observe(state, "relative"))(states)
     logits, value = session.run(None, {"planes": np.asarray(planes)})
+    if batch_size is None:
+        empty = session.run(None, {"planes": np.asarray(planes)[:0]})
+        assert [outputs.shape for outputs in empty] == [(0, 9), (0,)]
     expected = jax.device_get(player.evaluate(states))
     if name == "quantized":
         assert (
@@ -237,6 +240,8 @@ def test_an_onnx_file_needs_plain_layers(tmp_path):
         ("player.onnx", {"num_simulations": 0}, "ONNX files contain only the network"),
         ("player.stablehlo", {"num_simulations": -1}, "num_simulations is -1: use 0"),
         ("player.stablehlo", {"batch_size": 0}, "batch_size is 0: use 1 or more"),
+        ("player.stablehlo", {"num_simulations": "8"}, "num_simulations is '8', which is not of"),
+        ("player.onnx", {"batch_size": 2.5}, "batch_size is 2.5, which is not of type int"),
     ],
 )
 def test_invalid_arguments_are_refused(name, arguments, message, tmp_path):

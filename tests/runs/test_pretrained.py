@@ -8,7 +8,7 @@ import pytest
 
 import azjax
 from azjax._commands import command
-from azjax.cli import verify
+from azjax.cli import specs, verify
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
 from azjax.networks.rounding import quantize
@@ -17,6 +17,7 @@ from azjax.proof.overrides import OverrideTable, load_table, save_table
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained
 from experiments import add_overrides
+from run_directories import make_run
 
 _MOST_BYTES = 8_000_000
 
@@ -79,6 +80,20 @@ def test_a_damaged_file_is_refused(folder):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="missing or damaged: install azjax again"):
         azjax.load("connect_four:4x4")
+
+
+def test_a_damaged_index_is_one_sentence_and_no_matter_of_runs(folder, tmp_path):
+    config = azjax.runs.presets.smoke(azjax.Config())
+    run_dir = str(make_run(tmp_path / "run", config))
+    for content in ("", "{", "[]", '{"tic_tac_toe": 3}', '{"tic_tac_toe": {}}', "[" * 10_000):
+        (folder / "index.json").write_text(content)
+        forget()
+        with pytest.raises(
+            ValueError, match="index.json is missing or damaged: install azjax again"
+        ):
+            azjax.load("tic_tac_toe")
+        assert azjax.load(run_dir).iteration == 0
+        assert specs.parse(f"network@{run_dir}").name == "network"
 
 
 def test_a_folder_of_the_same_name_is_preferred(tmp_path, monkeypatch):

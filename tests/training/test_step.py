@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import itertools
 import re
 
 import jax
@@ -262,7 +263,7 @@ def test_contradictory_settings_are_rejected_with_one_that_works(name, value, nu
     ("name", "value", "said"),
     [
         ("learner.batch_size", 30, "learner.batch_size is 30, "),  # Its shards would draw 24.
-        ("learner.batch_size", 4, r"replay.shards is 8, .*\(4\)"),
+        ("learner.batch_size", 4, "(replay.shards is 8|learner.batch_size is 4), .* (4|8)"),
         ("replay.capacity", 63, "replay.capacity is 63, "),
     ],
 )
@@ -302,6 +303,30 @@ def test_too_many_shards_are_rejected_if_the_games_must_change():
     config = Config(selfplay=selfplay, learner=learner, replay=ReplayConfig(shards=50_000))
     with pytest.raises(ValueError, match=r"replay.shards is 50000, more than .*: use 5$"):
         training.check_parts(make_parts(config), 5)
+
+
+def test_advice_on_shards_leads_to_settings_that_work():
+    """However few games there are: each advice is followed until there is none, at most 4 times."""
+    tried = set()
+    for shards, games, batch, devices in itertools.product((1, 2, 6), (1, 3, 4), (1, 2, 4), (1, 2)):
+        config = dataclasses.replace(
+            TOWER,
+            selfplay=SelfPlayConfig(games=games, unroll_length=1),
+            replay=ReplayConfig(capacity=960, shards=shards),
+            learner=LearnerConfig(batch_size=batch),
+        )
+        for _ in range(4):
+            try:
+                training.check_parts(make_parts(config), devices)
+                break
+            except ValueError as error:
+                name, advice = re.search(
+                    r"^(\S+) is .*\b(\d+)( or a multiple of it)?$", str(error)
+                ).group(1, 2)
+                tried.add(name)
+                config = with_setting(config, name, int(advice))
+        training.check_parts(make_parts(config), devices)
+    assert tried == {"replay.shards", "selfplay.games", "learner.batch_size"}
 
 
 def test_more_moves_than_any_buffer_holds_are_rejected():
