@@ -27,13 +27,13 @@ def main(arguments: list[str] | None = None) -> int:
     A call from Python passes `arguments`. Without --distributed, it does not change the number of
     CPU devices.
     """
-    return console.run(lambda: _main(arguments), "not started")
+    return launch.run(lambda: console.run(lambda: _main(arguments), "not started"))
 
 
 def _main(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as context:
-        options = parse(given, lambda known: launch.start(known, arguments is None, context))
+        options = parse(given, lambda known: launch.start(known, arguments is None))
         if options.resume and options.run_dir is not None:
             custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
         place = options.run_dir or pathlib.Path("runs")

@@ -191,8 +191,9 @@ class Loop:
             self.tell("on_start")
             while not self.is_last:
                 before = time.time()
-                self.state, measured = self.step(self.state)
-                self.record = make_record(self.iteration, measured, before, self.started)
+                with processes.connected():
+                    self.state, measured = self.step(self.state)
+                    self.record = make_record(self.iteration, measured, before, self.started)
                 self.record.check_finite()
                 self.tell("on_iteration")
             if self.interrupted:

@@ -520,7 +520,7 @@ def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")  # From conftest.
     found = {}
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
-    launch.start(options.parse(arguments), True, contextlib.ExitStack())
+    launch.start(options.parse(arguments), True)
     assert found == {"jax_num_cpu_devices": wanted}
 
 
