@@ -11,6 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
+VARIABLES = (
+    "outside SLURM, Open MPI, Kubernetes and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT "
+    "of process 0, with a free port, JAX_NUM_PROCESSES to the number of processes, and "
+    "JAX_PROCESS_ID to 0, 1 and so on"
+)
 _ABORT = "JAX distributed service detected fatal errors"
 _ENDED = "azjax: these processes ended:"  # Precedes the numbers from `end`.
 # Threads of Gloo write at the same time, which can put a number on a separate line.
@@ -52,11 +57,14 @@ def end(ended: Iterable[int]) -> None:
 
 def describe(text: str, run_dir: str, named: str) -> str:
     """Returns the sentence that replaces the messages of the coordination service in a text."""
+    if "RegisterTask" in text:
+        return f"error: the processes did not connect in time: {VARIABLES}\n"
     listed = re.search(rf"heartbeats\):\n(.*?)\nThe tasks|{_ENDED}(.*)", text, re.DOTALL)
     numbers = re.findall(r"\d+$", listed[1] or listed[2], re.MULTILINE) if listed else []
     if not numbers and "leader task" in text:  # Process 0 runs the service.
         numbers = ["0"]
-    who = f"process {' and '.join(numbers)}" if numbers else "another process"
+    plural = "es" if len(numbers) > 1 else ""
+    who = f"process{plural} {' and '.join(numbers)}" if numbers else "another process"
     resume = f" with --resume {named}" if os.path.exists(f"{run_dir}/config.json") else ""
     return (
         f"error: {who} ended before the others (its output has the reason, unless it was killed): "
