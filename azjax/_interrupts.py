@@ -35,6 +35,7 @@ class _Now:
       signal: the signal that stops it; its exit status is then 128 + `signal`.
       listens: whether the thread waits for signals.
       started: the `time.monotonic()` of the start, before the heavy imports.
+      outputs: the file descriptors of stdout and stderr.
     """
 
     outcome: str | None = "not started"
@@ -42,6 +43,7 @@ class _Now:
     signal: int = signal.SIGINT
     listens: bool = False
     started: float = dataclasses.field(default_factory=time.monotonic)
+    outputs: tuple[int, int] = (1, 2)
 
 
 now = _Now()
@@ -85,9 +87,9 @@ def _watch(receiver: int) -> None:
 def _end() -> None:
     """Ends the process immediately, and restores the cursor of a terminal."""
     if os.environ.get("TERM") not in ("dumb", "unknown"):
-        for descriptor in filter(os.isatty, (1, 2)):
+        for descriptor in filter(os.isatty, now.outputs):
             _write(descriptor, _SHOW_CURSOR)
-    _write(2, _sentence().encode(errors="backslashreplace"))
+    _write(now.outputs[1], _sentence().encode(errors="backslashreplace"))
     os._exit(130)
 
 
@@ -99,7 +101,7 @@ def _write(descriptor: int, text: bytes) -> None:
 def _sentence() -> str:
     """Returns the outcome as a line, below the ^C of a terminal; empty on later calls."""
     outcome, now.outcome = now.outcome, None
-    return f"{chr(10) * os.isatty(2)}interrupted: {outcome}\n" if outcome else ""
+    return f"{chr(10) * os.isatty(now.outputs[1])}interrupted: {outcome}\n" if outcome else ""
 
 
 def print_outcome() -> None:

@@ -4,7 +4,11 @@ All processes of a run must call these functions in the same order.
 """
 
 import collections
-from collections.abc import Callable
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
@@ -18,6 +22,34 @@ _MOST_BYTES = 1024  # Maximum length of a text that processes exchange.
 
 class OtherProcessError(Exception):
     """Raised when another process failed; has the message of that process."""
+
+
+class OtherProcessEnded(BaseException):
+    """Raised when another process ended before this one.
+
+    It does not derive from Exception: a handler must not take it for damage of a file, for example.
+
+    Attributes:
+      processes: the index of the process; empty if there are several others.
+    """
+
+    def __init__(self):
+        """Names the other process of two."""
+        others = {*range(jax.process_count())} - {jax.process_index()}
+        self.processes = others if len(others) == 1 else set()
+        who = "".join(f"process {index}" for index in self.processes) or "another process"
+        super().__init__(f"{who} ended before the others: start all processes again")
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[None]:
+    """Raises OtherProcessEnded if the communication of the `with` block fails."""
+    try:
+        yield
+    except Exception as error:
+        if jax.process_count() > 1 and re.search("Gloo|NCCL", str(error)):
+            raise OtherProcessEnded from error
+        raise
 
 
 def in_all(action: Callable[[], Result]) -> Result:
@@ -53,7 +85,8 @@ def gather(text: str) -> list[str]:
     if jax.process_count() == 1:
         return [text]
     sent = np.frombuffer(text.encode()[:_MOST_BYTES].ljust(_MOST_BYTES, b"\0"), np.uint8)
-    rows = multihost_utils.process_allgather(sent)
+    with connected():
+        rows = multihost_utils.process_allgather(sent)
     return [bytes(row).rstrip(b"\0").decode(errors="ignore") for row in rows]
 
 
@@ -61,8 +94,22 @@ def any_of(*flags: bool) -> tuple[bool, ...]:
     """Returns, for each flag, whether it is set in any process."""
     if jax.process_count() == 1:
         return flags
-    raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
+    with connected():
+        raised = np.any(multihost_utils.process_allgather(np.asarray(flags)), axis=0)
     return tuple(bool(flag) for flag in raised)
+
+
+def check_same(values: dict[str, Any]) -> None:
+    """Raises a ValueError that names the first value that is not equal in all processes."""
+    # Digests of 8 characters, because texts that processes exchange are short.
+    digests = {name: hashlib.sha256(str(x).encode()).hexdigest()[:8] for name, x in values.items()}
+    first, *others = [json.loads(text) for text in gather(json.dumps(digests))]
+    for index, other in enumerate(others, start=1):
+        for name in [name for name in first if other.get(name) != first[name]][:1]:
+            raise ValueError(
+                f"{name} of process {index} is not that of process 0: start all processes with the "
+                "same options and the same code"
+            )
 
 
 def check_devices() -> None:

@@ -2,24 +2,38 @@
 
 import contextlib
 import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
 
 import jax
 
 from azjax import _interrupts as interrupts
+from azjax import _processes as processes
+from azjax._commands import write_note
+from azjax.cli import custom, relay
 from azjax.cli.options import Options
 from azjax.runs.config import count_devices
 
+_HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
+_WAITS = 10  # Seconds without the other processes until a note says so.
+_LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
+_FAILS = 5  # The same for a process that failed: the others may wait for it.
 
-def start(options: Options, alone: bool, context: contextlib.ExitStack) -> None:
+
+def start(options: Options, alone: bool) -> None:
     """Joins the other processes and sets the number of CPU devices, before JAX starts.
 
     Args:
       options: from the command line.
       alone: whether the process runs only this program, so that JAX has not started yet.
-      context: leaves the other processes when it is closed.
     """
     if options.distributed:
-        context.callback(leave)
+        named = custom.name_run(options.run_dir, options.config, options.typed)
+        interrupts.now.outputs = relay.start(str(options.run_dir), named)
         join()
         if not is_first():
             interrupts.now.outcome = None
@@ -46,21 +60,84 @@ def join() -> None:
             int(os.environ[name]) if name in os.environ else None
             for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
         )
-        # A process that succeeds leaves together with the others, but waits 30 s at most for one
-        # that failed.
-        jax.distributed.initialize(address, number, index, shutdown_timeout_seconds=30)
+        if address is not None and index == 0:
+            _check_port(address)
+        # `leave` waits less than the timeout, after which JAX would abort the process.
+        with _announce_waiting(number, index):
+            jax.distributed.initialize(
+                address,
+                number,
+                index,
+                heartbeat_timeout_seconds=_HEARTBEAT,
+                shutdown_timeout_seconds=2 * _LEAVES,
+            )
     except (ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
-        raise ValueError(
-            f"the processes cannot connect ({reason}): outside SLURM, Open MPI, Kubernetes and "
-            "Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT of process 0, with a free port, "
-            "JAX_NUM_PROCESSES to the number of processes, and JAX_PROCESS_ID to 0, 1 and so on"
-        ) from error
+        raise ValueError(f"the processes cannot connect ({reason}): {relay.VARIABLES}") from error
 
 
-def leave() -> None:
-    """Waits for the other processes, if there are any, and disconnects from them."""
-    jax.distributed.shutdown()
+def _check_port(address: str) -> None:
+    """Raises a ValueError if the port is taken, which would end JAX's service with a C++ error."""
+    port, dual = address.rpartition(":")[2], socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    try:
+        socket.create_server(("", int(port)), family=family, dualstack_ipv6=dual).close()
+    except OSError as error:
+        raise ValueError(f"port {port} cannot be used: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _announce_waiting(number: int | None, index: int | None) -> Iterator[None]:
+    """Prints a note if the `with` block takes long; JAX waits for minutes."""
+    who = "a process" if index is None else f"process {index}"
+    of_all = "" if number is None else f"; start {number} processes in all"
+    timer = threading.Timer(_WAITS, write_note, [f"{who} waits for the other processes{of_all}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def run(program: Callable[[], int]) -> int:
+    """Runs a program and returns its exit status; leaves the other processes, if there are any."""
+    try:
+        status = program()
+    except processes.OtherProcessEnded as error:
+        if not error.processes:
+            time.sleep(2 * _HEARTBEAT)  # Until then, JAX names the process and aborts this one.
+        relay.end(error.processes)
+        raise
+    except Exception:
+        if not jax.distributed.is_initialized():
+            raise
+        traceback.print_exc()
+        leave(1, _FAILS)
+        return 1
+    leave(status, _FAILS if status == 2 else _LEAVES)
+    return status
+
+
+def leave(status: int = 0, patience: float = _LEAVES) -> None:
+    """Waits for the other processes, if there are any, and disconnects from them.
+
+    After `patience` seconds, it ends this process with the status.
+    """
+    if not jax.distributed.is_initialized():
+        return
+
+    def shut_down():
+        with contextlib.suppress(RuntimeError):  # Another process has failed, too.
+            jax.distributed.shutdown()
+
+    thread = threading.Thread(target=shut_down, daemon=True)
+    thread.start()
+    thread.join(patience)
+    if thread.is_alive():
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(status)
 
 
 def is_first() -> bool:

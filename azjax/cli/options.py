@@ -23,7 +23,6 @@ from azjax.games.base import Game
 from azjax.runs import presets
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.plan import SMOKE, Plan
-from azjax.training.loggers import check_installed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +49,6 @@ class Options:
             raise ValueError(
                 "--distributed needs a folder that all processes share: add --run-dir runs/NAME"
             )
-        for name in self.log:
-            check_installed({"tensorboard": "tensorboardX"}.get(name, name), f"--log {name}")
         if self.resume and self.run_dir is None:
             raise ValueError("--resume needs the run to continue: add --run-dir runs/NAME")
 

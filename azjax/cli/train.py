@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import pathlib
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from azjax.cli import console, custom, launch
 from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
 from azjax.runs.callbacks import Interrupts, Output
+from azjax.runs.config import Config
 from azjax.training import memory, metrics
 from azjax.training.loggers import TensorBoard, WeightsAndBiases
 from azjax.training.loop import Callback, Loop
@@ -25,22 +27,27 @@ def main(arguments: list[str] | None = None) -> int:
     A call from Python passes `arguments`. Without --distributed, it does not change the number of
     CPU devices.
     """
-    return console.run(lambda: _main(arguments), "not started")
+    return launch.run(lambda: console.run(lambda: _main(arguments), "not started"))
 
 
 def _main(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     with contextlib.ExitStack() as context:
-        options = parse(given, lambda known: launch.start(known, arguments is None, context))
+        options = parse(given, lambda known: launch.start(known, arguments is None))
         if options.resume and options.run_dir is not None:
             custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
+        place = options.run_dir or pathlib.Path("runs")
+        # Made once before anything is compiled, because a missing login or package must stop here.
+        processes.in_all(lambda: [_make_logger(log, place, options.config) for log in options.log])
         with console.busy("compiling…") if launch.is_first() else contextlib.nullcontext():
             run = context.enter_context(_open(options))
         if launch.is_first():
             print(memory.describe(run.needs, run.num_devices))
         named = custom.name_run(run.run_dir, run.config, options.typed)
         try:
-            return train(run, named, [_make_logger(name, run) for name in options.log])
+            return train(
+                run, named, [_make_logger(log, run.run_dir, run.config) for log in options.log]
+            )
         except ValueError as error:  # All settings were checked before.
             raise RuntimeError("this is a defect of azjax, not of its settings") from error
 
@@ -72,12 +79,12 @@ def _open(options: Options) -> contextlib.AbstractContextManager[Run]:
     )
 
 
-def _make_logger(name: str, run: Run) -> Callback:
+def _make_logger(name: str, run_dir: pathlib.Path, config: Config) -> Callback:
     """Makes a callback of `--log`."""
     if name == "tensorboard":
-        return TensorBoard(run.run_dir / "tensorboard")
-    config = dataclasses.asdict(run.config)
-    return WeightsAndBiases(dir=str(run.run_dir), name=run.run_dir.name, config=config)
+        return TensorBoard(run_dir / "tensorboard")
+    settings = dataclasses.asdict(config)
+    return WeightsAndBiases(dir=str(run_dir), name=run_dir.name, config=settings)
 
 
 def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:

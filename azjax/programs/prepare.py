@@ -78,6 +78,7 @@ def open_run(
         try:
             lock.check_supported()
             processes.check_devices()
+            _check_same(config, plan, run_dir, resume)
             config, parts, mesh = _fit(config, make_parts, resume, keep, note)
             goal = _choose_goal(plan, parts.game)
             numbered, run_dir = run_dir is None, run_dir or name_runs(config, plan)
@@ -115,6 +116,25 @@ def open_run(
         finally:
             gc.enable()
         yield run
+
+
+def _check_same(config: Config, plan: Plan, run_dir: pathlib.Path | None, resume: bool) -> None:
+    """Raises a ValueError if the processes were not started with the same options and code."""
+    if jax.process_count() == 1:
+        return
+    package = pathlib.Path(__file__).parent.parent
+    code = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
+    settings = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    processes.check_same(
+        {
+            "the version of jax": jax.__version__,
+            "the code of azjax": code,
+            "run_dir": run_dir,
+            "resume": resume,
+            **settings,
+            **dataclasses.asdict(plan),
+        }
+    )
 
 
 def _fit(

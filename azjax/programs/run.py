@@ -14,7 +14,7 @@ from azjax.runs.plan import Plan
 from azjax.runs.player import Player
 from azjax.runs.strength import Strength
 from azjax.training import memory, metrics
-from azjax.training.loop import Callback, Loop
+from azjax.training.loop import Callback, Loop, check_callbacks
 from azjax.viz.callbacks import Note, Report, Snapshots, make_player
 
 _SMOKE = {"match_games": 2, "match_seconds": 0.0}  # One game from each seat.
@@ -91,9 +91,11 @@ class Run:
           announce: called with sentences on what takes a while after the last iteration.
 
         Raises:
+          ValueError: if `callbacks` has anything but callbacks.
           FloatingPointError: if a metric is NaN or infinite.
           KeyboardInterrupt: if a callback set `interrupted`, after everything is saved.
         """
+        check_callbacks(callbacks)
         verification, path = self.verification, self.run_dir / "metrics.jsonl"
         verifies_all = verification is None or verification.every == 1
         start, plan = self.loop.iteration, self.plan

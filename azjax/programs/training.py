@@ -21,7 +21,7 @@ from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import SMOKE, Plan
 from azjax.training import metrics
-from azjax.training.loop import Callback
+from azjax.training.loop import Callback, check_callbacks
 
 _IN_PYTHON = "python"  # The source of custom games and parts that come from no file.
 
@@ -56,8 +56,8 @@ def train(
       The run, with its `player`, `certificate`, `metrics` and `run_dir`.
 
     Raises:
-      ValueError: if settings contradict each other or do not fit the machine, or a resumed run has
-        another game or other parts.
+      ValueError: if settings contradict each other or do not fit the machine, a resumed run has
+        another game or other parts, or `callbacks` has anything but callbacks.
       runs.CheckpointError: if the run directory cannot be used.
       FloatingPointError: if a metric is NaN or infinite.
       KeyboardInterrupt: after Ctrl-C, SIGTERM or SIGHUP, or if the reader of stdout has exited;
@@ -69,6 +69,7 @@ def train(
       True
     """
     _check_plan(plan, what, resume)
+    check_callbacks(callbacks)
     config, make_parts, new_plan = _settle(what, seed, plan)
     path = None if run_dir is None else pathlib.Path(run_dir)
     if resume:

@@ -75,7 +75,7 @@ class Verification(Callback):
         is_last = loop.iteration >= loop.max_iterations
         self._update(loop, is_due=is_last or loop.iteration % self.every == 0)
         if self.verdict is not None:
-            loop.add(**_as_metrics(jax.device_get(self.verdict)))
+            loop.update(**_as_metrics(jax.device_get(self.verdict)))
 
     def _update(self, loop: Loop, is_due: bool) -> None:
         self.verdict = self.answers = None
@@ -233,7 +233,7 @@ class LabelledEvaluation(Callback):
     def on_iteration(self, loop: Loop) -> None:
         """Evaluates the networks of the first and the last iteration, and some in between."""
         if loop.iteration % self.every == 0 or loop.iteration in (1, loop.max_iterations):
-            loop.add(errors=self.find_errors(loop.average))
+            loop.update(errors=self.find_errors(loop.average))
 
     def find_errors(self, variables: Any) -> dict[str, float]:
         """Returns the shares of errors, by their names in the records; see `metrics.Record`."""

@@ -6,6 +6,7 @@ saved checkpoint, `on_end` after the last iteration, and `close` in any case.
 
 import contextlib
 import dataclasses
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import jax
 from jax.sharding import Mesh
 
 from azjax import _processes as processes
+from azjax._settings import did_you_mean
 from azjax.training.metrics import Record, make_record
 from azjax.training.parts import Parts
 from azjax.training.sharding import compiled, make_iteration, make_mesh, make_state, one_copy
@@ -79,6 +81,43 @@ class Callback:
         """Releases resources; always runs at the end, even after an exception."""
 
 
+_EVENTS = ("on_start", "on_iteration", "on_checkpoint", "on_end")
+
+
+def check_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Checks callbacks before anything is compiled for them.
+
+    Raises:
+      ValueError: naming the first one that is not a `Callback`, or whose method is misspelled or
+        has other arguments.
+    """
+    if not isinstance(callbacks, list | tuple):
+        raise ValueError(f"callbacks is of type {type(callbacks).__name__}: give a list")
+    for index, callback in enumerate(callbacks):
+        name = getattr(callback, "__name__", type(callback).__name__)
+        if isinstance(callback, type):
+            raise ValueError(f"callbacks[{index}] is the class {name}: give an instance of it")
+        if not isinstance(callback, Callback):
+            raise ValueError(
+                f"callbacks[{index}] is {name}: give an instance of a subclass of Callback"
+            )
+        _check_methods(callback, name)
+
+
+def _check_methods(callback: Callback, kind: str) -> None:
+    for name in {*dir(callback)} - {*_EVENTS}:
+        meant = did_you_mean(name, _EVENTS) if name.startswith("on_") else ""
+        if meant:
+            raise ValueError(f"{kind}.{name} is not an event of the training loop{meant}")
+    for name in (*_EVENTS, "close"):
+        arguments = ["loop"] if name in _EVENTS else []
+        try:
+            inspect.signature(getattr(callback, name)).bind(*arguments)
+        except TypeError as error:
+            wanted = ", ".join(["self", *arguments])
+            raise ValueError(f"{kind}.{name} cannot be called: define {name}({wanted})") from error
+
+
 @dataclasses.dataclass
 class Loop:
     """A training run in progress, as passed to callbacks.
@@ -121,12 +160,22 @@ class Loop:
         return self.stop or self.interrupted or self.iteration >= self.max_iterations
 
     def add(self, **metrics: Any) -> None:
-        """Adds metrics to the record of this iteration, by name.
+        """Adds metrics to the record of this iteration: scalars of Python, NumPy or JAX, by name.
+
+        Raises:
+          ValueError: if a value is not a scalar, or a name is that of another metric.
+          FloatingPointError: if a metric is NaN or infinite.
+        """
+        self.record = self.record.add(**metrics)
+        self.record.check_finite()
+
+    def update(self, **fields: Any) -> None:
+        """Replaces fields of the record of this iteration, such as `blunders` or `errors`.
 
         Raises:
           FloatingPointError: if a metric is NaN or infinite.
         """
-        self.record = self.record.add(**metrics)
+        self.record = dataclasses.replace(self.record, **fields)
         self.record.check_finite()
 
     def run(self) -> None:
@@ -142,8 +191,9 @@ class Loop:
             self.tell("on_start")
             while not self.is_last:
                 before = time.monotonic()
-                self.state, measured = self.step(self.state)
-                self.record = make_record(self.iteration, measured, before, self.started)
+                with processes.connected():
+                    self.state, measured = self.step(self.state)
+                    self.record = make_record(self.iteration, measured, before, self.started)
                 self.record.check_finite()
                 self.tell("on_iteration")
             if self.interrupted:

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -50,11 +51,16 @@ class Record:
     extra: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, **metrics: Any) -> "Record":
-        """Returns a record with these metrics; names that are not fields go to `extra`."""
-        fields = {field.name for field in dataclasses.fields(self)}
-        given = {name: value for name, value in metrics.items() if name in fields}
-        extra = {name: value for name, value in metrics.items() if name not in fields}
-        return dataclasses.replace(self, **given, extra=self.extra | extra)
+        """Returns a record with these metrics in `extra`, as Python numbers.
+
+        Raises:
+          ValueError: if a value is not a scalar, or a name is that of another metric or field.
+        """
+        taken = {*self.as_dict(), *(field.name for field in dataclasses.fields(self))}
+        for name in sorted(metrics.keys() & (taken - self.extra.keys())):
+            raise ValueError(f"the record has a metric {name} already: add yours by another name")
+        extra = {name: _number(name, value) for name, value in metrics.items()}
+        return dataclasses.replace(self, extra=self.extra | extra)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all metrics by name, in one flat dictionary."""
@@ -66,12 +72,41 @@ class Record:
     def check_finite(self) -> None:
         """Raises a FloatingPointError that names the first NaN or infinite metric, if any."""
         for name, value in self.as_dict().items():
-            if value is not None and not math.isfinite(value):
-                raise FloatingPointError(
-                    f"{name} became {value} in iteration {self.iteration}, so training stopped "
-                    "without saving that iteration: start a new run with a lower "
-                    "learner.learning_rate, or with learner.clip_norm 1"
-                )
+            if value is None or _is_finite(value):
+                continue
+            advice = (
+                "leave this metric out of iterations in which it has no finite value"
+                if name in self.extra
+                else "start a new run with a lower learner.learning_rate, or with "
+                "learner.clip_norm 1"
+            )
+            raise FloatingPointError(
+                f"{name} became {value} in iteration {self.iteration}, so training stopped without "
+                f"saving that iteration: {advice}"
+            )
+
+
+def _is_finite(number: float) -> bool:
+    """Whether a number is neither NaN nor too large for a file of records."""
+    return abs(number) < 1e300
+
+
+def _number(name: str, value: Any) -> float:
+    """Returns a scalar of Python, NumPy or JAX as a Python number."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, np.generic | np.ndarray | jax.Array) and value.ndim == 0:
+        if value.dtype == bool or jnp.issubdtype(value.dtype, jnp.integer):
+            return int(value)
+        if jnp.issubdtype(value.dtype, jnp.floating):
+            return float(value)
+    shape = f" with shape {value.shape}" if hasattr(value, "shape") else ""
+    raise ValueError(
+        f"the metric {name} is of type {type(value).__name__}{shape}: add one number, from Python, "
+        "NumPy or JAX"
+    )
 
 
 def rank(record: Record, always_examined: bool = True) -> float:
@@ -158,7 +193,7 @@ def _parse(line: str) -> dict | None:
         return None
 
     def is_number(value):
-        return type(value) in (int, float) and abs(value) < 1e300  # Not NaN.
+        return type(value) in (int, float) and _is_finite(value)
 
     is_record = (
         isinstance(record, dict)

@@ -19,7 +19,7 @@ import pytest
 
 from azjax import _processes as processes
 from azjax import runs
-from azjax.cli import launch, options, train
+from azjax.cli import launch, options, relay, train
 from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, count_devices, fit_devices, make_parts
@@ -164,11 +164,13 @@ try_to(processes.in_all, lambda: f"process {index}")
 try_to(processes.in_first, lambda: print("first"))
 try_to(processes.in_first, fail_in(0, ValueError("no room")))
 print(processes.any_of(index == 1, False))
+processes.check_same({"seed": 3, "selfplay": "the same"})
+try_to(processes.check_same, {"seed": 3, "selfplay": index})
 launch.leave()
 """
 
 
-HEARD = "(True, False)"
+HEARD = ["(True, False)", "ValueError 107 selfplay "]
 
 
 def test_requests_and_errors_reach_all_processes():
@@ -177,9 +179,9 @@ def test_requests_and_errors_reach_all_processes():
     long = "i" + "ä" * 8
     assert [out.splitlines() for out in outs] == [
         ["OtherProcessError 10 'a defect", "OtherProcessError 10 ValueErro"]
-        + [f"ValueError 2001 {long}", "process 0", "first", "None", "ValueError 7 no room", HEARD],
+        + [f"ValueError 2001 {long}", "process 0", "first", "None", "ValueError 7 no room", *HEARD],
         ["KeyError 10 'a defect", "ValueError 0 ", f"OtherProcessError 512 {long}", "process 1"]
-        + ["None", "OtherProcessError 7 no room", HEARD],
+        + ["None", "OtherProcessError 7 no room", *HEARD],
     ]
 
 
@@ -239,6 +241,16 @@ launch.leave()
 """
 
 
+ENDED = (2, -signal.SIGABRT)  # JAX aborts the process if it notices the end first.
+
+
+def said_of(who):
+    return (
+        f"error: {who} ended before the others (its output has the reason, unless it was killed): "
+        "start all processes again"
+    )
+
+
 @pytest.mark.slow
 def test_killed_processes_resume_without_a_difference(whole, tmp_path):
     run_dir = tmp_path / "run"
@@ -250,10 +262,9 @@ def watched(old, new):
     rename(old, new)
 os.rename = watched
 """
-    pair = train_two(run_dir, *SHORT, program=patched(moment))
-    assert pair[0].wait(PATIENCE) == -signal.SIGKILL
-    kill(pair)
-    assert all(status < 0 for status in finish(pair)[0])
+    statuses, _, errs = finish(train_two(run_dir, *SHORT, program=patched(moment)))
+    assert statuses[0] == -signal.SIGKILL and statuses[1] in ENDED
+    assert errs == ["", f"{said_of('process 0')} with --resume --run-dir {run_dir}\n"]
     assert names(run_dir / "checkpoints") == ["1", "2", "3.partial"]
     statuses, _, errs = finish(train_two(run_dir, "--resume"))
     assert statuses == [0, 0], errs
@@ -356,6 +367,85 @@ loop.make_record = watched
 
 
 # Failures.
+
+
+DIES = "os.kill(os.getpid(), signal.SIGKILL)"
+FAILS = 'raise KeyError("a defect")'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("process", "action"), [(1, DIES), (0, FAILS), (1, FAILS)])
+def test_the_others_name_a_process_that_ended(process, action, tmp_path):
+    run_dir = tmp_path / "run"
+    moment = f"""
+from azjax.training import loop
+make_record = loop.make_record
+def broken(iteration, *others):
+    if index == {process} and iteration == 2:
+        {action}
+    return make_record(iteration, *others)
+loop.make_record = broken
+"""
+    statuses, _, errs = finish(train_two(run_dir, *SHORT, program=patched(moment)))
+    assert statuses[process] == (1 if action == FAILS else -signal.SIGKILL)
+    assert errs[process].endswith("KeyError: 'a defect'\n" if action == FAILS else "")
+    assert statuses[1 - process] in ENDED
+    resume = f" with --resume --run-dir {run_dir}\n"
+    assert errs[1 - process] == said_of(f"process {process}") + resume
+    assert names(run_dir / "checkpoints") == ["1"]
+
+
+NATIVE = """
+import os, sys
+from azjax.cli import relay
+print("first", file=sys.stderr)
+relay.start(sys.argv[1], "--run-dir mine")
+print("from Python")
+os.write(1, b"[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of peers is : \\n1\\n")
+os.write(2, b"a native warning\\n")
+os.write(2, sys.argv[2].encode())
+"""
+ABORT = """E1127 04:34:44.858921   16063 coordination_service_agent.cc:289] Polled an error.
+F1127 04:34:44.858978   16063 client.h:80] Terminating process because the JAX distributed service \
+detected fatal errors. {} [type.googleapis.com/tensorflow.CoordinationServiceError='']
+*** Check failure stack trace: ***
+    @     0x7f1dcce40634  absl::lts_20260107::log_internal::LogMessage::SendToLog()
+"""
+HEARTBEATS = "The following tasks are unhealthy (stopped sending heartbeats):\n{}\nThe tasks have"
+RELAYED = [
+    ("", ""),
+    ("E1127 coordination_service.cc:1] Alone.\n", "E1127 coordination_service.cc:1] Alone.\n"),
+    (ABORT.format(HEARTBEATS.format("1")), said_of("process 1") + "\n"),
+    (
+        ABORT.format(HEARTBEATS.format("/job:worker/task:3\n/job:worker/task:12")),
+        said_of("processes 3 and 12") + "\n",
+    ),
+    (ABORT.format("Either the leader task was preempted or"), said_of("process 0") + "\n"),
+    (ABORT.format("Something else"), said_of("another process") + "\n"),
+    (
+        ABORT.format("RPC: /xla.coordination.CoordinationService/RegisterTask"),
+        f"error: the processes did not connect in time: {relay.VARIABLES}\n",
+    ),
+]
+
+
+def test_native_output_is_relayed_and_an_abort_becomes_a_sentence(tmp_path):
+    programs = [start(["-c", NATIVE, tmp_path, text]) for text, _ in RELAYED]
+    statuses, outs, errs = finish(programs)
+    assert statuses == [0] * len(RELAYED)
+    assert set(outs) == {"from Python\n"}
+    assert errs == [f"first\na native warning\n{sentence}" for _, sentence in RELAYED]
+
+
+def test_a_taken_port_is_named(tmp_path):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["-m", "experiments.train", "--distributed", "--smoke", "--run-dir", tmp_path]
+        where = {"JAX_COORDINATOR_ADDRESS": f"localhost:{port}"}
+        process = start(command, **where, JAX_NUM_PROCESSES="2", JAX_PROCESS_ID="0")
+        [status], _, [err] = finish([process])
+    assert status == 2
+    assert_error(err, f"port {port} cannot be used: Address already in use", "with a free port")
 
 
 def assert_error(err, *fragments):
@@ -520,7 +610,7 @@ def test_a_program_chooses_its_cpu_devices(arguments, wanted, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")  # From conftest.
     found = {}
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
-    launch.start(options.parse(arguments), True, contextlib.ExitStack())
+    launch.start(options.parse(arguments), True)
     assert found == {"jax_num_cpu_devices": wanted}
 
 

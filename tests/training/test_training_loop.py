@@ -1,10 +1,12 @@
 """The training loop: records, order of callbacks, and its end."""
 
 import contextlib
+import dataclasses
 import errno
 import functools
 import itertools
 import os
+import re
 import signal
 import time
 
@@ -13,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import azjax.programs.training
 from azjax import _interrupts as interrupts
 from azjax import training
 from azjax.runs import presets
 from azjax.runs.callbacks import Interrupts, Output
 from azjax.runs.config import make_parts
 from azjax.training.loop import Callback, Loop, iterate
-from azjax.training.metrics import make_record, rank
+from azjax.training.metrics import JsonLines, make_record, rank, read_records
 from azjax.training.step import Metrics
 
 NAMES = ("loss", "value_loss", "policy_loss", "policy_kl", "l2", "grad_norm", "another")
@@ -34,7 +37,7 @@ def test_a_record_has_every_metric():
     assert list(record.losses.items()) == list(zip(NAMES, range(1, 8), strict=True))
     assert (record.iteration, record.games) == (9, 40)
     assert 15 < record.games_per_second <= 20 and 30 <= record.seconds < 40
-    record = record.add(blunders=11, errors={"error/few": 0.5}).add(elo=3.0)
+    record = dataclasses.replace(record, blunders=11, errors={"error/few": 0.5}).add(elo=3.0)
     assert (record.blunders, record.as_dict()["error/few"]) == (11, 0.5)
     assert record.extra == {"elo": 3.0} and record.as_dict()["elo"] == 3.0
 
@@ -44,7 +47,8 @@ def test_checkpoints_rank_by_blunders_then_loss(known):
     def ranked(blunders, loss, always_examined=True):
         measured = MEASURED._replace(losses=LOSSES | {"loss": jnp.float32(loss)})
         record = make_record(1, measured, time.monotonic(), time.monotonic())
-        return rank(record.add(blunders=blunders if known else None), always_examined)
+        record = dataclasses.replace(record, blunders=blunders if known else None)
+        return rank(record, always_examined)
 
     assert ranked(0, 0.5) > ranked(0, 0.6)
     assert (ranked(0, 9.0) > ranked(1, 0.1)) == known
@@ -164,3 +168,71 @@ def test_iterate_makes_the_same_iterations():
         assert found.iteration == number
         jax.tree.map(np.testing.assert_array_equal, metrics, expected)
         jax.tree.map(np.testing.assert_array_equal, found.learner, state.learner)
+
+
+NUMBERS = [3, 0.5, True, np.int8(2), np.float32(0.5), np.float64(2.0), np.array(3), np.bool_(1)]
+NUMBERS += [jnp.float32(0.25), jnp.bfloat16(0.5), jnp.array(7), jnp.array(True)]
+NOT_ADDED = [
+    ({"elo": "high"}, ValueError, "elo is of type str: add one number"),
+    ({"elo": None}, ValueError, "elo is of type NoneType"),
+    ({"elo": [1.0]}, ValueError, "elo is of type list"),
+    ({"elo": np.ones(1)}, ValueError, "elo is of type ndarray with shape (1,)"),
+    ({"elo": jnp.ones((2, 3))}, ValueError, "with shape (2, 3): add one number"),
+    ({"elo": 1j}, ValueError, "elo is of type complex"),
+    ({"elo": np.complex64(1)}, ValueError, "elo is of type complex64"),
+    ({"elo": np.datetime64(1, "s")}, ValueError, "elo is of type datetime64"),
+    ({"elo": jax.random.key(0)}, ValueError, "with shape ()"),
+    ({"elo": 10**400}, FloatingPointError, "elo became 1000"),
+    (
+        {"elo": np.float64("nan")},
+        FloatingPointError,
+        "leave this metric out of iterations in",
+    ),
+    *[({name: 1.0}, ValueError, f"has a metric {name} already") for name in ("loss", "another")],
+    *[({name: 1}, ValueError, "by another name") for name in ("iteration", "seconds", "games")],
+    *[({name: 1}, ValueError, "by another name") for name in ("extra", "losses", "blunders")],
+    ({"error/few": 1}, ValueError, "has a metric error/few already"),
+]
+
+
+def test_only_scalars_with_new_names_are_added(tmp_path):
+    loop = make_loop(2)
+    loop.record = make_record(1, MEASURED, 0.0, 0.0)
+    loop.update(errors={"error/few": 0.5})
+    for metrics, error, sentence in NOT_ADDED:
+        with pytest.raises(error, match=re.escape(sentence)):
+            dataclasses.replace(loop).add(**metrics)
+    loop.add(**{f"number_{index}": number for index, number in enumerate(NUMBERS)})
+    assert {type(number) for number in loop.record.extra.values()} == {int, float}
+    assert list(loop.record.extra.values()) == [float(number) for number in NUMBERS]
+    sink = JsonLines(tmp_path / "metrics.jsonl")
+    sink(loop.record)
+    sink.close()
+    assert read_records(tmp_path / "metrics.jsonl") == [loop.record.as_dict()]
+
+
+class Misspelled(Callback):
+    def on_iterations(self, loop):
+        pass
+
+
+class Argumentless(Callback):
+    def on_end(self):
+        pass
+
+
+NO_CALLBACKS = [
+    (Log([], "a"), "callbacks is of type Log: give a list"),
+    ([Log([], "a"), Callback], "callbacks[1] is the class Callback: give an instance"),
+    ([print], "callbacks[0] is print: give an instance of a subclass of Callback"),
+    ([{"on_iteration": print}], "callbacks[0] is dict: "),
+    ([Misspelled()], "Misspelled.on_iterations is not an event of the training loop; did you mean"),
+    ([Argumentless()], "Argumentless.on_end cannot be called: define on_end(self, loop)"),
+]
+
+
+def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
+    monkeypatch.setattr(azjax.programs.training, "open_run", None)
+    for callbacks, sentence in NO_CALLBACKS:
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            azjax.train("tic_tac_toe", callbacks=callbacks)
