@@ -45,12 +45,14 @@ class AtlasView {
     this.legend = h("p", { class: "az-atlas-legend" });
     this.detail = h("div", { class: "az-atlas-detail", "aria-live": "polite" });
     this.ring = svg("circle", { class: "az-atlas-ring", r: 6.4 });
+    const drawn = this.#picture();
+    const { width, height } = drawn.viewBox.baseVal;
     this.element = h(
       "div",
-      { class: "az-atlas" },
+      { class: "az-atlas", style: { "--az-shape": width / height } },
       h("div", { class: "az-atlas-controls" }, this.button, this.slider, this.#modes()),
       this.counts,
-      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, this.#picture(), this.legend), this.detail),
+      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, drawn, this.legend), this.detail),
     );
     this.#name();
   }
