@@ -30,7 +30,9 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
         return game.display.draw(state, **look | ({} if size is None else {"size": size}))
     labels = look.get("labels")
     named = [] if labels is None else zip(name_actions(game, state), labels, strict=True)
-    items = [f"{name}: {label}".replace(" ", "\N{NO-BREAK SPACE}") for name, label in named if label]
+    items = [
+        f"{name}: {label}".replace(" ", "\N{NO-BREAK SPACE}") for name, label in named if label
+    ]
     return draw_text(game.display.render(state), ", ".join(items))
 
 
@@ -85,9 +87,10 @@ def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) 
 
 def draw_text(text: str, below: str = "") -> Drawing:
     """Draws monospaced text, and another text below it, which is wrapped at spaces."""
-    lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
+    lines = text.splitlines()
     wide = max(24, *map(len, lines), 0)
     lines += textwrap.wrap(below, wide, break_long_words=False, break_on_hyphens=False)
+    lines = ["".join(c if c.isprintable() else " " for c in line) for line in lines]
     width = _WIDTH * max(map(len, lines), default=0) + 2 * _MARGIN
     height = _HEIGHT * len(lines) + 2 * _MARGIN
     paper = {"width": width, "height": height, "fill": "#ffffff", "class": "az-paper"}
