@@ -1665,6 +1665,28 @@ MUTATIONS = [
         "tests/search/test_mctx_policies.py::test_the_functions_keep_the_game_s_conventions",
     ),
     Mutation(
+        "mctx: a policy explores in evaluation",
+        "azjax/search/bridge.py",
+        "jnp.where(noisy, defaults[name], 0.0)",
+        "jnp.where(True, defaults[name], 0.0)",
+        "tests/search/test_mctx_policies.py::"
+        "test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature",
+    ),
+    Mutation(
+        "mctx: a policy breaks ties with the key of the search",
+        "azjax/search/bridge.py",
+        "explores = noisy | (roots.temperature > 0)",
+        "explores = noisy | (roots.temperature >= 0)",
+        "tests/search/test_mctx_policies.py::test_equal_positions_get_equal_moves",
+    ),
+    Mutation(
+        "certificate: a custom search is verified with 32 simulations",
+        "azjax/proof/certificate.py",
+        "if num_simulations is None and kind.algorithm not in ALGORITHMS:",
+        "if False:",
+        "tests/proof/test_certificate.py::test_a_custom_search_is_verified_after_them",
+    ),
+    Mutation(
         "mctx: all positions of a batch share an evaluation key",
         "azjax/search/bridge.py",
         "batch_keys(key, check_batch(game, states))",
