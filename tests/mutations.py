@@ -903,8 +903,8 @@ MUTATIONS = [
     Mutation(
         "certificate: searches with default settings",
         "azjax/proof/certificate.py",
-        "Gumbel(), search.algorithm: search}",
-        "Gumbel()}",
+        "for kind in (PUCT(), Gumbel(), search)}",
+        "for kind in (PUCT(), Gumbel())}",
         "tests/proof/test_certificate.py",
     ),
     Mutation(
@@ -1010,8 +1010,8 @@ MUTATIONS = [
     Mutation(
         "puct: noise for one position is added to all",
         "azjax/search/puct.py",
-        "jnp.where(roots.add_noise[:, None], noisy, logits)",
-        "jnp.where(roots.add_noise[0], noisy, logits)",
+        "jnp.where(roots.add_noise[:, None], noisy, roots.logits)",
+        "jnp.where(roots.add_noise[0], noisy, roots.logits)",
         "tests/search/test_search.py::test_noise_may_be_added_to_some_positions",
     ),
     Mutation(
@@ -1074,8 +1074,8 @@ MUTATIONS = [
     Mutation(
         "puct: dirichlet_alpha has no effect",
         "azjax/search/puct.py",
-        "alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction",
-        "alpha, fraction = 0.3, settings.dirichlet_fraction",
+        "jax.random.loggamma, a=alpha,",
+        "jax.random.loggamma, a=0.3,",
         "tests/search/test_search.py::test_noise_acts_in_full_on_two_legal_actions",
     ),
     Mutation(

@@ -128,7 +128,7 @@ class MctxPolicy:
             inspect.signature(self.policy).bind(**dict.fromkeys(_ARGUMENTS))
         except TypeError as error:
             raise ValueError(
-                f"the policy cannot be called with {', '.join(_ARGUMENTS)} ({error}): use "
+                f"the policy takes other arguments than {', '.join(_ARGUMENTS)} ({error}): use "
                 "mctx.muzero_policy, mctx.gumbel_muzero_policy, or a function with their arguments"
             ) from error
 

@@ -216,7 +216,7 @@ def test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature(
         result.action_weights[~explores], expected.action_weights[~explores], atol=1e-6
     )
     actions = result.action.reshape(8, 2, 2)
-    assert all(len(set(actions[:, 0, row])) > 2 for row in (0, 1))
+    assert all(len(set(actions[:, 0, row])) > 1 for row in (0, 1))
     assert (np.asarray(states.board)[np.arange(32), result.action] == 0).all()
     backwards = [x[::-1] for x in (keys, temperature, explores)]
     turned = jax.tree.map(lambda leaf: leaf[::-1], states)
@@ -247,8 +247,11 @@ def test_calls_that_cannot_work_are_rejected(tic_tac_toe):
     policy, key, states = mctx.gumbel_muzero_policy, jax.random.key(0), init_batch(tic_tac_toe, 1)
     steps = make_resumable(from_mctx(policy), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     calls = [
-        (lambda: from_mctx(3), "the policy cannot be called with params, rng_key"),
-        (lambda: from_mctx(mctx.stochastic_muzero_policy), "missing a required argument"),
+        (lambda: from_mctx(3), "search.policy is 3, which is not of type Callable"),
+        (
+            lambda: from_mctx(mctx.stochastic_muzero_policy),
+            "the policy takes other arguments than params, .* required argument",
+        ),
         (lambda: from_mctx(policy, num_simulations=0), "search.num_simulations is 0"),
         (lambda: steps.start(None, key, states, 32), "mctx runs its own loop, which cannot stop"),
         (
