@@ -910,8 +910,8 @@ MUTATIONS = [
     Mutation(
         "certificate: searches with default settings",
         "azjax/proof/certificate.py",
-        "Gumbel(), search.algorithm: search}",
-        "Gumbel()}",
+        "for kind in (PUCT(), Gumbel(), search)}",
+        "for kind in (PUCT(), Gumbel())}",
         "tests/proof/test_certificate.py",
     ),
     Mutation(
@@ -1017,8 +1017,8 @@ MUTATIONS = [
     Mutation(
         "puct: noise for one position is added to all",
         "azjax/search/puct.py",
-        "jnp.where(roots.add_noise[:, None], noisy, logits)",
-        "jnp.where(roots.add_noise[0], noisy, logits)",
+        "jnp.where(roots.add_noise[:, None], noisy, roots.logits)",
+        "jnp.where(roots.add_noise[0], noisy, roots.logits)",
         "tests/search/test_search.py::test_noise_may_be_added_to_some_positions",
     ),
     Mutation(
@@ -1081,8 +1081,8 @@ MUTATIONS = [
     Mutation(
         "puct: dirichlet_alpha has no effect",
         "azjax/search/puct.py",
-        "alpha, fraction = settings.dirichlet_alpha, settings.dirichlet_fraction",
-        "alpha, fraction = 0.3, settings.dirichlet_fraction",
+        "jax.random.loggamma, a=alpha,",
+        "jax.random.loggamma, a=0.3,",
         "tests/search/test_search.py::test_noise_acts_in_full_on_two_legal_actions",
     ),
     Mutation(
@@ -1677,6 +1677,28 @@ MUTATIONS = [
         "return ~jax.vmap(game.legal_actions)(states)",
         "return jax.vmap(game.legal_actions)(states)",
         "tests/search/test_mctx_policies.py::test_the_functions_keep_the_game_s_conventions",
+    ),
+    Mutation(
+        "mctx: a policy explores in evaluation",
+        "azjax/search/bridge.py",
+        "jnp.where(noisy, defaults[name], 0.0)",
+        "jnp.where(True, defaults[name], 0.0)",
+        "tests/search/test_mctx_policies.py::"
+        "test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature",
+    ),
+    Mutation(
+        "mctx: a policy breaks ties with the key of the search",
+        "azjax/search/bridge.py",
+        "explores = noisy | (roots.temperature > 0)",
+        "explores = noisy | (roots.temperature >= 0)",
+        "tests/search/test_mctx_policies.py::test_equal_positions_get_equal_moves",
+    ),
+    Mutation(
+        "certificate: a custom search is verified with 32 simulations",
+        "azjax/proof/certificate.py",
+        "if num_simulations is None and kind.algorithm not in ALGORITHMS:",
+        "if False:",
+        "tests/proof/test_certificate.py::test_a_custom_search_is_verified_after_them",
     ),
     Mutation(
         "mctx: all positions of a batch share an evaluation key",

@@ -128,7 +128,7 @@ class MctxPolicy:
             inspect.signature(self.policy).bind(**dict.fromkeys(_ARGUMENTS))
         except TypeError as error:
             raise ValueError(
-                f"the policy cannot be called with {', '.join(_ARGUMENTS)} ({error}): use "
+                f"the policy takes other arguments than {', '.join(_ARGUMENTS)} ({error}): use "
                 "mctx.muzero_policy, mctx.gumbel_muzero_policy, or a function with their arguments"
             ) from error
 
@@ -259,7 +259,10 @@ def _search_by_policy(policy: Callable, num_simulations: int, roots: Roots) -> S
     output = jax.vmap(search)(
         keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
     )
-    return make_result(output.search_tree, output.action, output.action_weights)
+    tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
+    logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
+    tree = tree.replace(children_prior_logits=logits)
+    return make_result(tree, output.action, output.action_weights)
 
 
 def _zero_keys(keys: jax.Array) -> jax.Array:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import re
 import runpy
 import sys
 import types
@@ -23,7 +24,9 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import CustomNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.training.selfplay import unroll
 from azjax.training.sharding import make_iteration, make_mesh, make_state
+from azjax.training.starts import SelfPlayConfig, start_games
 from azjax.training.step import init, iteration
 from azjax.viz.architecture import layers
 from reference import Position
@@ -176,6 +179,24 @@ def test_a_constant_exploration_is_a_special_case_of_the_rule(tic_tac_toe):
     ]
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
+
+
+def test_the_rules_of_the_guide_explore_in_self_play(tic_tac_toe):
+    """Without noise and temperature, a rule plays one game in all rows."""
+    tutorial = (ROOT / "docs" / "tutorials" / "custom_algorithm.md").read_text()
+    block = next(b for b in re.findall(r"```python\n(.*?)```", tutorial, re.S) if "PlainPUCT:" in b)
+    found = {"__name__": "tutorial", "jax": jax}
+    exec(block, found)
+    rules = [names(ROOT / "examples" / "search_rule.py")["GrowingPUCT"], found["PlainPUCT"]]
+    config = SelfPlayConfig(unroll_length=5, opening_share=0.0)
+    for rule in rules:
+        search = make_search(rule(num_simulations=9), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+        games = start_games(config, tic_tac_toe, jax.random.split(jax.random.key(0), 64))
+        play = jax.jit(functools.partial(unroll, config, tic_tac_toe, "relative", search, None))
+        _, moves = play(jax.random.key(1), games)
+        assert np.unique(moves.action, axis=1).shape[1] > 55, rule
+        weights = search(None, jax.random.key(2), games.states, add_noise=True).visit_counts
+        assert len(np.unique(weights, axis=0)) > 20, rule  # Not only the action is drawn.
 
 
 @pytest.mark.slow

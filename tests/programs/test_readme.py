@@ -8,8 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+import azjax as az
 from azjax import training
-from azjax.cli import custom, options
+from azjax.cli import custom, options, train
 from azjax.games import solver
 from azjax.runs import presets
 from azjax.runs.config import make_parts
@@ -100,6 +101,34 @@ def test_the_lines_on_mctx_run_from_top_to_bottom():
     states, key = found["states"], jax.random.key(3)
     visits = jax.jit(expected)(found["params"], key, states).visit_counts
     np.testing.assert_array_equal(found["result"].visit_counts, visits)
+
+
+@pytest.mark.slow
+def test_thousands_of_games_are_played_as_the_page_says(capsys):
+    found = {}
+    for block in blocks("how_to/selfplay.md"):
+        assert not re.search(r"^from", block, re.MULTILINE)
+        exec(block.replace("4096", "512"), found)
+    one, many, fresh = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert int(one[0]) == 1 and int(many[0]) > 450
+    assert 1024 < int(fresh[0]) == int(found["over"].sum()) and int(fresh[3]) > 1000
+    rewards = np.asarray(found["rewards"])
+    assert set(np.unique(rewards)) == {0, 1} and (rewards[~np.asarray(found["over"])] == 0).all()
+
+
+@pytest.mark.slow
+def test_each_policy_of_mctx_trains_a_perfect_player(tmp_path, monkeypatch, capsys):
+    """Gumbel MuZero from Python and MuZero from the command line, as on the page."""
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(blocks("how_to/mctx.md")[0], found)
+    assert capsys.readouterr().out.splitlines()[-1] == "True"
+    last = found["run"].certificate.searches[-1]
+    assert (last.algorithm, last.num_simulations, last.blunders) == ("mctx", 16, 0)
+    train.main(["--search.algorithm", "mctx_muzero", "--run-dir", "runs/mctx_muzero"])
+    player = az.load("runs/mctx_muzero")
+    assert az.verify(player, simulations=()).perfect
+    assert player.parts.search == az.search.MctxMuZero()
 
 
 def test_the_map_is_the_order_of_imports():

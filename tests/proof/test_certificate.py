@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -81,8 +82,15 @@ def test_a_custom_search_is_verified_after_them():
     class Custom(PUCT):
         algorithm: str = "custom"
 
-    custom = Custom(num_simulations=3, c_puct=0.3)
+    custom = Custom(num_simulations=24, c_puct=0.3)
     assert searches_to_verify(custom, 9)[2:] == (dataclasses.replace(custom, num_simulations=9),)
+    assert [s.num_simulations for s in searches_to_verify(custom)] == [32, 32, 24]
+    plain = types.SimpleNamespace(  # Not a dataclass, so its number cannot be changed.
+        algorithm="plain", num_simulations=24, is_deterministic=True, select=custom.select
+    )
+    assert searches_to_verify(plain)[2:] == (plain,)
+    with pytest.raises(ValueError, match="not a dataclass, so its settings cannot be changed"):
+        searches_to_verify(plain, 9)
 
 
 def test_these_searches_are_verified_by_default(solution, monkeypatch):

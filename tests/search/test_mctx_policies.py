@@ -14,8 +14,19 @@ import pytest
 import azjax
 from azjax.games.base import init_batch, play
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import NEVER, PUCT, Gumbel, make_search, mctx_fns
-from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
+from azjax.networks import MLPConfig, make_network
+from azjax.search import (
+    NEVER,
+    PUCT,
+    Gumbel,
+    MctxGumbel,
+    MctxMuZero,
+    from_mctx,
+    make_resumable,
+    make_search,
+    mctx_fns,
+)
+from azjax.search.evaluators import network_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.search.tree import ROOT
 from tables import bench
 from test_gumbel import by_mctx
@@ -178,6 +189,79 @@ def test_a_win_is_found_next_to_a_finished_game(name, tic_tac_toe):
     assert output.action[0] == 2 and output.search_tree.qvalues(jnp.zeros(2, int))[0, 2] == 1
     assert np.isfinite(output.action_weights).all()
     assert (output.search_tree.node_values[1] == 0).all()
+
+
+# Policies as algorithms.
+
+
+@BOTH
+def test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature(name):
+    """Every second game explores; the others get the result of mctx without noise."""
+    a_bench, table = bench("tic_tac_toe"), bench("tic_tac_toe").random_table()
+    search = jax.jit(
+        make_search(from_mctx(POLICIES[name], num_simulations=16), a_bench.game, a_bench.evaluate)
+    )
+    states, keys = batch(*[OPEN, (0,) * 9] * 16), jax.random.split(jax.random.key(1), 32)
+    explores = jnp.arange(32) % 4 < 2
+    temperature = jnp.where(explores, 1.0, 0.0)
+    result = jax.device_get(search(table, keys, states, temperature, explores))
+    quiet = {"muzero": {"temperature": 0.0, "dirichlet_fraction": 0.0}}
+    quiet = quiet.get(name, {"gumbel_scale": 0.0})
+    fns = mctx_fns(a_bench.game, a_bench.evaluate)
+    expected = run(name, fns, states, table, simulations=16, **quiet)
+    visits = expected.search_tree.summary().visit_counts
+    np.testing.assert_array_equal(result.visit_counts[~explores], visits[~explores])
+    np.testing.assert_array_equal(result.action[~explores], expected.action[~explores])
+    np.testing.assert_allclose(
+        result.action_weights[~explores], expected.action_weights[~explores], atol=1e-6
+    )
+    actions = result.action.reshape(8, 2, 2)
+    assert all(len(set(actions[:, 0, row])) > 1 for row in (0, 1))
+    assert (np.asarray(states.board)[np.arange(32), result.action] == 0).all()
+    backwards = [x[::-1] for x in (keys, temperature, explores)]
+    turned = jax.tree.map(lambda leaf: leaf[::-1], states)
+    again = search(table, backwards[0], turned, *backwards[1:])
+    np.testing.assert_array_equal(again.action[::-1], result.action)
+    np.testing.assert_array_equal(again.visit_counts[::-1], result.visit_counts)
+
+
+def test_equal_positions_get_equal_moves(tic_tac_toe):
+    """mctx breaks ties at random; without exploration, the key has no effect."""
+    search = make_search(MctxMuZero(num_simulations=4), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    result = jax.jit(search)(None, jax.random.key(0), init_batch(tic_tac_toe, 16))
+    assert len(np.unique(result.visit_counts, axis=0)) == len(np.unique(result.action)) == 1
+
+
+def test_a_random_evaluator_gets_the_key_of_each_position(tic_tac_toe):
+    """Also without exploration, where the policy itself draws with a fixed key."""
+    evaluate = rollout_evaluator(tic_tac_toe)
+    search = jax.jit(make_search(MctxGumbel(num_simulations=4), tic_tac_toe, evaluate))
+    result = search(None, jax.random.key(0), init_batch(tic_tac_toe, 16))
+    assert len(np.unique(result.q_values, axis=0)) > 8
+
+
+def test_calls_that_cannot_work_are_rejected(tic_tac_toe):
+    network = network_evaluator(
+        tic_tac_toe, make_network(MLPConfig(hidden=(4,), head_hidden=4), tic_tac_toe)
+    )
+    policy, key, states = mctx.gumbel_muzero_policy, jax.random.key(0), init_batch(tic_tac_toe, 1)
+    steps = make_resumable(from_mctx(policy), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+    calls = [
+        (lambda: from_mctx(3), "search.policy is 3, which is not of type Callable"),
+        (
+            lambda: from_mctx(mctx.stochastic_muzero_policy),
+            "the policy takes other arguments than params, .* required argument",
+        ),
+        (lambda: from_mctx(policy, num_simulations=0), "search.num_simulations is 0"),
+        (lambda: steps.start(None, key, states, 32), "mctx runs its own loop, which cannot stop"),
+        (
+            lambda: make_search(PUCT(), tic_tac_toe, network)(None, key, states),
+            "params is None, and the evaluator is a network",
+        ),
+    ]
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 # Differences between mctx and azjax.

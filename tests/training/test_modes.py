@@ -19,7 +19,7 @@ from azjax.players import arena
 from azjax.proof.verify import verify
 from azjax.runs import checkpoint, presets
 from azjax.runs.config import Config, make_parts
-from azjax.search import ALGORITHMS, PUCT, UCT, make_search
+from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from small import conv
@@ -102,7 +102,7 @@ def test_the_contract_of_games(name):
 
 
 @pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS.values()])
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS.values(), MctxMuZero, MctxGumbel])
 @pytest.mark.parametrize("engine", ["azjax", "mctx"])
 def test_searches(engine, algorithm, make, tic_tac_toe):
     search = make_search(algorithm(num_simulations=3), tic_tac_toe, make(tic_tac_toe), engine)
