@@ -201,7 +201,7 @@ def _lines(describe: Callable[[], str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def report_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows the progress of a report until the `with` block ends; yields `notify` for the report."""
+    """Shows the progress of a report until the `with` block ends; yields its `notify`."""
     with progress() as bar:
         task = bar.add_task("writing the report", total=None)
 

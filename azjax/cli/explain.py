@@ -47,6 +47,15 @@ def explain(options: Options) -> int:
     check_folder(options.out)
     typed = custom.name_player(options.typed, options.player)
     run_dir, player = custom.open_run(typed)
+    with console.busy(f"writing {options.out}…"):
+        written = _write(options.out, typed, run_dir, player)
+    print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def _write(
+    out: pathlib.Path, typed: custom.Typed, run_dir: pathlib.Path, player: Player
+) -> pathlib.Path:
     is_run = player.name is None
     history = _snapshots(run_dir, player) if is_run and player.game.enumerable else None
     live = is_live(player.game)
@@ -64,9 +73,7 @@ def explain(options: Options) -> int:
         *back,
     ]
     title = f"How AlphaZero learned {game_title(player.game.name)}"
-    written = page.write_page(options.out, title, sections)
-    print(f"{written}: {written.stat().st_size / 1e6:.2f} MB")
-    return 0
+    return page.write_page(out, title, sections)
 
 
 def _live(

@@ -12,7 +12,7 @@ import numpy as np
 from azjax import runs
 from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
-from azjax.cli import custom
+from azjax.cli import console, custom
 from azjax.cli.specs import KINDS, SHIPPED, Spec, parse
 from azjax.games import solver
 from azjax.games.base import Game
@@ -213,4 +213,4 @@ def _run_of(spec: Spec, typed: custom.Typed) -> pathlib.Path:
 
 @functools.cache
 def _solve(game: Game) -> solver.Solution:
-    return solver.solve(game)
+    return console.solve(game)

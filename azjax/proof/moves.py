@@ -58,8 +58,8 @@ def choose_moves(
     if not has_move.all():
         line = list(line_to(int(has_move.argmin())))
         raise ValueError(
-            f"{game.name} has no legal move after the actions {line}, and is not over there: correct "
-            "its legal_actions or is_over"
+            f"{game.name} has no legal move after the actions {line}, and is not over there: "
+            "correct its legal_actions or is_over"
         )
     is_player = player == seat
     places = np.flatnonzero(is_player)

@@ -149,12 +149,15 @@ def test_games_of_both_libraries_have_the_same_rules(name, ours):
     assert plies > 8
 
 
-def test_positions_are_written():
-    game = games.make("pgx:tic_tac_toe")
-    state = game.init()
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+def test_positions_and_moves_are_written_as_in_our_game(name):
+    theirs, ours = games.make(f"pgx:{name}"), games.make(name)
+    one, other = theirs.init(), ours.init()
     for action in (4, 0):
-        state, _ = game.step(state, action)
-    assert game.display.render(state) == "  a b c\n1 O . .\n2 . X .\n3 . . ."
+        one, other = theirs.step(one, action)[0], ours.step(other, action)[0]
+    assert theirs.display.render(one) == ours.display.render(other)
+    names = [game.display.name_actions(state) for game, state in ((theirs, one), (ours, other))]
+    assert [*names[0]] == [*names[1]]
 
 
 def test_chess_has_the_same_names_of_moves_for_both_players():

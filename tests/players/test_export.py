@@ -8,6 +8,7 @@ import pytest
 
 import azjax
 from azjax.cli import arena
+from azjax.games.square import cell_names
 from azjax.players import export, random_agent
 from azjax.players.arena import PlayedGames, Results
 from reference import tic_tac_toe as rules
@@ -58,7 +59,7 @@ def test_a_player_is_exported_against_itself(tmp_path):
     assert len(games) == 10 and len({tuple(game["actions"]) for game in games}) > 5
     for one in games:
         assert replay(one) == one["result"]
-        assert one["moves"] == list(map(str, one["actions"]))
+        assert one["moves"] == [cell_names(3, 3)[action] for action in one["actions"]]
 
 
 @pytest.mark.parametrize(

@@ -17,26 +17,24 @@ import misere_pile
 from azjax import runs
 from azjax.cli import board, play, table
 from azjax.games import tic_tac_toe
+from azjax.games.square import cell_names
 from azjax.players import Decision, random_agent
 from azjax.runs import presets
 from run_directories import make_run
 from terminal import Terminal
 
 CONFIG = presets.smoke(presets.get("default"))
-EMPTY = """
- 0 | 1 | 2
----+---+---
- 3 | 4 | 5
----+---+---
- 6 | 7 | 8
+RULE = "----+----+----\n"
+EMPTY = f"""
+ a1 | b1 | c1
+{RULE} a2 | b2 | c2
+{RULE} a3 | b3 | c3
 """
 
-LOST = """
- X | X | O
----+---+---
- X | O | 5
----+---+---
- O | 7 | 8
+LOST = f"""
+  X |  X |  O
+{RULE}  X |  O | c2
+{RULE}  O | b3 | c3
 
 O (perfect) wins.
 """
@@ -66,14 +64,14 @@ def program(monkeypatch, capfd, tmp_path):
 
 
 def moves_of_a_person(solution, seat, best):
-    """One person's moves in a game with the perfect player, at its best or its worst."""
+    """The names of one person's moves against the perfect player, at its best or its worst."""
     row, moves = 0, []
     while not solution.over[row]:
         action = int(np.argmax(solution.optimal[row]))
         if solution.player[row] == seat:
             values = np.where(solution.legal[row], solution.action_values[row], np.nan)
             action = int((np.nanargmax if best else np.nanargmin)(values))
-            moves.append(action)
+            moves.append(cell_names(3, 3)[action])
         row = solution.children[row, action]
     return moves
 
@@ -91,31 +89,31 @@ def test_a_game_with_the_perfect_player(seat, best, solution, program):
     assert out.startswith(["X: you, O: perfect\n", "X: perfect, O: you\n"][seat])
     assert out.splitlines()[-1] == ("A draw." if best else f"{other} (perfect) wins.")
     announced = re.findall(
-        rf"^{other} \(perfect\) plays (\d), expects an? .* for {other} \(.*\)$", out, re.M
+        rf"^{other} \(perfect\) plays ([abc]\d), expects an? .* for {other} \(.*\)$", out, re.M
     )
     assert len(announced) in (len(moves) - 1, len(moves), len(moves) + 1)
     last = out.rstrip().rsplit("\n\n", 2)[1]
     assert last.count(mine) == len(moves) and last.count(other) == len(announced)
     if best:
-        assert not re.search(r"\d", last)
+        assert not re.search(r"[abc]\d", last)
 
 
 def test_a_person_can_win(program):
-    typed = [0, 8, 1, 7, 2]  # Two people, one keyboard.
+    typed = ["a1", "c3", "b1", "b3", "c1"]  # Two people, one keyboard.
     status, out, _ = program("--x human --o human", typed)
     assert status == 0
     assert out.startswith("X: a person, O: a person\n")
     assert out.endswith(
-        " X | X | X\n---+---+---\n 3 | 4 | 5\n---+---+---\n 6 | O | O\n\nX (a person) wins.\n"
+        f"  X |  X |  X\n{RULE} a2 | b2 | c2\n{RULE} a3 |  O |  O\n\nX (a person) wins.\n"
     )
 
 
 def test_two_machines(program):
     status, out, err = program("--x minimax:1 --o perfect")
     assert (status, err) == (0, "")
-    assert out.startswith(f"X: minimax(1), O: perfect\n{EMPTY}\nX (minimax(1)) plays 0")
-    assert out.endswith(" plays 6, expects a win for O (+1.00)\n" + LOST)
-    assert out.count("plays") == 6 and out.count("---+---+---\n") == 2 * 7
+    assert out.startswith(f"X: minimax(1), O: perfect\n{EMPTY}\nX (minimax(1)) plays a1")
+    assert out.endswith(" plays a3, expects a win for O (+1.00)\n" + LOST)
+    assert out.count("plays") == 6 and out.count(RULE) == 2 * 7
 
 
 @pytest.mark.slow
@@ -130,7 +128,7 @@ def test_connect_four_with_uct(program):
 
 def test_the_same_seed_plays_the_same_game(program):
     def moves(seed):
-        return re.findall(r"plays (\d)", program(f"--x random --o random --seed {seed}")[1])
+        return re.findall(r"plays (..)", program(f"--x random --o random --seed {seed}")[1])
 
     assert moves(1) == moves(1)
     assert moves(1) != moves(2)
@@ -151,10 +149,10 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ("typed", "message"),
     [
         *(
-            (wrong, f"{shown} is not a legal move: type one of 1, 2, 3, 5, 6, 7, 8, or help.")
+            (wrong, f"{shown} is not a legal move: type one of b1, c1, a2, c2, a3, b3, c3, or help.")
             for wrong, shown in [
+                ("b2", "'b2'"),
                 ("4", "'4'"),
-                ("9", "'9'"),
                 ("9" * 5000, "'9999999999999999999…'"),
                 ("", "''"),
                 ("x", "'x'"),
@@ -172,7 +170,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ids=lambda text: ascii(text)[:8],
 )  # fmt: skip
 def test_wrong_input_gets_one_sentence(typed, message, program):
-    status, out, err = program("--o perfect", [" 4 ", typed, "undo", "QUIT"])
+    status, out, err = program("--o perfect", [" B2 ", typed, "undo", "QUIT"])
     assert (status, err) == (0, "")
     boards = out.split(EMPTY)
     assert len(boards) == 3  # At the start and after an undo.
@@ -182,18 +180,18 @@ def test_wrong_input_gets_one_sentence(typed, message, program):
 
 
 def test_undo_takes_back_both_moves(program):
-    typed = ["undo", 4, "undo", "undo", 8, "quit"]
+    typed = ["undo", "b2", "undo", "undo", "c3", "quit"]
     _, out, _ = program("--o perfect", typed)
     parts = out.split("You have no move to take back.\n")
     assert len(parts) == 3
-    assert parts[1].count(EMPTY) == 1 and parts[1].count("plays 0") == 1
-    assert "O (perfect) plays 4" in parts[2]
+    assert parts[1].count(EMPTY) == 1 and parts[1].count("plays a1") == 1
+    assert "O (perfect) plays b2" in parts[2]
     assert parts[2].count("X") == 1
 
 
 def test_undo_of_the_second_player_leaves_the_first_move(program):
-    _, out, _ = program("--x perfect", ["undo", 1, "undo", "quit"])
-    boards = [part for part in out.split("\n\n") if "---+---" in part]
+    _, out, _ = program("--x perfect", ["undo", "b1", "undo", "quit"])
+    boards = [part for part in out.split("\n\n") if RULE in part]
     marks = [sorted(re.sub("[^XO]", "", drawn)) for drawn in boards]
     assert marks == [["X"], ["O", "X", "X"], ["X"]]
     assert out.count("You have no move") == 1
@@ -208,28 +206,28 @@ def test_help_explains_the_commands(program):
 
 @pytest.mark.parametrize("command", ["hint", "?"])
 def test_hint_by_the_opponent(command, program):
-    _, out, _ = program("--o perfect", [4, command, "quit"])
-    assert "perfect would play 1, expects an even game for X (+0.00)\n" in out
+    _, out, _ = program("--o perfect", ["b2", command, "quit"])
+    assert "perfect would play b1, expects an even game for X (+0.00)\n" in out
     assert re.search(r"^move +Q +policy *$", out, re.M)
-    assert re.search(r"^ +1 +\+0\.00 +14\.3% +best *$", out, re.M)
-    assert re.search(r"^ +8 +\+0\.00 +14\.3% *$", out, re.M)
-    assert not re.search(r"^ +[04] +\+", out, re.M) and out.count("best") == 1
+    assert re.search(r"^ +b1 +\+0\.00 +14\.3% +best *$", out, re.M)
+    assert re.search(r"^ +c3 +\+0\.00 +14\.3% *$", out, re.M)
+    assert not re.search(r"^ +(a1|b2) +\+", out, re.M) and out.count("best") == 1
 
 
 @pytest.mark.slow
 def test_hint_of_a_search(program, tmp_path):
     make_run(tmp_path / "run", CONFIG, (3,))
     _, out, _ = program(f"--o puct:20@{tmp_path / 'run'}", ["hint", "quit"])
-    assert re.search(r"^puct\(20\) #3 would play \d, expects an? ", out, re.M)
+    assert re.search(r"^puct\(20\) #3 would play [abc]\d, expects an? ", out, re.M)
     assert re.search(r"^move +visits +Q +prior +policy *$", out, re.M)
-    rows = re.findall(r"^ +(\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
-    assert [int(row[0]) for row in rows] == list(range(9))
+    rows = re.findall(r"^ +([abc]\d) +(\d+) +([+-]\d\.\d\d)? +[\d.]+% +[\d.]+% ", out, re.M)
+    assert tuple(row[0] for row in rows) == cell_names(3, 3)
     assert sum(int(row[1]) for row in rows) == 20
 
 
 def test_hint_without_a_machine(program):
     _, out, _ = program("--x human --o human", ["hint", "quit"])
-    assert "tic_tac_toe would play 0" in out
+    assert "tic_tac_toe would play a1" in out
 
 
 # The ends.
@@ -254,7 +252,7 @@ def test_no_question_for_machines_or_a_pipe(solution, program):
     assert "again" not in out and "your move" not in out
 
 
-@pytest.mark.parametrize("typed", [[], [4], [4, "x"]])
+@pytest.mark.parametrize("typed", [[], ["b2"], ["b2", "x"]])
 def test_the_end_of_the_input(typed, program):
     status, out, err = program("--o perfect", typed)
     assert (status, err) == (0, "")
@@ -269,9 +267,12 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
         return random_agent(game)._replace(name="cheat", act=act)
 
     monkeypatch.setattr("azjax.cli.players.random_agent", cheat)
-    status, _, err = program("--o random", [4])
+    status, _, err = program("--o random", ["b2"])
     assert status == 2
-    assert err == "error: cheat cannot play 4 here: the legal moves are 0, 1, 2, 3, 5, 6, 7, 8\n"
+    assert (
+        err
+        == "error: cheat cannot play b2 here: the legal moves are a1, b1, c1, a2, c2, a3, b3, c3\n"
+    )
 
 
 # Seats.
@@ -447,11 +448,11 @@ def test_a_game_at_a_real_terminal(start, solution):
     first, *others = moves_of_a_person(solution, 0, True)
     for line in (b"", b"\xff\xfe", "²".encode(), b"\x1b[A", b"hint", b"undo"):
         terminal.type(line)
-    terminal.type(str(first).encode())
-    terminal.type(str(first).encode())  # The cell is occupied.
+    terminal.type(first.encode())
+    terminal.type(first.encode())  # The cell is occupied.
     terminal.type(b"undo")
     for move in (first, *others):
-        terminal.type(str(move).encode())
+        terminal.type(move.encode())
     terminal.type(b"y", after="(y/n): ")
     terminal.type(b"quit")
     assert terminal.finish() == 0
@@ -459,7 +460,7 @@ def test_a_game_at_a_real_terminal(start, solution):
     for message in (
         "'²' is not a legal move",
         "perfect is choosing a move",
-        "perfect would play 0",
+        "perfect would play a1",
         "You have no move to take back.",
         f"'{first}' is not a legal move",
         "A draw.",
@@ -475,7 +476,7 @@ def test_a_game_at_a_real_terminal(start, solution):
 @pytest.mark.slow
 def test_ctrl_c_and_ctrl_d_at_a_real_terminal(start):
     interrupted, ended = start("--o", "perfect"), start("--o", "perfect")
-    interrupted.type(b"4")
+    interrupted.type(b"b2")
     interrupted.type(b"\x03")
     assert interrupted.finish() == 130
     assert interrupted.screen.endswith("\ninterrupted: the game was not finished\n")

@@ -377,7 +377,7 @@ def test_a_game_of_exactly_max_plies_is_explored(tmp_path):
         ({"starts": ((), (2, 2, 0))}, r"nim is over after the actions \[2, 2, 0\]: leave this"),
         (
             {"starts": ((2, 2, 1),)},
-            r"the action 1 is illegal in nim after the actions \[2, 2\]: use",
+            r"action 1 is illegal in nim after the actions \[2, 2\]: use",
         ),
         ({"starts": ((0,) * 8,)}, "a line of nim has 8 moves: use 7 at most"),
     ],
