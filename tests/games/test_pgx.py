@@ -213,5 +213,5 @@ def test_unknown_games_of_pgx_are_refused():
 
 def test_pgx_is_imported_only_when_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgx", None)
-    with pytest.raises(ValueError, match=r"needs the package pgx \(.* -m pip install pgx"):
+    with pytest.raises(ValueError, match=r"needs the package pgx \(.*pip install pgx"):
         from_pgx.make.__wrapped__("tic_tac_toe")
