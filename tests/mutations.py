@@ -104,6 +104,13 @@ MUTATIONS = [
         "jnp.zeros(tree.raw_values.shape, bool)",
         "tests/test_api.py",
     ),
+    Mutation(
+        "modes: a quantized network needs the promotion of ranks",
+        "azjax/networks/quantized.py",
+        "* factor[None])",
+        "* factor)",
+        "tests/training/test_modes.py::test_every_package_works",
+    ),
     # Games.
     Mutation(
         "games: discs are flipped without a disc at the other end",

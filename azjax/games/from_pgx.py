@@ -18,6 +18,7 @@ import numpy as np
 
 from azjax import drawing
 from azjax._commands import command
+from azjax._promotion import mixing
 from azjax._settings import did_you_mean
 from azjax.games import connect_four, hex, mnk, othello
 from azjax.games.base import Game, State, Symmetries, where
@@ -61,8 +62,9 @@ def make(name: str) -> Game:
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():
-        begun = jax.device_get(jax.jit(env.init)(jax.random.key(0)))
-    height = jax.eval_shape(env.observe, begun).shape[0]
+        begun = jax.device_get(jax.jit(mixing(env.init))(jax.random.key(0)))
+    env_step, env_observe = mixing(env.step), mixing(env.observe)
+    height = jax.eval_shape(env_observe, begun).shape[0]
     first, num_actions = int(begun.current_player), len(begun.legal_action_mask)
 
     def bare(state: Any) -> Any:
@@ -80,13 +82,13 @@ def make(name: str) -> Game:
 
     def step(state: Any, action: jax.Array) -> tuple[State, jax.Array]:
         is_legal = legal_actions(state)[action] & (action >= 0) & (action < num_actions)
-        after = env.step(state, action)
+        after = env_step(state, action)
         reward = after.rewards[state.current_player]
         return where(is_legal, bare(after), state), jnp.where(is_legal, reward, 0.0)
 
     def observe(state: Any, encoding: str) -> jax.Array:
         del encoding  # There is only one.
-        planes = env.observe(state)
+        planes = env_observe(state)
         return planes if planes.dtype == bool else planes.astype(jnp.float32)
 
     return Game(

@@ -160,7 +160,8 @@ def _infer(group: Group, folded: dict[str, dict[str, jax.Array]], planes: jax.Ar
         layer = folded[name]
         x = x.astype(layer["kernel"].dtype)
         total = jnp.matmul(x, layer["kernel"], preferred_element_type=jnp.float32)
-        return jnp.floor((total + layer["bias"][None]) * layer["factor"])
+        factor = jnp.atleast_1d(layer["factor"])  # One, or one for each unit.
+        return jnp.floor((total + layer["bias"][None]) * factor[None])
 
     def hidden(name, x):
         return jnp.clip(scaled(name, x), 0, LARGEST)

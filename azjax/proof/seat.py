@@ -34,6 +34,8 @@ from azjax.runs.player import Player
 
 Seat = Literal["first", "second"]
 SEATS = {"first": 0, "second": 1}
+_Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
+_Most = Annotated[int, Range(GROUPS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
@@ -128,8 +130,8 @@ def prove_seat(
     """
     checked("player", player, Player)
     seat = checked("seat", seat, Seat)
-    simulations = checked("simulations", simulations, Annotated[int, Range(0, MOST_SIMULATIONS)])
-    most = checked("most", most, Annotated[int, Range(GROUPS)] | None)
+    simulations = checked("simulations", simulations, _Simulations)
+    most = checked("most", most, _Most | None)
     rounds = checked("rounds", rounds, Count)
     run_dir = player.run_dir if run_dir is None else run_dir
     if run_dir is None:

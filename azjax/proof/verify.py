@@ -92,7 +92,9 @@ def count_losing_lines(solution: Solution, actions: jax.Array) -> jax.Array:
     most = min(_MOST_LINES, np.iinfo(np.int32).max // solution.legal.shape[1])
     chosen = jnp.zeros(solution.legal.shape, jnp.int32).at[solution.decisions, actions].set(1)
     legal = jnp.asarray(solution.legal, jnp.int32)[..., None]
-    is_mover = solution.player[:, None] == np.arange(2, dtype=np.int8)  # [S, 2], for each seat.
+    is_mover = (
+        solution.player[:, None] == np.arange(2, dtype=np.int8)[None]
+    )  # [S, 2], for each seat.
     played = jnp.where(is_mover[:, None], chosen[..., None], legal)  # [S, A, 2]
     sign = jnp.where(is_mover, 1.0, -1.0)
     loses = (solution.rewards[..., None] * sign[:, None] < 0).astype(jnp.int32)

@@ -31,6 +31,7 @@ from azjax.runs.player import Player, changed
 from azjax.training.loggers import check_installed
 
 PLATFORMS = "cpu", "cuda", "tpu"
+_Simulations = Annotated[int, Range(0, MOST_SIMULATIONS)]
 _SEED = jax.ShapeDtypeStruct((), jnp.int32)
 _PACKAGES = {".stablehlo": "flatbuffers", ".onnx": "onnx"}  # The package that each format needs.
 
@@ -92,7 +93,7 @@ def check_export(
             f"{path} has no known extension: use a name that ends in .stablehlo or .onnx"
         )
     check_folder(path)
-    checked("num_simulations", num_simulations, Annotated[int, Range(0, MOST_SIMULATIONS)] | None)
+    checked("num_simulations", num_simulations, _Simulations | None)
     if num_simulations is not None and path.suffix == ".onnx":
         raise ValueError(
             f"{path} cannot contain moves, because ONNX files contain only the network: use a "

@@ -157,12 +157,14 @@ def make_snapshot(
     policy = jax.nn.softmax(logits[rows], where=solution.legal[decisions[rows]])
     error = jnp.abs(values - solution.values[decisions])
     zeros = jnp.zeros(size, jnp.float32)
+    members = np.maximum(atlas.members, 1).astype(np.float32)
+    is_blunder = verdict.is_blunder.astype(jnp.int32)
     return Snapshot(
         policy=jnp.zeros((size, logits.shape[1])).at[open_classes].set(policy),
         value=zeros.at[open_classes].set(values[rows]),
         action=jnp.full(size, -1, jnp.int32).at[open_classes].set(verdict.actions[rows]),
-        blunders=jnp.zeros(size, jnp.int32).at[classes].add(verdict.is_blunder, mode="drop"),
-        value_error=zeros.at[classes].add(error, mode="drop") / np.maximum(atlas.members, 1),
+        blunders=jnp.zeros(size, jnp.int32).at[classes].add(is_blunder, mode="drop"),
+        value_error=zeros.at[classes].add(error, mode="drop") / members,
     )
 
 

@@ -131,3 +131,16 @@ def test_a_file_that_is_not_a_table_is_refused(tic_tac_toe, content, tmp_path):
     assert str(error.value) == (
         f"{path} is damaged or not an override table of tic_tac_toe: delete it and repair again"
     )
+
+
+def test_no_damaged_byte_gives_other_moves(tic_tac_toe, tmp_path):
+    path = tmp_path / "table.npz"
+    save_table(path, empty_table(tic_tac_toe))
+    content, expected = path.read_bytes(), load_table(path, tic_tac_toe)
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            table = load_table(path, tic_tac_toe)
+            assert jax.tree.all(jax.tree.map(np.array_equal, table, expected)), place
+        except ValueError as error:
+            assert f"{path} is damaged or not an override table" in str(error), place

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -11,16 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import azjax
 from azjax import games, players, runs, training
 from azjax.games import check
 from azjax.games.base import describe, init_batch, play
-from azjax.networks import MLPConfig, ResNetConfig
+from azjax.networks import MLPConfig, ResNetConfig, make_network
+from azjax.networks.rounding import quantize
 from azjax.players import arena
-from azjax.proof.verify import verify
-from azjax.runs import checkpoint, presets
+from azjax.proof.verify import verify, verify_outputs
+from azjax.runs import behavior, checkpoint, presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
+from azjax.viz import atlas
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from small import conv
 
@@ -55,8 +59,13 @@ def mode():
     if jax.config.jax_enable_x64:
         yield
         return
-    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
-        yield
+    strict = {"jax_numpy_rank_promotion": "raise", "jax_numpy_dtype_promotion": "strict"}
+    before = {name: getattr(jax.config, name) for name in strict}
+    for changes in (strict, before):  # Not as contexts, which other threads do not have.
+        for name, value in changes.items():
+            jax.config.update(name, value)
+        if changes is strict:
+            yield
 
 
 @pytest.mark.slow
@@ -78,8 +87,13 @@ def trace(function, *args):
     return shapes
 
 
-@pytest.mark.parametrize("game", [games.make(name) for name in GAMES], ids=GAMES)
-def test_rules(game):
+PGX = ["pgx:tic_tac_toe", "pgx:go_5x5"]
+
+
+@pytest.mark.parametrize("name", GAMES + PGX)
+def test_rules(name):
+    game = games.make(name)
+
     def everything(actions):
         states = init_batch(game, 2)
         planes = [jax.vmap(lambda s, e=e: game.observe(s, e))(states) for e in game.encodings]
@@ -154,3 +168,71 @@ def test_training_is_saved_and_resumed(tmp_path):
     restored = checkpoint.restore(tmp_path / "run", parts, mesh).state
     for ours, theirs in zip(*map(jax.tree.leaves, (restored.learner, state.learner)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def use_networks(player, states, folder):
+    trace(player.parts.evaluate, player.params, None, states)
+    network = make_network(MLPConfig(hidden=(8,), head_hidden=4, symmetric=True), player.game)
+    quantize(player.game, network, network.init(jax.random.key(0)), states)
+
+
+def use_search(player, states, folder):
+    trace(lambda: player.search(jax.random.key(0), states, num_simulations=3))
+
+
+def use_players(player, states, folder):
+    oriented = azjax.load("tic_tac_toe")
+    for one, given in ((player, states), (oriented, init_batch(oriented.game, 2))):
+        trace(functools.partial(one.agent.act, one.params), jax.random.key(0), given)
+
+
+def use_training(player, states, folder):
+    config = dataclasses.replace(
+        SMOKE["default"],
+        selfplay=dataclasses.replace(SMOKE["default"].selfplay, archive=8),
+    )
+    parts = make_parts(config)
+    trace(functools.partial(training.init, parts), jax.random.key(0))
+
+
+def use_runs(player, states, folder):
+    azjax.export(player, folder / "player.onnx")
+    azjax.export(player, folder / "player.stablehlo", num_simulations=2, batch_size=1)
+    behavior.observe_rules(player.game, "relative")
+    behavior.observe_network(player.game, make_network(MLPConfig(hidden=(8,)), player.game))
+
+
+def use_proof(player, states, folder):
+    small = azjax.load("tic_tac_toe")
+    assert azjax.prove_seat(small, "second", folder, rounds=1).exploration.ply == 8
+    assert azjax.verify(small, (2,)).decision_states == 4520
+
+
+def use_viz(player, states, folder):
+    game = games.make("tic_tac_toe")
+    solution = azjax.solve(game)
+    made, decided = atlas.make_atlas(game, solution), len(solution.decisions)
+    verdict = verify_outputs(solution, np.zeros((decided, 9), np.float32), np.zeros(decided, "f4"))
+    outputs = jnp.zeros((decided, 9), jnp.float32), jnp.zeros(decided, jnp.float32)
+    trace(lambda: atlas.make_snapshot(made, solution, verdict, *outputs))
+
+
+USES = {
+    "games": lambda player, states, folder: check.check_game(player.game, num_games=2),
+    "networks": use_networks,
+    "search": use_search,
+    "players": use_players,
+    "training": use_training,
+    "runs": use_runs,
+    "proof": use_proof,
+    "viz": use_viz,
+}
+
+
+@pytest.mark.parametrize("package", USES)
+def test_every_package_works(package, tmp_path):
+    """What the other tests of this file do not call; a new package needs a function here."""
+    folders = {path.parent.name for path in pathlib.Path(azjax.__file__).parent.glob("*/*.py")}
+    assert {*USES} == folders - {"programs", "cli"}  # They call the others.
+    player = azjax.load("hex:4")
+    USES[package](player, init_batch(player.game, 2), tmp_path)
