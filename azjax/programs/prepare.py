@@ -236,7 +236,13 @@ def _restore(
     state, skipped = checkpoint.restore(run_dir, parts, mesh, set_aside=True)
     for sentence in skipped:
         note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
-    return state, metrics.last_seconds(records, int(state.iteration) if state else 0)
+    iteration = int(state.iteration) if state else 0
+    if iteration and iteration not in {record["iteration"] for record in records}:
+        note(
+            f"{run_dir}/metrics.jsonl has no record of iteration {iteration}, that of the newest "
+            "checkpoint: records are missing"
+        )
+    return state, metrics.last_seconds(records, iteration)
 
 
 def _make_state(config: Config, parts: training.Parts, mesh: Mesh) -> training.TrainState:

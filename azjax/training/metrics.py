@@ -204,8 +204,8 @@ def _parse(line: str) -> dict | None:
 
 
 def last_seconds(records: list[dict], iteration: int) -> float:
-    """Returns the seconds recorded at an iteration, or 0."""
-    return next((r["seconds"] for r in records if r["iteration"] == iteration), 0.0)
+    """Returns the seconds recorded at an iteration, or at the last one before it, or 0."""
+    return max((r["seconds"] for r in records if r["iteration"] <= iteration), default=0.0)
 
 
 def format_line(record: Record) -> str:

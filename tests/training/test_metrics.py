@@ -159,7 +159,8 @@ def test_returns_the_seconds_of_an_earlier_session(tmp_path):
     write(path, [1, 2])
     records = metrics.read_records(path)
     assert metrics.last_seconds(records, 1) == 1.5
-    assert metrics.last_seconds(records, 7) == 0.0
+    assert metrics.last_seconds(records, 7) == 3.0  # The record of iteration 7 is missing.
+    assert metrics.last_seconds(records, 0) == 0.0
 
 
 def test_one_plain_line_per_record():
