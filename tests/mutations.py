@@ -1250,6 +1250,29 @@ MUTATIONS = [
         "game_keys = jax.random.split(key_network, parts.selfplay.games)",
         "tests/training/test_keys.py",
     ),
+    # Loggers, callbacks and several processes.
+    Mutation(
+        "loggers: a resumed run keeps later points of TensorBoard",
+        "azjax/training/loggers.py",
+        "purge_step=loop.iteration + 1",
+        "purge_step=None",
+        "tests/training/test_loggers.py",
+    ),
+    Mutation(
+        "callbacks: NumPy's scalars stay as they are in a record",
+        "azjax/training/metrics.py",
+        "name: _number(name, value) for name, value in metrics.items()",
+        "name: value for name, value in metrics.items()",
+        "tests/training/test_training_loop.py",
+    ),
+    Mutation(
+        "processes: a C++ stack is printed when another process has died",
+        "azjax/cli/relay.py",
+        "if _ABORT in held or _ENDED in held:",
+        "if _ENDED in held:",
+        "tests/programs/test_distributed.py::"
+        "test_native_output_is_relayed_and_an_abort_becomes_a_sentence",
+    ),
     # Networks, programs and pictures.
     Mutation(
         "keys: all iterations share their keys",

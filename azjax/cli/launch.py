@@ -19,7 +19,7 @@ from azjax.cli.options import Options
 from azjax.runs.config import count_devices
 
 _HEARTBEAT = 30  # Seconds after which JAX considers a silent process dead.
-_WAITS = 10  # Seconds without the other processes until a note says so.
+_WAITS = 10  # Seconds without the other processes until a note is printed.
 _LEAVES = 30  # Seconds that a process that succeeds waits for the others to end as well.
 _FAILS = 5  # The same for a process that failed: the others may wait for it.
 
@@ -104,18 +104,19 @@ def run(program: Callable[[], int]) -> int:
     """Runs a program and returns its exit status; leaves the other processes, if there are any."""
     try:
         status = program()
+        failed = status == 2
     except processes.OtherProcessEnded as error:
         if not error.processes:
             time.sleep(2 * _HEARTBEAT)  # Until then, JAX names the process and aborts this one.
         relay.end(error.processes)
         raise
-    except Exception:
+    except (Exception, SystemExit) as error:
         if not jax.distributed.is_initialized():
             raise
-        traceback.print_exc()
-        leave(1, _FAILS)
-        return 1
-    leave(status, _FAILS if status == 2 else _LEAVES)
+        if isinstance(error, Exception):
+            traceback.print_exc()
+        status, failed = 1, True
+    leave(status, _FAILS if failed else _LEAVES)
     return status
 
 
@@ -128,7 +129,7 @@ def leave(status: int = 0, patience: float = _LEAVES) -> None:
         return
 
     def shut_down():
-        with contextlib.suppress(RuntimeError):  # Another process has failed, too.
+        with contextlib.suppress(RuntimeError):  # Another process has failed as well.
             jax.distributed.shutdown()
 
     thread = threading.Thread(target=shut_down, daemon=True)

@@ -1,8 +1,8 @@
 """Relays what native code prints in one of several processes, as whole lines.
 
-If another process dies, JAX's coordination service prints a C++ stack and aborts this process at
-any moment. A third program must therefore replace the stack by a sentence: this file, run as a
-script. It also drops the greetings of Gloo, JAX's communication library on CPUs.
+If another process dies, JAX's coordination service prints a C++ stack and aborts this process.
+A third program must therefore replace the stack by a sentence: this file, run as a script. It also
+drops the greetings of Gloo, JAX's communication library on CPUs.
 """
 
 import os
@@ -20,7 +20,7 @@ _ABORT = "JAX distributed service detected fatal errors"
 _ENDED = "azjax: these processes ended:"  # Precedes the numbers from `end`.
 # Threads of Gloo write at the same time, which can put a number on a separate line.
 _GREETING = re.compile(r"(.*\[Gloo\].*|\d*)\n")
-_HELD = re.compile(rf"[EF]\d{{4}} .*(coordination_service|client\.h)|{_ENDED}")
+_HELD = re.compile(rf"[EF]\d{{4}} .*(coordination_service|{_ABORT})|{_ENDED}")
 
 
 def start(run_dir: str, named: str) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def start(run_dir: str, named: str) -> tuple[int, int]:
     """
     reader, writer = os.pipe()
     script = [sys.executable, "-I", "-S", __file__, run_dir, named]
-    # In a session of its own, because a Ctrl-C must not end it before this process.
+    # In a new session, because a Ctrl-C must not end it before this process.
     subprocess.Popen(script, stdin=reader, stdout=subprocess.DEVNULL, start_new_session=True)
     original = os.dup(1), os.dup(2)
     for name, descriptor, number in zip(("stdout", "stderr"), original, (1, 2), strict=True):

@@ -44,10 +44,9 @@ def _main(arguments: list[str] | None) -> int:
         if launch.is_first():
             print(memory.describe(run.needs, run.num_devices))
         named = custom.name_run(run.run_dir, run.config, options.typed)
+        loggers = [_make_logger(log, run.run_dir, run.config) for log in options.log]
         try:
-            return train(
-                run, named, [_make_logger(log, run.run_dir, run.config) for log in options.log]
-            )
+            return train(run, named, loggers)
         except ValueError as error:  # All settings were checked before.
             raise RuntimeError("this is a defect of azjax, not of its settings") from error
 

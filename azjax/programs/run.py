@@ -122,5 +122,5 @@ class Run:
             solution = verification and verification.solution
             self.report = Report(self.run_dir, solution, progress, announce, **settings)
             listed.append(self.report)
-        self.loop.callbacks = [callback for callback in listed if callback is not None]
+        self.loop.callbacks = tuple(callback for callback in listed if callback is not None)
         self.loop.run()

@@ -108,7 +108,7 @@ class WeightsAndBiases(Callback):
 
 
 def _check_login(mode: str) -> None:
-    """Raises a ValueError if W&B needs a login and does not accept it; asks in a terminal."""
+    """Raises a ValueError if W&B needs a login and does not accept it; prompts in a terminal."""
     import wandb
 
     if mode in ("offline", "dryrun", "disabled"):

@@ -17,7 +17,7 @@ import misere_pile
 from azjax.cli import explain, play, report, train, verify
 from azjax.programs import prepare, training
 from azjax.proof import callbacks, certificate
-from azjax.runs import presets
+from azjax.runs import checkpoint, presets
 from azjax.runs.plan import Plan
 
 TINY = presets.smoke(presets.get("default"))
@@ -249,3 +249,22 @@ def test_the_programs_take_custom_parts(tmp_path, monkeypatch, capfd):
     assert verify.main(["--run-dir", "run", "--parts", "wrong.py:make"]) == 2
     assert train.main([*named, "--game", "hex:3"]) == 2
     assert "--parts has its own game: leave --game out" in capfd.readouterr().err
+
+
+RECORDS = [  # Iterations in `metrics.jsonl`, the seconds to continue from, and whether to warn.
+    ([1, 2, 3, 4], 3.0, False),  # The record of iteration 4 is newer than the checkpoint.
+    ([1, 2], 2.0, True),
+    ([], 0.0, True),
+]
+
+
+def test_a_resumed_run_reports_missing_records(tmp_path, monkeypatch):
+    restored = checkpoint.Restored(types.SimpleNamespace(iteration=3), [])
+    monkeypatch.setattr(prepare.checkpoint, "restore", lambda *_, **__: restored)
+    for iterations, seconds, warns in RECORDS:
+        lines = [json.dumps({"iteration": i, "seconds": float(i)}) + "\n" for i in iterations]
+        (tmp_path / "metrics.jsonl").write_text("".join(lines))
+        notes = []
+        assert prepare._restore(tmp_path, None, None, notes.append)[1] == seconds
+        assert len(notes) == warns
+        assert all("metrics.jsonl has no record of iteration 3" in note for note in notes)
