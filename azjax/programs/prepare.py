@@ -239,7 +239,10 @@ def _restore(
         note(f"{sentence}; it was moved to {run_dir}/damaged, and an older one is resumed")
     step, last = int(state.iteration) if state else 0, records[-1]["iteration"] if records else 0
     if step < last:
-        note(f"iterations {step + 1} to {last} of {run_dir} were not saved: they are trained again")
+        note(
+            f"{run_dir} was saved after iteration {step}, but recorded up to {last}: the later "
+            "iterations are trained again"
+        )
     elif step > last:
         note(f"{run_dir}/metrics.jsonl ends at iteration {last}, before checkpoint {step}")
     return state, metrics.last_seconds(records, step)
