@@ -32,6 +32,7 @@ def start(options: Options, alone: bool) -> None:
       alone: whether the process runs only this program, so that JAX has not started yet.
     """
     if options.distributed:
+        assert options.run_dir is not None  # Checked by the options.
         named = custom.name_run(options.run_dir, options.config, options.typed)
         interrupts.now.outputs = relay.start(str(options.run_dir), named)
         join()

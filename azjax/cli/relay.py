@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 VARIABLES = (
     "outside SLURM, Open MPI, Kubernetes and Cloud TPU, set JAX_COORDINATOR_ADDRESS to HOST:PORT "
@@ -72,19 +73,18 @@ def describe(text: str, run_dir: str, named: str) -> str:
     )
 
 
-def _relay(run_dir: str, named: str) -> None:
+def _relay(native: TextIO, out: TextIO, run_dir: str, named: str) -> None:
     held = ""
-    for line in sys.stdin:
+    for line in native:
         if held or _HELD.match(line):
             held += line
         elif not _GREETING.fullmatch(line):
-            print(line, end="", file=sys.stderr, flush=True)
+            print(line, end="", file=out, flush=True)
     if _ABORT in held or _ENDED in held:
         held = describe(held, run_dir, named)
-    print(held, end="", file=sys.stderr, flush=True)
+    print(held, end="", file=out)
 
 
 if __name__ == "__main__":
-    sys.stdin.reconfigure(errors="replace")
-    sys.stderr.reconfigure(errors="backslashreplace")
-    _relay(*sys.argv[1:])
+    with open(0, errors="replace") as native, open(2, "w", errors="backslashreplace") as out:
+        _relay(native, out, *sys.argv[1:])

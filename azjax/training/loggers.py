@@ -79,18 +79,20 @@ class WeightsAndBiases(Callback):
           ValueError: if wandb is not installed, or W&B does not accept the login.
         """
         check_installed("wandb", "Weights & Biases")
-        self._settings, self._run = {"project": project, **settings}, None
+        self._settings: dict[str, Any] = {"project": project, **settings}
+        self._run: Any = None
         if not jax.distributed.is_initialized() or jax.process_index() == 0:
             _check_login(settings.get("mode") or os.environ.get("WANDB_MODE", "online"))
 
     def on_start(self, loop: Loop) -> None:
         """Starts a W&B run, or continues that of a resumed run."""
         import wandb  # An optional package that is slow to import.
+        from wandb import errors
 
         known = _find_id(self._settings.get("dir")) if loop.iteration else {}
         try:
-            self._run: Any = wandb.init(**known | self._settings)
-        except wandb.errors.Error as error:
+            self._run = wandb.init(**known | self._settings)
+        except errors.Error as error:
             raise ConnectionError(
                 f"Weights & Biases did not start ({_first_line(error)}): resume the run with the "
                 "environment variable WANDB_MODE=offline, or without this logger"
@@ -110,6 +112,7 @@ class WeightsAndBiases(Callback):
 def _check_login(mode: str) -> None:
     """Raises a ValueError if W&B needs a login and does not accept it; prompts in a terminal."""
     import wandb
+    from wandb import errors
 
     if mode in ("offline", "dryrun", "disabled"):
         return
@@ -117,14 +120,14 @@ def _check_login(mode: str) -> None:
         raise ValueError(f"the mode of Weights & Biases is {mode}: use online, offline or disabled")
     try:
         wandb.login()
-    except wandb.errors.Error as error:
+    except errors.Error as error:
         raise ValueError(
             f"Weights & Biases rejects the login ({_first_line(error)}): call `wandb login`, or "
             "set the environment variable WANDB_API_KEY, or WANDB_MODE=offline"
         ) from error
 
 
-def _find_id(folder: Path | None) -> dict[str, str]:
+def _find_id(folder: Path | None) -> dict[str, Any]:
     """Returns the arguments that continue the newest W&B run with files in a folder, if any."""
     names = [] if folder is None else [p.name for p in pathlib.Path(folder).glob("wandb/*run-*")]
     found = [match for name in names if (match := re.search(r"run-(\d{8}_\d{6})-(.+)$", name))]
