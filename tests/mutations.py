@@ -1855,7 +1855,7 @@ MUTATIONS = [
     Mutation(
         "viz: the map adds errors of members instead of averaging",
         "azjax/viz/atlas.py",
-        'add(error, mode="drop") / np.maximum(atlas.members, 1)',
+        'add(error, mode="drop") / members',
         'add(error, mode="drop")',
         "tests/viz/test_atlas.py",
     ),

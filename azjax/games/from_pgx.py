@@ -50,8 +50,8 @@ def make(name: str) -> Game:
       name: the name in pgx, such as `othello`; Go has any size from 2 to 19, as in `go_5x5`.
 
     Raises:
-      ValueError: if pgx has no such game of two players and perfect information, or cannot be
-        imported.
+      ValueError: if pgx has no such game of two players and perfect information, cannot be
+        imported, or JAX is in 64-bit mode.
     """
     go = re.fullmatch(r"go_(\d+)x\1", name)
     size = int(go[1]) if go else 0
@@ -59,6 +59,11 @@ def make(name: str) -> Game:
         raise ValueError(
             f"pgx:{name} is not a two-player game of perfect information in pgx: use pgx:NAME "
             f"with one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
+        )
+    if jax.config.jax_enable_x64:
+        raise ValueError(
+            f"pgx:{name} fails in JAX's 64-bit mode, as the games of pgx mix types: turn "
+            "jax_enable_x64 off"
         )
     env = _environment(name, size)
     with jax.ensure_compile_time_eval():

@@ -160,7 +160,7 @@ def make_snapshot(
     members = np.maximum(atlas.members, 1).astype(np.float32)
     is_blunder = verdict.is_blunder.astype(jnp.int32)
     return Snapshot(
-        policy=jnp.zeros((size, logits.shape[1])).at[open_classes].set(policy),
+        policy=jnp.zeros((size, logits.shape[1]), jnp.float32).at[open_classes].set(policy),
         value=zeros.at[open_classes].set(values[rows]),
         action=jnp.full(size, -1, jnp.int32).at[open_classes].set(verdict.actions[rows]),
         blunders=jnp.zeros(size, jnp.int32).at[classes].add(is_blunder, mode="drop"),

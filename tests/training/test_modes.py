@@ -92,6 +92,10 @@ PGX = ["pgx:tic_tac_toe", "pgx:go_5x5"]
 
 @pytest.mark.parametrize("name", GAMES + PGX)
 def test_rules(name):
+    if jax.config.jax_enable_x64 and name in PGX:
+        with pytest.raises(ValueError, match="in JAX's 64-bit mode, .*: turn jax_enable_x64 off"):
+            games.make(name)
+        return
     game = games.make(name)
 
     def everything(actions):
