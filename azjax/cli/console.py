@@ -151,7 +151,7 @@ def announce_solving(game: Game) -> None:
 def busy(what: str) -> Iterator[None]:
     """Shows a message, such as `compiling…`, until the `with` block ends.
 
-    In a pipe, it is a line after some seconds, and again ever more rarely.
+    In a pipe, it is a line after some seconds, and again less and less often.
     """
     terminal = Console(stderr=True)
     with terminal.status(what) if terminal.is_terminal else _lines(lambda: what):
@@ -162,7 +162,7 @@ def busy(what: str) -> Iterator[None]:
 def progress() -> Iterator[Progress]:
     """Shows a progress bar until the `with` block ends, which adds tasks to it.
 
-    In a pipe, it is a line about the last task after some seconds, and again ever more rarely.
+    In a pipe, it is a line about the last task after some seconds, and again less and less often.
     """
     terminal = Console(stderr=True)
     bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
