@@ -6,7 +6,7 @@ import pathlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -127,10 +127,13 @@ def note(sentence: str) -> None:
     write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
-def track(items: Iterable[Any], what: str) -> Iterator[Any]:
+def track(items: Collection[Any], what: str) -> Iterator[Any]:
     """Yields the items, and shows how many are done; see `progress`."""
     with progress() as bar:
-        yield from bar.track(items, description=what)
+        task = bar.add_task(what, total=len(items))
+        for item in items:
+            yield item
+            bar.advance(task)
 
 
 def solve(game: Game) -> solver.Solution:
