@@ -1825,6 +1825,13 @@ MUTATIONS = [
         "tests/training/test_metrics.py::test_what_callbacks_print_at_the_end_is_below_the_table",
     ),
     Mutation(
+        "console: long computations are silent in a pipe",
+        "azjax/cli/console.py",
+        "with _lines(describe) if bar.disable else bar:",
+        "with bar:",
+        "tests/programs/test_progress.py",
+    ),
+    Mutation(
         "display: a narrower terminal keeps the rows that it wrapped",
         "azjax/training/metrics.py",
         "if self._console.width < self._widest:",

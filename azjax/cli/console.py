@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -129,10 +129,13 @@ def note(sentence: str) -> None:
     write_note(re.sub(f"`({_ARGUMENTS})(?:=([^`]*))?`", spell, sentence))
 
 
-def track(items: Iterable[Any], what: str) -> Iterator[Any]:
+def track(items: Collection[Any], what: str) -> Iterator[Any]:
     """Yields the items, and shows how many are done; see `progress`."""
     with progress() as bar:
-        yield from bar.track(items, description=what)
+        task = bar.add_task(what, total=len(items))
+        for item in items:
+            yield item
+            bar.advance(task)
 
 
 def solve(game: Game) -> solver.Solution:
@@ -153,7 +156,7 @@ def announce_solving(game: Game) -> None:
 def busy(what: str) -> Iterator[None]:
     """Shows a message, such as `compiling…`, until the `with` block ends.
 
-    In a pipe, it is a line after some seconds, and again ever more rarely.
+    In a pipe, it is a line after some seconds, and again less and less often.
     """
     terminal = Console(stderr=True)
     with terminal.status(what) if terminal.is_terminal else _lines(lambda: what):
@@ -164,7 +167,7 @@ def busy(what: str) -> Iterator[None]:
 def progress() -> Iterator[Progress]:
     """Shows a progress bar until the `with` block ends, which adds tasks to it.
 
-    In a pipe, it is a line about the last task after some seconds, and again ever more rarely.
+    In a pipe, it is a line about the last task after some seconds, and again less and less often.
     """
     terminal = Console(stderr=True)
     bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)

@@ -103,7 +103,8 @@ def explore(
             [line] = ply_files.lines_to(folder, ply, np.zeros(1, np.int64))
             raise ValueError(
                 f"{game.name} is not over after {len(line)} moves, the actions {list(line)}, and "
-                f"its max_plies is {game.max_plies}: set max_plies to the length of its longest game"
+                f"its max_plies is {game.max_plies}: set max_plies to the length of its longest "
+                "game"
             )
         paths = _explore_ply(game, choose, symmetries, ply_folder, bounds)
         for path, done in zip(paths, bounds[1:].tolist(), strict=True):

@@ -31,6 +31,8 @@ EMPTY = f"""
 {RULE} a3 | b3 | c3
 """
 
+FREE = "b1, c1, a2, c2, a3, b3, c3"  # After two moves, in b2 and a1.
+
 LOST = f"""
   X |  X |  O
 {RULE}  X |  O | c2
@@ -149,7 +151,7 @@ def test_a_game_in_which_the_mover_loses(capfd, monkeypatch):
     ("typed", "message"),
     [
         *(
-            (wrong, f"{shown} is not a legal move: type one of b1, c1, a2, c2, a3, b3, c3, or help.")
+            (wrong, f"{shown} is not a legal move: type one of {FREE}, or help.")
             for wrong, shown in [
                 ("b2", "'b2'"),
                 ("4", "'4'"),
@@ -269,10 +271,7 @@ def test_an_illegal_move_of_a_machine_is_named(program, monkeypatch):
     monkeypatch.setattr("azjax.cli.players.random_agent", cheat)
     status, _, err = program("--o random", ["b2"])
     assert status == 2
-    assert (
-        err
-        == "error: cheat cannot play b2 here: the legal moves are a1, b1, c1, a2, c2, a3, b3, c3\n"
-    )
+    assert err == f"error: cheat cannot play b2 here: the legal moves are a1, {FREE}\n"
 
 
 # Seats.
