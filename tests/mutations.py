@@ -1761,8 +1761,8 @@ MUTATIONS = [
     Mutation(
         "checkpoint: keys are restored as the default implementation",
         "azjax/runs/checkpoint.py",
-        "return {part: storage.fit_keys(tree, written[part]) for part, tree in target.items()}",
-        "return target",
+        "fitted = {part: storage.fit_keys(tree, written[part]) for part, tree in target.items()}",
+        "fitted = target",
         "tests/runs/test_checkpoint.py",
     ),
     Mutation(
