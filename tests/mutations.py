@@ -1163,7 +1163,7 @@ MUTATIONS = [
         'lambda old, new: old.at[to].set(new, mode="drop"), archive.entries',
         "lambda old, new: old.at[place].set(new) if new.ndim > 1 else "
         "old.at[place[::-1]].set(new[::-1]), archive.entries",
-        "tests/training/test_positions.py::test_the_last_entry_of_a_bucket_stays",
+        "tests/training/test_positions.py::test_plies_stay_with_their_positions",
     ),
     Mutation(
         "self-play: only played positions enter the buffer",
@@ -1630,10 +1630,10 @@ MUTATIONS = [
         "tests/search/test_bridge.py::test_both_engines_find_the_same",
     ),
     Mutation(
-        "mctx: finished games keep moves",
+        "mctx: finished games keep visits of moves",
         "azjax/search/bridge.py",
-        "return tree.replace(**nodes, **edges)",
-        "return tree.replace(**nodes)",
+        '    "children_visits": 0,\n',
+        "",
         "tests/search/test_bridge.py::test_both_engines_find_the_same",
     ),
     Mutation(
