@@ -1,24 +1,39 @@
 """Searches with a table as the evaluator, so that tests can set every output.
 
-The table is an argument of the compiled search, which compiles once for all tables.
+There is one compiled program for each algorithm and game, which all tests share. Its arguments are
+the table, the settings that are floats, the noise and the faults of the evaluator.
 """
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import misere_pile
 from azjax import games
-from azjax.games.base import Game
+from azjax.games.base import Game, where
 from azjax.games.tic_tac_toe import from_board
-from azjax.search import make_search
+from azjax.search import NEVER, make_search
 
-BATCH = 256  # One size, so each search compiles once.
+BATCH = 128  # One size, so each search compiles once.
 
 # For programs compared bit for bit: at level 0, XLA may round one formula in several ways.
 AS_IN_TRAINING = {"xla_backend_optimization_level": 1}
+
+# What an evaluator may return instead of `(logits [B, A], values [B])`.
+FAULTS = {
+    "none": lambda logits, values: (logits, values),
+    "all logits -inf": lambda logits, values: (jnp.full_like(logits, -jnp.inf), values),
+    "all logits lowest": lambda logits, values: (jnp.full_like(logits, NEVER), values),
+    "logits NaN": lambda logits, values: (jnp.full_like(logits, jnp.nan), values),
+    "one logit NaN": lambda logits, values: (logits.at[:, 1].set(jnp.nan), values),
+    "one logit inf": lambda logits, values: (logits.at[:, -1].set(jnp.inf), values),
+    "values NaN": lambda logits, values: (logits, jnp.full_like(values, jnp.nan)),
+    "some values NaN": lambda logits, values: (logits, jnp.where(values > 0, jnp.nan, values)),
+}
 
 
 class Table(NamedTuple):
@@ -26,6 +41,15 @@ class Table(NamedTuple):
 
     logits: np.ndarray  # float32 [R, A]
     values: np.ndarray  # float32 [R]
+
+
+class Faulty(NamedTuple):
+    """A table whose outputs may be random, and wrong in some rows of a batch."""
+
+    table: Table
+    luck: np.ndarray  # float32 [], the weight of random numbers in all outputs.
+    fault: np.ndarray  # int32 [], an index of `FAULTS`.
+    is_hurt: np.ndarray  # bool [B], the rows with the fault.
 
 
 class Bench(NamedTuple):
@@ -44,6 +68,15 @@ class Bench(NamedTuple):
         del key
         row = self.number(states.board, states.player)
         return table.logits[row], table.values[row]
+
+    def evaluate_faulty(self, faulty, keys, states):
+        logits, values = self.evaluate(faulty.table, None, states)
+        shape = (logits.shape[1] + 1,)
+        drawn = jax.vmap(lambda key: jax.random.uniform(key, shape, minval=-1))(keys)
+        drawn = faulty.luck * drawn
+        outputs = logits + drawn[:, 1:], jnp.clip(values + drawn[:, 0], -1, 1)
+        is_hurt = jnp.resize(faulty.is_hurt, values.shape)  # Several actions of every root.
+        return where(is_hurt, jax.lax.switch(faulty.fault, [*FAULTS.values()], *outputs), outputs)
 
     def random_table(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -66,15 +99,40 @@ def bench(name):
 
 
 @functools.cache
-def compiled(name, config, add_noise):
-    search = make_search(config, bench(name).game, bench(name).evaluate)
-    return jax.jit(functools.partial(search, add_noise=add_noise))
+def compiled(name, config):
+    """`(floats, evaluator's parameters, keys, states, temperature, add_noise) -> result`."""
+
+    def search(floats, *arguments):
+        algorithm = dataclasses.replace(config, **floats)
+        return make_search(algorithm, bench(name).game, bench(name).evaluate_faulty)(*arguments)
+
+    return jax.jit(search)
 
 
-def run(config, table, states, *, name="tic_tac_toe", seed=0, temperature=0.0, add_noise=False):
-    keys = jax.random.split(jax.random.key(seed), len(states.board))
-    temperature = np.broadcast_to(np.float32(temperature), len(keys))
-    result = compiled(name, config, add_noise)(table, keys, states, temperature)
+def run(
+    config,
+    table,
+    states,
+    *,
+    name="tic_tac_toe",
+    seed=0,
+    temperature=0.0,
+    add_noise=False,
+    luck=0.0,
+    fault="none",
+    is_hurt=False,
+):
+    """The result of a search on the host; `seed` may be an array of keys."""
+    size = len(states.board)
+    keys = jax.random.split(jax.random.key(seed), size) if isinstance(seed, int) else seed
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    floats = {name: np.float32(value) for name, value in values.items() if type(value) is float}
+    defaults = {field.name: field.default for field in dataclasses.fields(config)}
+    static = dataclasses.replace(config, **{name: defaults[name] for name in floats})
+    number = np.int32([*FAULTS].index(fault))
+    faulty = Faulty(table, np.float32(luck), number, np.broadcast_to(is_hurt, size))
+    each = np.broadcast_to(np.float32(temperature), size), np.broadcast_to(add_noise, size)
+    result = compiled(name, static)(floats, faulty, keys, states, *each)
     return jax.tree.map(np.asarray, result)
 
 

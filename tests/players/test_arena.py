@@ -129,13 +129,12 @@ def random_play(rules, position):
     return np.mean(result, axis=0)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_random_games_have_the_exact_rates(game, uniform, seat):
+def test_random_games_have_the_exact_rates(game, uniform, seat=1):
     """Wins, draws, losses and the length of 20,000 games, within five standard errors."""
     *rates, length = random_play(tic_tac_toe_rules, tic_tac_toe_rules.start())
     assert rates == pytest.approx([0.585, 0.127, 0.288], abs=5e-4)
     games = play_games(game, uniform, uniform, 20_000, KEY, seat)
-    winners = games.outcomes if seat == 0 else -games.outcomes
+    winners = -games.outcomes
     for winner, rate in zip((1, 0, -1), rates, strict=True):
         error = math.sqrt(rate * (1 - rate) / 20_000)
         assert abs(np.mean(winners == winner) - rate) <= 5 * error
@@ -281,21 +280,20 @@ def rows(states):
     }
 
 
-@pytest.mark.parametrize(("plies", "result"), [(0, 1), (1, 9), (4, 20), (8, 20)])
-def test_random_openings(game, plies, result):
-    states = random_openings(game, KEY, 20, plies)
-    assert len(states.board) == len(rows(states)) == result
-    assert ((states.board != 0).sum(axis=1) == plies).all()
-    assert not states.over.any()
-    assert (states.player == plies % 2).all()
-    if plies == 4:
-        other = random_openings(game, jax.random.key(1), 20, plies)
-        assert rows(states) != rows(other)
+def test_random_openings(game):
+    for plies, result in [(0, 1), (1, 9), (4, 20), (8, 20)]:
+        states = random_openings(game, KEY, 20, plies)
+        assert len(states.board) == len(rows(states)) == result
+        assert ((states.board != 0).sum(axis=1) == plies).all()
+        assert not states.over.any()
+        assert (states.player == plies % 2).all()
+        if plies == 4:
+            other = random_openings(game, jax.random.key(1), 20, plies)
+            assert rows(states) != rows(other)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "games", "expected"),
-    [
+def test_large_trees_leave_room_for_few_games(uniform):
+    for nodes, games, expected in [
         (1, 10**9, 8192),
         (101, 10**6, 1296),
         (101, 5, 5),
@@ -304,10 +302,8 @@ def test_random_openings(game, plies, result):
         (10**5, 1000, 32),
         (10**6 + 1, 1000, 4),  # A gigabyte of trees.
         (10**8, 1000, 1),
-    ],
-)
-def test_large_trees_leave_room_for_few_games(uniform, nodes, games, expected):
-    assert arena._batch_size(uniform, uniform._replace(nodes=nodes), games) == expected
+    ]:
+        assert arena._batch_size(uniform, uniform._replace(nodes=nodes), games) == expected
 
 
 def test_refuses_impossible_openings(game):

@@ -1,7 +1,6 @@
 """Overrides up to symmetry."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,26 +10,27 @@ from azjax.players import network_agent
 from azjax.players.oriented import oriented_agent, oriented_overrides
 from azjax.search.evaluators import uniform_evaluator
 
+GAME = azjax.make("connect_four:4x4")
+step = jax.jit(jax.vmap(lambda state, action: play(GAME, state, action).state))
+
 
 @pytest.fixture(scope="module")
 def game():
-    return azjax.make("connect_four:4x4")
+    return GAME
 
 
 def after(game, *lines):
     """The positions after lines of equal length."""
-    states = init_batch(game, len(lines))
+    states = jax.device_get(init_batch(GAME, len(lines)))
     for moves in zip(*lines, strict=True):
-        states = jax.vmap(lambda state, action: play(game, state, action).state)(
-            states, jnp.array(moves)
-        )
-    return states
+        states = step(states, np.array(moves))
+    return jax.device_get(states)
 
 
 def actions(game, overrides, states):
     agent = network_agent(game, uniform_evaluator(game), None)
     agent = oriented_agent(game, "relative", agent, overrides)
-    return agent.act(None, jax.random.key(0), states)
+    return jax.jit(agent.act)(None, jax.random.key(0), states)
 
 
 def test_overrides_hold_in_all_symmetric_copies_and_nowhere_else(game):

@@ -904,8 +904,8 @@ DAMAGE = [
     (put_folder, "plan.json", "error: ", "plan.json cannot be used"),
     (remove, "plan.json", "error: ", "plan.json cannot be used"),
     (remove, "metrics.jsonl", "", "metrics.jsonl ends at iteration 0, before checkpoint 6\n"),
-    (put_folder, "checkpoints/6", "checkpoint 6 in ", "iterations 5 to 6 of "),
-    (put_folder, "checkpoints", "saved after iteration 0, but recorded up to 6: ", "are trained again"),
+    (put_folder, "checkpoints/6", "checkpoint 6 in ", "saved after iteration 4, but"),
+    (put_folder, "checkpoints", "saved after iteration 0, but recorded up to 6", "trained again"),
     (lambda path: path.mkdir(), "train.lock", "error: ", "train.lock: Is a directory"),
     (lambda path: path.mkdir(), "checkpoints/99", "checkpoint 99 in ", "it was moved to "),
 ]

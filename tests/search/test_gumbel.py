@@ -1,9 +1,7 @@
 """Gumbel AlphaZero against a plain implementation of its paper, and against mctx's policy."""
 
-import dataclasses
 import functools
 import importlib
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -12,27 +10,19 @@ import numpy as np
 import pytest
 
 from azjax.search import PUCT, Gumbel
+from azjax.search.gumbel import considered_visits
 from reference import Position, gumbel
 from tables import BATCH, bench, repeat, run
+from test_search import pile_states
 
-GUMBEL = Gumbel()
 CLEAR = 1e-4  # Choices with a smaller margin may differ in float32.
+FEW = {"num_simulations": 20, "max_considered_actions": 3}
 SETTINGS = [
-    {"num_simulations": 20, "max_considered_actions": 3, "gumbel_scale": 3.0},
+    FEW | {"gumbel_scale": 3.0},
     {"value_scale": 0.5, "maxvisit_init": 2.0, "gumbel_scale": 0.5},
     {},
-    {"num_simulations": 50, "max_considered_actions": 4},
     {"value_scale": 1.0},
 ]
-CASES = [
-    pytest.param(settings, explore, marks=() if explore and row < 2 else pytest.mark.slow)
-    for row, settings in enumerate(SETTINGS)
-    for explore in (True, False)
-]
-
-
-def config_of(settings):
-    return dataclasses.replace(GUMBEL, **settings)
 
 
 def noise_of(result):
@@ -41,7 +31,7 @@ def noise_of(result):
 
 
 def textbook(name, config, table, states, noise):
-    """Results of the plain implementation in the first 80 positions; slow."""
+    """Results of the plain implementation, one for each row of the noise."""
     rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
     logits, values = table.logits.tolist(), table.values.tolist()
 
@@ -50,105 +40,90 @@ def textbook(name, config, table, states, noise):
         return logits[row], values[row]
 
     settings = gumbel.Settings(*(getattr(config, name) for name in gumbel.Settings._fields))
-    positions = zip(states.board.tolist(), states.player.tolist(), noise.tolist(), strict=True)
+    positions = zip(noise.tolist(), states.board.tolist(), states.player.tolist(), strict=False)
     return [
         gumbel.search(rules, evaluate, Position(tuple(board), player, False), row, settings)
-        for board, player, row in itertools.islice(positions, 80)
+        for row, board, player in positions
     ]
 
 
-def dense(rows, num_actions):
-    """Dictionaries as an array `[B, A]`."""
-    return np.array([[row.get(action, 0) for action in range(num_actions)] for row in rows])
-
-
-def assert_equals_textbook(result, expected):
-    result = jax.tree.map(lambda leaf: leaf[: len(expected)], result)
-    num_actions = result.visit_counts.shape[1]
+def assert_equals_textbook(name, config, states, add_noise, count=20):
+    table = bench(name).random_table()
+    result = run(config, table, states, name=name, add_noise=add_noise)
+    assert (noise_of(result) != 0).all() == add_noise
+    expected = textbook(name, config, table, states, noise_of(result)[:count])
     clear = np.array([one.margin for one in expected]) > CLEAR
-    assert clear.mean() > 0.9
-    visits = dense([one.visit_counts for one in expected], num_actions)
-    policy = dense([one.policy for one in expected], num_actions)
-    np.testing.assert_array_equal(result.visit_counts[clear], visits[clear])
-    np.testing.assert_allclose(result.action_weights[clear], policy[clear], atol=2e-4)
-    np.testing.assert_array_equal(
-        result.action[clear], np.array([e.action for e in expected])[clear]
+    assert clear.mean() > 0.8
+    ours = jax.tree.map(lambda leaf: leaf[: len(clear)][clear], result)
+    actions = range(result.visit_counts.shape[1])
+    visits, policy = (
+        np.array([[getattr(one, field).get(action, 0) for action in actions] for one in expected])
+        for field in ("visit_counts", "policy")
     )
-    np.testing.assert_allclose(
-        result.value[clear], np.array([e.value for e in expected])[clear], atol=1e-5
+    action, value = (
+        np.array([getattr(one, field) for one in expected]) for field in ("action", "value")
     )
+    np.testing.assert_array_equal(ours.visit_counts, visits[clear])
+    np.testing.assert_allclose(ours.action_weights, policy[clear], atol=2e-4)
+    np.testing.assert_array_equal(ours.action, action[clear])
+    np.testing.assert_allclose(ours.value, value[clear], atol=1e-5)
 
 
-@pytest.mark.parametrize(("settings", "explore"), CASES, ids=str)
-def test_gumbel_equals_the_textbook(some_states, settings, explore):
-    config, table = config_of(settings), bench("tic_tac_toe").random_table()
-    result = run(config, table, some_states, add_noise=explore)
-    assert (noise_of(result) != 0).all() == explore
-    expected = textbook("tic_tac_toe", config, table, some_states, noise_of(result))
-    assert_equals_textbook(result, expected)
+@pytest.mark.parametrize("add_noise", [True, False])
+def test_gumbel_equals_the_textbook(some_states, add_noise):
+    """With every setting, and where a player moves twice."""
+    for settings in SETTINGS:
+        assert_equals_textbook("tic_tac_toe", Gumbel(**settings), some_states, add_noise)
+    assert_equals_textbook("misere_pile", Gumbel(), pile_states(), add_noise)
 
 
-def test_gumbel_equals_the_textbook_where_a_player_moves_twice():
-    boards = np.tril(np.ones((5, 5), np.int8), -1)[:4]
-    state_type = type(bench("misere_pile").game.init())
-    states = state_type(boards, np.zeros(4, np.int8), np.zeros(4, bool))
-    table = bench("misere_pile").random_table()
-    result = run(GUMBEL, table, states, name="misere_pile")
-    expected = textbook("misere_pile", GUMBEL, table, states, noise_of(result))
-    assert_equals_textbook(result, expected)
+def test_sequential_halving_is_that_of_mctx():
+    halving = importlib.import_module("mctx._src.seq_halving")
+    find = jax.jit(considered_visits, static_argnums=(2, 3))
+    for simulations in (1, 7, 50, 200):
+        ours = find(np.arange(17), np.int32(simulations), 200, 16)[:, :simulations]
+        theirs = halving.get_table_of_considered_visits(16, simulations)
+        np.testing.assert_array_equal(ours, theirs)
 
 
-# The noise.
+# The noise and the action.
 
 
-@pytest.mark.parametrize(
-    "scale", [3.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (0.5, 1.0))]
-)
-def test_the_noise_is_gumbels_times_its_scale(some_states, scale):
-    config = config_of({"num_simulations": 1, "gumbel_scale": scale})
+def test_the_noise_is_gumbels_times_its_scale(some_states):
     table = bench("tic_tac_toe").random_table()
-    noise = [noise_of(run(config, table, some_states, seed=s, add_noise=True)) for s in range(8)]
-    noise = np.concatenate(noise).ravel() / scale
-    assert len(np.unique(noise)) > 0.99 * len(noise)
-    error = np.pi / np.sqrt(6 * len(noise))
-    assert noise.mean() == pytest.approx(np.euler_gamma, abs=5 * error)
-    for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
-        share = (noise < -np.log(-np.log(probability))).mean()
-        assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
+    for scale in (0.5, 3.0):
+        search = functools.partial(run, Gumbel(gumbel_scale=scale), table, some_states)
+        noise = [noise_of(search(seed=seed, add_noise=True)) for seed in range(4)]
+        noise = np.concatenate(noise).ravel() / scale
+        assert len(np.unique(noise)) > 0.99 * len(noise)
+        error = np.pi / np.sqrt(6 * len(noise))
+        assert noise.mean() == pytest.approx(np.euler_gamma, abs=5 * error)
+        for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
+            share = (noise < -np.log(-np.log(probability))).mean()
+            assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
 
 
-@pytest.mark.parametrize(
-    "scale", [0.5, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (0.0, 1.0, 2.0))]
-)
-def test_a_larger_noise_scale_weakens_the_prior(scale):
+def test_a_larger_noise_scale_weakens_the_prior():
     """Of two actions of equal value, log 4 apart, 1 / (1 + 4 ** (-1 / scale)) choose the first."""
     two_left = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw after either move.
     table = bench("tic_tac_toe").constant_table(0)
     table.logits[:, 7] = np.log(4)
-    config = config_of({"gumbel_scale": scale, "num_simulations": 4})
-    results = [run(config, table, two_left, seed=seed, add_noise=True) for seed in range(8)]
-    share = np.mean([result.action == 7 for result in results])
-    expected = 1 / (1 + 4 ** (-1 / scale)) if scale else 1.0
-    assert share == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / 2048))
+    for scale in (0.0, 0.5, 2.0):
+        search = functools.partial(run, Gumbel(gumbel_scale=scale), table, two_left)
+        share = np.mean([search(seed=seed, add_noise=True).action == 7 for seed in range(6)])
+        expected = 1 / (1 + 4 ** (-1 / scale)) if scale else 1
+        error = np.sqrt(expected * (1 - expected) / (6 * BATCH))
+        assert share == pytest.approx(expected, abs=5 * error)
 
 
-@pytest.mark.slow
-def test_few_considered_actions_concentrate_the_visits(some_states):
-    table = bench("tic_tac_toe").random_table()
-    for most in (1, 2, 5):
-        config = config_of({"max_considered_actions": most})
-        visited = (run(config, table, some_states).visit_counts > 0).sum(axis=1)
-        legal = (some_states.board == 0).sum(axis=1)
+def test_gumbel_plays_a_finalist_of_the_considered_actions(some_states):
+    table, legal = bench("tic_tac_toe").random_table(), (some_states.board == 0).sum(axis=1)
+    for settings, most in ((FEW, 3), ({}, 16)):
+        result = run(Gumbel(**settings), table, some_states, add_noise=True)
+        finalists = result.visit_counts == result.visit_counts.max(axis=1, keepdims=True)
+        assert finalists[np.arange(len(legal)), result.action].all()
+        visited = (result.visit_counts > 0).sum(axis=1)
         np.testing.assert_array_equal(visited, np.minimum(most, legal))
-
-
-# The action.
-
-
-def test_gumbel_plays_a_finalist(some_states):
-    result = run(GUMBEL, bench("tic_tac_toe").random_table(), some_states, add_noise=True)
-    finalists = result.visit_counts == result.visit_counts.max(axis=1, keepdims=True)
-    assert finalists[np.arange(BATCH), result.action].all()
 
 
 # The policies of mctx, in trees without illegal actions.
@@ -187,10 +162,9 @@ def by_mctx(policy, states, **settings):
     return jax.device_get(search(bench("tic_tac_toe").random_table(), states))
 
 
-@pytest.mark.parametrize("settings", SETTINGS[2:], ids=str)
 @pytest.mark.slow
-def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
-    config = config_of(settings)
+def test_gumbel_equals_the_policy_of_mctx(some_states):
+    config = Gumbel(num_simulations=20, max_considered_actions=3, value_scale=0.5)
     qtransform = functools.partial(
         mctx.qtransform_completed_by_mix_value,
         value_scale=config.value_scale / 2,
@@ -211,9 +185,8 @@ def test_gumbel_equals_the_policy_of_mctx(some_states, settings):
     np.testing.assert_allclose(ours.action_weights, weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("c_puct", [0.5, 2.5])
 @pytest.mark.slow
-def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
+def test_puct_equals_the_policy_of_mctx(some_states):
     """With a constant exploration weight and without rescaled Q."""
 
     def raw_q(tree, node):
@@ -226,13 +199,12 @@ def test_puct_equals_the_policy_of_mctx(some_states, c_puct):
         some_states,
         num_simulations=32,
         dirichlet_fraction=0.0,
-        pb_c_init=c_puct,
+        pb_c_init=2.5,
         pb_c_base=1e9,
         temperature=0.0,
         qtransform=raw_q,
     )
-    config = PUCT(c_puct=c_puct, num_simulations=32)
-    ours = run(config, bench("tic_tac_toe").random_table(), some_states)
+    ours = run(PUCT(c_puct=2.5), bench("tic_tac_toe").random_table(), some_states)
     equal = (ours.visit_counts == visits).all(axis=1)
     assert equal.mean() > 0.98  # mctx decides between scores closer than 1e-7 by chance.
     equal &= (visits == visits.max(axis=1, keepdims=True)).sum(axis=1) == 1  # Nor among these.

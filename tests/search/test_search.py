@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib
+import types
 
 import jax
 import jax.numpy as jnp
@@ -10,23 +11,27 @@ import numpy as np
 import pytest
 
 import misere_pile
-from azjax.games.base import init_batch, play, random_action, where
+from azjax.games.base import init_batch
 from azjax.games.tic_tac_toe import State
-from azjax.networks import MLPConfig, make_network
-from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_search
-from azjax.search.evaluators import exact_evaluator, network_evaluator, uniform_evaluator
+from azjax.search import ALGORITHMS, PUCT, UCT, Gumbel, make_resumable, make_search
+from azjax.search.evaluators import uniform_evaluator
+from azjax.search.puct import puct_terms
 from reference import Position, puct
-from tables import BATCH, all_boards, bench, compiled, repeat, run
+from refusals import assert_refused
+from tables import BATCH, FAULTS, all_boards, bench, repeat, run
 
-BOTH = pytest.mark.parametrize("config", [PUCT(), Gumbel()], ids=lambda config: config.algorithm)
+CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
+EACH = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+BOTH = pytest.mark.parametrize("config", [PUCT(), Gumbel()], ids=["puct", "gumbel"])
+ON_PILE = [PUCT(first_play_urgency="parent"), Gumbel()]
 CLEAR = 1e-5  # Choices with a smaller margin may differ in float32.
 
 
 # The reference implementation.
 
 
-def textbook(name, config, table, states):
-    """The reference's visit counts `[B, A]`, values `[B]` and margins `[B]`."""
+def textbook(name, config, table, states, count=24):
+    """The reference's visit counts, values and margins for the first positions."""
     rules, a_bench = importlib.import_module(f"reference.{name}"), bench(name)
     logits, values = table.logits.tolist(), table.values.tolist()
 
@@ -34,90 +39,33 @@ def textbook(name, config, table, states):
         row = a_bench.number(np.array(position.board), position.player)
         return logits[row], values[row]
 
-    visits = np.zeros((len(states.board), a_bench.game.num_actions), int)
+    players, boards = states.player[:count].tolist(), states.board[:count].tolist()
+    visits = np.zeros((len(boards), a_bench.game.num_actions), int)
     found = []
-    for row, (board, player) in enumerate(
-        zip(states.board.tolist(), states.player.tolist(), strict=True)
-    ):
-        position = Position(tuple(board), player, False)
+    for row, (board, player) in enumerate(zip(boards, players, strict=True)):
         settings = config.num_simulations, config.c_puct, config.first_play_urgency
+        position = Position(tuple(board), player, False)
         result = puct.search(rules, evaluate, position, *settings)
-        for action, count in result.visit_counts.items():
-            visits[row, action] = count
+        visits[row, [*result.visit_counts]] = [*result.visit_counts.values()]
         found.append((result.value, result.margin))
     return visits, *np.array(found).T
 
 
-def assert_equals_textbook(result, visits, values, margins, tolerance=1e-5):
-    clear = margins > CLEAR
-    assert clear.mean() > 0.95
-    np.testing.assert_array_equal(result.visit_counts[clear], visits[clear])
-    np.testing.assert_allclose(result.value[clear], values[clear], atol=tolerance)
+def assert_equals_textbook(name, config, states):
+    table = bench(name).random_table()
+    visits, values, margins = textbook(name, config, table, states)
+    result, clear = run(config, table, states, name=name), margins > CLEAR
+    assert clear.mean() > 0.9
+    ours = jax.tree.map(lambda leaf: leaf[: len(clear)][clear], result)
+    np.testing.assert_array_equal(ours.visit_counts, visits[clear])
+    np.testing.assert_allclose(ours.value, values[clear], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("c_puct", "first_play_urgency"),
-    [
-        (1.25, "zero"),
-        pytest.param(3.0, "parent", marks=pytest.mark.slow),
-        pytest.param(0.5, "loss", marks=pytest.mark.slow),
-    ],
-)
-def test_puct_equals_the_textbook_in_tic_tac_toe(some_states, c_puct, first_play_urgency):
-    config = PUCT(c_puct=c_puct, first_play_urgency=first_play_urgency)
-    table = bench("tic_tac_toe").random_table()
-    result = run(config, table, some_states)
-    assert_equals_textbook(result, *textbook("tic_tac_toe", config, table, some_states))
-
-
-@pytest.mark.slow
-def test_puct_equals_the_textbook_in_connect_four():
-    game = bench("connect_four").game
-    config = PUCT(first_play_urgency="parent", num_simulations=48)
-
-    @jax.jit
-    @jax.vmap
-    def random_position(key):
-        key_length, key_moves = jax.random.split(key)
-        length = jax.random.randint(key_length, (), 0, 36)
-
-        def move(ply, state):
-            action = random_action(game, jax.random.fold_in(key_moves, ply), state)
-            return game.step(state, action)[0]
-
-        return jax.lax.fori_loop(0, length, move, game.init())
-
-    states = jax.device_get(random_position(jax.random.split(jax.random.key(0), 80)))
-    states = jax.tree.map(lambda leaf: leaf[~states.over][:40], states)
-    table = bench("connect_four").random_table()
-    result = run(config, table, states, name="connect_four")
-    assert_equals_textbook(result, *textbook("connect_four", config, table, states))
-
-
-def test_puct_equals_the_textbook_where_a_player_moves_twice():
-    states = pile_states()
-    table = bench("misere_pile").random_table()
-    result = run(PUCT(), table, states, name="misere_pile")
-    assert_equals_textbook(result, *textbook("misere_pile", PUCT(), table, states))
-
-
-@pytest.mark.slow
-def test_puct_equals_the_textbook_with_an_untrained_network(tic_tac_toe, solution, some_states):
-    network = make_network(MLPConfig(hidden=(16,), head_hidden=8), tic_tac_toe)
-    shapes = jax.eval_shape(network.init, jax.random.key(0))
-    draw = np.random.default_rng(0).normal
-    variables = jax.tree.map(lambda leaf: np.float32(draw(size=leaf.shape)) / 2, shapes)
-    evaluate = network_evaluator(tic_tac_toe, network)
-    params = network.fold(variables)
-
-    table = bench("tic_tac_toe").constant_table(0)
-    rows = bench("tic_tac_toe").number(solution.states.board, solution.states.player)
-    table.logits[rows], table.values[rows] = jax.jit(evaluate)(params, None, solution.states)
-    assert table.values[rows].std() > 0.1 and table.logits[rows].std() > 0.1
-
-    keys = jax.random.split(jax.random.key(0), BATCH)
-    result = jax.jit(make_search(PUCT(), tic_tac_toe, evaluate))(params, keys, some_states)
-    assert_equals_textbook(result, *textbook("tic_tac_toe", PUCT(), table, some_states), 1e-4)
+def test_puct_equals_the_textbook(some_states):
+    """Also where a player moves twice."""
+    for c_puct in (1.25, 3.0, 0.5):
+        assert_equals_textbook("tic_tac_toe", PUCT(c_puct=c_puct), some_states)
+    assert_equals_textbook("misere_pile", ON_PILE[0], pile_states())
 
 
 def test_ties_go_to_the_lowest_action(solution):
@@ -130,108 +78,136 @@ def test_ties_go_to_the_lowest_action(solution):
     np.testing.assert_array_equal(run(PUCT(), table, states).visit_counts[:10], visits)
 
 
-# Properties of both algorithms.
+def test_unvisited_actions_have_the_first_play_urgency(some_states):
+    tree = run(PUCT(), bench("tic_tac_toe").random_table(), some_states).tree
+    unvisited = (tree.children_visits == 0) & (tree.node_visits > 0)[..., None]
+    values = np.broadcast_to(tree.node_values[..., None], unvisited.shape)
+
+    @jax.jit
+    def assumed(tree):
+        rules = [PUCT(first_play_urgency=urgency) for urgency in ("zero", "parent", "loss")]
+        at_node = [functools.partial(puct_terms, rule) for rule in rules]
+        at_nodes = [jax.vmap(jax.vmap(each, (None, 0)), (0, None)) for each in at_node]
+        return [each(tree, np.arange(33)).q for each in at_nodes]
+
+    for q, expected in zip(assumed(tree), (0 * values, values, 0 * values - 1), strict=True):
+        np.testing.assert_array_equal(q[unvisited], expected[unvisited])
 
 
-@BOTH
+# Properties of all algorithms.
+
+
+@EACH
 def test_visits_and_values_add_up(some_states, config):
     """A root's value is the mean of its evaluation and the returns of its actions."""
     table = bench("tic_tac_toe").random_table(1)
-    result = run(config, table, some_states)
+    result, count = run(config, table, some_states), config.num_simulations
     _, raw = bench("tic_tac_toe").evaluate(table, None, some_states)
-    assert (result.visit_counts.sum(axis=1) == config.num_simulations).all()
+    assert (result.visit_counts.sum(axis=1) == count).all()
     assert (abs(result.q_values) <= 1).all()
     assert (result.q_values[result.visit_counts == 0] == 0).all()
-    returned = raw + (result.visit_counts * result.q_values).sum(axis=1)
-    np.testing.assert_allclose(result.value, returned / (config.num_simulations + 1), atol=1e-5)
+    returned = (result.visit_counts * result.q_values).sum(axis=1)
+    is_uct = config.algorithm == "uct"  # Its roots have no evaluation.
+    mean = returned / count if is_uct else (raw + returned) / (count + 1)
+    np.testing.assert_allclose(result.value, mean, atol=1e-5)
+    if config.algorithm != "gumbel":
+        np.testing.assert_allclose(result.action_weights, result.visit_counts / count, atol=1e-6)
+
+
+def test_policy_value_is_the_mean_value_of_visited_actions(some_states):
+    result = run(Gumbel(), bench("tic_tac_toe").random_table(), some_states)
+    few = result._replace(visit_counts=np.where(np.arange(9) < 5, result.visit_counts, 0))
+    for row, value in enumerate(few.policy_value):
+        visited = np.flatnonzero(few.visit_counts[row])
+        weights, q_values = few.action_weights[row, visited], few.q_values[row, visited]
+        expected = (weights * q_values).sum() / weights.sum() if len(visited) else few.value[row]
+        np.testing.assert_allclose(value, expected, atol=1e-6)
+    blind = result._replace(visit_counts=0 * result.visit_counts)
+    np.testing.assert_array_equal(blind.policy_value, result.value)
+
+
+@EACH
+def test_no_evaluator_makes_a_search_play_an_illegal_action(some_states, config):
+    """This holds at any depth; the other positions of the batch are not affected."""
+    a_bench, hurt = bench("tic_tac_toe"), np.arange(BATCH) % 4 == 3
+    legal, table = some_states.board == 0, a_bench.random_table()
+    search = functools.partial(run, config, states=some_states, add_noise=True)
+    sound = search(table)
+    cases = [(table, fault) for fault in FAULTS]
+    cases += [(a_bench.constant_table(value), "none") for value in (1, -1)]  # All actions lose.
+    for outputs, fault in cases:
+        result = search(outputs, fault=fault, is_hurt=hurt)
+        tree, over = result.tree, result.tree.embeddings.over
+        illegal = (tree.embeddings.board != 0) | over[..., None]
+        assert (tree.children_visits[illegal] == 0).all(), fault
+        assert (result.visit_counts.sum(axis=1) == config.num_simulations).all(), fault
+        assert legal[np.arange(BATCH), result.action].all(), fault
+        assert not (result.action_weights > 0)[~legal].any(), fault
+        sums = result.action_weights.sum(axis=1)
+        assert np.isnan(sums[hurt & ~np.isclose(sums, 1, atol=1e-5)]).all(), fault
+        if outputs is table:
+            for ours, theirs in zip(*map(jax.tree.leaves, (result, sound)), strict=True):
+                np.testing.assert_array_equal(ours[~hurt], theirs[~hurt], err_msg=fault)
+            is_nan = np.isnan(result.value[hurt])
+            assert is_nan.any() == ("values" in fault), fault
+            assert fault != "values NaN" or is_nan.mean() > 0.8
 
 
 @BOTH
-def test_policy_value_is_the_mean_value_of_its_actions(some_states, config):
-    """Two visits reach at most two actions; the others are left out."""
-    config = dataclasses.replace(config, num_simulations=2)
-    result = run(config, bench("tic_tac_toe").random_table(), some_states)
-    for row in range(BATCH):
-        visited = np.flatnonzero(result.visit_counts[row])
-        weights, q_values = result.action_weights[row, visited], result.q_values[row, visited]
-        expected = (weights * q_values).sum() / weights.sum()
-        np.testing.assert_allclose(result.policy_value[row], expected, atol=1e-6)
+def test_a_logit_of_minus_infinity_is_a_prior_of_almost_zero(config):
+    table, start = bench("tic_tac_toe").constant_table(0), repeat([0] * 9)
+    even = run(config, table, start).prior
+    table.logits[:, [0, 5]] = -np.inf
+    prior = run(config, table, start).prior[0]
+    np.testing.assert_allclose(prior, (table.logits[0] == 0) / 7, atol=1e-6)
+    table.logits[:] = -np.inf
+    np.testing.assert_array_equal(run(config, table, start).prior, even)
 
 
-def test_policy_value_without_visits_is_the_root_value(some_states):
-    found = run(Gumbel(), bench("tic_tac_toe").random_table(), some_states)
-    blind = found._replace(visit_counts=np.zeros_like(found.visit_counts))
-    np.testing.assert_array_equal(blind.policy_value, found.value)
-
-
-@BOTH
-@pytest.mark.parametrize("explore", [False, True])
-def test_weights_are_a_distribution_over_the_legal_actions(some_states, config, explore):
-    result = run(config, bench("tic_tac_toe").random_table(), some_states, add_noise=explore)
-    legal = (some_states.board == 0) & ~some_states.over[:, None]
-    np.testing.assert_allclose(result.action_weights.sum(axis=1), 1, atol=1e-5)
-    assert (result.action_weights >= 0).all()
-    assert (result.action_weights[~legal] == 0).all()
-    assert (result.visit_counts[~legal] == 0).all()
-    assert legal[np.arange(BATCH), result.action].all()
-
-
-@BOTH
-@pytest.mark.parametrize("value", [1.0, -1.0, None])
-def test_illegal_actions_are_never_visited_at_any_depth(some_states, config, value):
-    """Especially where every legal action seems lost (`value` 1, for the opponent)."""
-    a_bench = bench("tic_tac_toe")
-    table = a_bench.random_table() if value is None else a_bench.constant_table(value)
-    tree = run(config, table, some_states).tree
-    boards, over = tree.embeddings.board, tree.embeddings.over
-    illegal = (boards != 0) & ~over[..., None]
-    assert (tree.children_visits[~over].sum(axis=-1) > 0).any()  # There is a tree.
-    assert (tree.children_visits[over] == 0).all()  # Nothing grows below a finished game.
-    assert (tree.children_visits[illegal] == 0).all()
-
-
-@BOTH
+@EACH
 def test_a_finished_game_in_the_tree_has_the_value_of_its_result(config):
     """An evaluator that returns 0.7 for finished games has no effect."""
     last_move_draws = [1, -1, 1, 1, -1, -1, -1, 1, 0]
     last_move_wins = [1, -1, 1, -1, 1, -1, -1, 1, 0]
     states = repeat(last_move_draws, last_move_wins)
     result = run(config, bench("tic_tac_toe").constant_table(0.7), states)
-    n = config.num_simulations
+    n, root = config.num_simulations, 0 if config.algorithm == "uct" else 1
     np.testing.assert_array_equal(result.visit_counts[:, 8], n)
     np.testing.assert_allclose(result.q_values[:2, 8], [0, 1], atol=1e-6)
-    np.testing.assert_allclose(result.value[:2], [0.7 / (n + 1), (0.7 + n) / (n + 1)], atol=1e-6)
+    expected = np.array([0.7 * root, 0.7 * root + n]) / (n + root)
+    np.testing.assert_allclose(result.value[:2], expected, atol=1e-6)
     finished = result.tree.embeddings.over
     assert (result.tree.node_values[finished] == 0).all()
 
 
-@BOTH
-@pytest.mark.parametrize(
-    ("board", "action"),
-    [([1, 1, 0, -1, -1, 0, 0, 0, 0], 2), ([1, 1, 0, -1, -1, 0, 1, 0, 0], 5)],
-    ids=["X", "O"],
-)
-def test_a_win_is_found_by_both_players(config, board, action):
-    """With the uniform evaluator."""
-    result = run(config, bench("tic_tac_toe").constant_table(0), repeat(board))
-    assert result.action[0] == action
-    assert result.q_values[0, action] == 1
-    assert result.value[0] > 0.3
-
-
-@pytest.mark.parametrize(
-    ("board", "action"),
-    [([1, 0, 0, -1, -1, 0, 0, 0, 1], 5), ([1, 1, 0, 0, -1, 0, 0, 0, 0], 2)],
-    ids=["X", "O"],
-)
-def test_a_threat_is_blocked_by_both_players(board, action):
-    result = run(PUCT(), bench("tic_tac_toe").constant_table(0), repeat(board))
-    assert result.action[0] == action
-    others = np.flatnonzero((np.array(board) == 0) & (np.arange(9) != action))
-    assert (result.q_values[0, others] < result.q_values[0, action]).all()
+@EACH
+def test_wins_are_found_and_threats_blocked_by_both_players(config):
+    """The evaluator knows nothing; UCT needs more simulations to block."""
+    wins = [([1, 1, 0, -1, -1, 0, 0, 0, 0], 2), ([1, 1, 0, -1, -1, 0, 1, 0, 0], 5)]
+    threats = [([1, 0, 0, -1, -1, 0, 0, 0, 1], 5), ([1, 1, 0, 0, -1, 0, 0, 0, 0], 2)]
+    boards, actions = zip(*wins, *threats, strict=True)
+    result = run(config, bench("tic_tac_toe").constant_table(0), repeat(*boards))
+    assert result.action[:2].tolist() == [*actions[:2]] and (result.value[:2] > 0.3).all()
+    assert (result.q_values[[0, 1], actions[:2]] == 1).all()
+    if config.algorithm == "puct":
+        assert result.action[2:4].tolist() == [*actions[2:]]
+        for row in (2, 3):
+            others = (np.array(boards[row]) == 0) & (np.arange(9) != actions[row])
+            assert (result.q_values[row, others] < result.q_values[row, actions[row]]).all()
 
 
 @BOTH
+def test_with_exact_values_every_choice_is_optimal(some_states, solution, config):
+    table = bench("tic_tac_toe").constant_table(0)
+    rows = bench("tic_tac_toe").number(solution.states.board, solution.states.player)
+    table.values[rows] = solution.values
+    table.logits[rows] = np.where(solution.optimal, 0, -10)
+    result = run(config, table, some_states)
+    optimal = table.logits[bench("tic_tac_toe").number(some_states.board, some_states.player)] == 0
+    assert optimal[np.arange(BATCH), result.action].all() and not optimal.all()
+
+
+@EACH
 def test_values_are_the_same_with_colors_exchanged(some_states, config):
     """Values are for the mover, independent of whether the mover is X or O."""
     swapped = State(-some_states.board, 1 - some_states.player, some_states.over)
@@ -254,7 +230,7 @@ def pile_states():
     return misere_pile.State(boards, np.repeat(np.int8([0, 1]), 5), np.zeros(10, bool))
 
 
-@BOTH
+@pytest.mark.parametrize("config", ON_PILE, ids=["puct", "gumbel"])
 def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
     """With two stones left both actions lose; a constant discount would make one of them a win."""
     a_bench, states = bench("misere_pile"), pile_states()
@@ -276,207 +252,140 @@ def test_backup_keeps_the_sign_where_a_player_moves_twice(config):
     np.testing.assert_array_equal(tree.children_discounts[:, 0][row, action], expected)
 
 
-@pytest.mark.slow_after(2)
-@BOTH
-@pytest.mark.parametrize("explore", [False, True])
-def test_rows_do_not_mix(some_states, config, explore):
-    """Rows have different legal actions; reversing the batch keeps each row's result."""
-    table = bench("tic_tac_toe").random_table()
-    search, temperature = compiled("tic_tac_toe", config, explore), np.zeros(BATCH, np.float32)
+@EACH
+def test_a_result_does_not_depend_on_the_batch_around_it(some_states, config):
+    """Therefore it does not depend on the number of devices that share a batch.
+
+    The first half is replaced by finished games with other keys, and the batch is reversed.
+    """
+    table, half = bench("tic_tac_toe").random_table(), BATCH // 2
+    over = repeat([1, 1, 1, -1, -1, 0, 0, 0, 0])
+    others = jax.tree.map(lambda a, b: np.r_[a[:half], b[half:]][::-1], over, some_states)
     keys = jax.random.split(jax.random.key(0), BATCH)
-    result = search(table, keys, some_states, temperature)
-    backwards = jax.tree.map(lambda leaf: leaf[::-1], some_states)
-    reverse = search(table, keys[::-1], backwards, temperature)
-    for ours, theirs in zip(jax.tree.leaves(result), jax.tree.leaves(reverse), strict=True):
-        np.testing.assert_array_equal(ours, theirs[::-1])
+    new = jax.random.split(jax.random.key(1), BATCH)
+    search = functools.partial(run, config, table, luck=0.5, temperature=1.0)
+    noise = np.arange(BATCH) % 2 == 0
+    result = search(states=some_states, seed=keys, add_noise=noise)
+    mixed = jnp.concatenate([new[:half], keys[half:]])[::-1]
+    found = search(states=others, seed=mixed, add_noise=noise[::-1])
+    for ours, theirs in zip(*map(jax.tree.leaves, (result, found)), strict=True):
+        np.testing.assert_array_equal(ours[half:], theirs[::-1][half:])
+    np.testing.assert_array_equal(found.action[half:], 0)
 
 
 @BOTH
 def test_only_exploration_is_random(some_states, config):
-    """Keys have an effect with `explore`, and none without it at temperature 0."""
-    table = bench("tic_tac_toe").random_table()
-    for explore in (False, True):
-        results = [run(config, table, some_states, seed=s, add_noise=explore) for s in (0, 0, 1)]
-        first, again, other = (np.c_[result.visit_counts, result.action] for result in results)
-        np.testing.assert_array_equal(first, again)
-        assert (first == other).all() != explore
-
-
-@BOTH
-def test_a_finished_root_does_not_affect_other_rows(some_states, config):
-    table = bench("tic_tac_toe").random_table()
-    over = np.arange(BATCH) % 2 == 0
-    finished = repeat([1, 1, 1, -1, -1, 0, 0, 0, 0])
-    mixed = jax.device_get(jax.jit(where)(over, finished, some_states))
-    result, undisturbed = run(config, table, mixed), run(config, table, some_states)
-    np.testing.assert_array_equal(result.visit_counts[~over], undisturbed.visit_counts[~over])
-    np.testing.assert_array_equal(result.action[over], 0)
-    assert np.isfinite(result.action_weights).all()
-
-
-@BOTH
-def test_a_restarted_game_is_searched_as_unfinished(tic_tac_toe, config):
-    """If a restart left `over` set, the search would not expand anything."""
-    nearly_over = repeat([1, 1, 0, -1, -1, 0, 0, 0, 0])
-    fresh = jax.device_get(init_batch(tic_tac_toe, BATCH))
-
-    @jax.jit
-    def win_and_restart(states):
-        states = jax.vmap(lambda state: play(tic_tac_toe, state, 2).state)(states)
-        return where(jax.vmap(tic_tac_toe.is_over)(states), fresh, states)
-
-    restarted = win_and_restart(nearly_over)
-    table = bench("tic_tac_toe").random_table()
-    result, expected = run(config, table, restarted), run(config, table, fresh)
-    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
-    np.testing.assert_array_equal(result.tree.embeddings.over[:, 0], False)
-    visited = result.tree.children_visits[:, 0] > 0
-    assert (result.tree.children_discounts[:, 0][visited] == -1).all()
-    assert (result.q_values[0] != 0).sum() > 1
-
-
-@BOTH
-@pytest.mark.slow
-def test_with_the_exact_evaluator_every_choice_is_optimal(tic_tac_toe, solution, config):
-    """All 4,520 decision states in one call."""
-    config = dataclasses.replace(config, num_simulations=16)
-    search = make_search(config, tic_tac_toe, exact_evaluator(tic_tac_toe, solution))
-    keys = jax.random.split(jax.random.key(0), len(solution.decisions))
-    action = jax.jit(lambda keys, states: search(None, keys, states).action)
-    action = action(keys, solution.decision_states)
-    assert len(action) == 4520
-    assert solution.optimal[solution.decisions, action].all()
-
-
-# Exploration with PUCT.
-
-TWO_LEFT = [1, 1, -1, -1, -1, 1, 1, 0, 0]  # A draw after either move.
-SKEWED = np.where(np.arange(9) == 7, np.log(4), 0)  # Of the legal 7 and 8: 0.8 and 0.2.
-
-
-def searches_with_noise(config):
-    """Searches of `TWO_LEFT` with a skewed prior, 4,096 times in all."""
-    table = bench("tic_tac_toe").constant_table(0)
-    table.logits[:] = SKEWED
-    states = repeat(TWO_LEFT)
-    return [run(config, table, states, seed=seed, add_noise=True) for seed in range(16)]
-
-
-@pytest.mark.parametrize(("alpha", "fraction"), [(0.3, 0.25), (5.0, 1.0)])
-def test_noise_acts_in_full_on_two_legal_actions(alpha, fraction):
-    """For two actions the Dirichlet is a Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
-    config = dataclasses.replace(PUCT(), dirichlet_alpha=alpha, dirichlet_fraction=fraction)
-    results = searches_with_noise(config)
-    logits = np.concatenate([result.tree.children_prior_logits[:, 0] for result in results])
-    priors = np.asarray(jax.nn.softmax(logits))
-    np.testing.assert_allclose(priors[:, [7, 8]].sum(axis=1), 1, atol=1e-5)
-    mean, deviation = priors[:, 7].mean(), priors[:, 7].std()
-    expected = fraction / np.sqrt(4 * (2 * alpha + 1))
-    assert mean == pytest.approx((1 - fraction) * 0.8 + fraction * 0.5, abs=expected / 12)
-    assert deviation == pytest.approx(expected, rel=0.05)
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_temperature_draws_by_powers_of_visits(temperature):
-    table, start = bench("tic_tac_toe").random_table(), repeat([0] * 9)
-    results = [run(PUCT(), table, start, seed=s, temperature=temperature) for s in range(16)]
-    counts = np.bincount(np.concatenate([r.action for r in results]), minlength=9)
-    visits = results[0].visit_counts[0].astype(float)
-    share = visits ** (1 / temperature) / (visits ** (1 / temperature)).sum()
-    draws = counts.sum()
-    assert (visits > 0).sum() >= 3
-    assert (abs(counts - draws * share) <= 5 * np.sqrt(draws * share * (1 - share))).all()
-
-
-def test_each_row_has_its_temperature(some_states):
-    table = bench("tic_tac_toe").random_table()
-    cold = np.arange(BATCH) % 2 == 0
-    result = run(PUCT(), table, some_states, temperature=np.where(cold, 0.0, 1.0))
-    most_visited = result.visit_counts.argmax(axis=1)
-    assert (result.action[cold] == most_visited[cold]).all()
-    assert (result.action[~cold] != most_visited[~cold]).any()
-
-
-def test_puct_learns_from_visit_shares(some_states):
-    result = run(PUCT(), bench("tic_tac_toe").random_table(), some_states)
-    np.testing.assert_allclose(result.action_weights, result.visit_counts / 32, atol=1e-6)
+    """Keys have an effect with noise, and none without it at temperature 0."""
+    table, noise = bench("tic_tac_toe").random_table(), np.arange(BATCH) % 3 == 0
+    results = [run(config, table, some_states, seed=s, add_noise=noise) for s in (0, 0, 1)]
+    first, again, other = (np.c_[result.visit_counts, result.action] for result in results)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first[~noise], other[~noise])
+    assert (first[noise] != other[noise]).any()
 
 
 @BOTH
 def test_noise_may_be_added_to_some_positions(some_states, config):
-    table = bench("tic_tac_toe").random_table()
-    mask = np.arange(BATCH) % 3 == 0
-    search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
-    keys, temperature = jax.random.split(jax.random.key(0), BATCH), np.zeros(BATCH, np.float32)
-    mixed = jax.jit(search)(table, keys, some_states, temperature, mask)
-    with_noise, without = (run(config, table, some_states, add_noise=a) for a in (True, False))
-    assert (with_noise.visit_counts != without.visit_counts).any()
-    for found, rows, expected in ((mixed, mask, with_noise), (mixed, ~mask, without)):
-        np.testing.assert_array_equal(found.visit_counts[rows], expected.visit_counts[rows])
-        np.testing.assert_array_equal(found.action[rows], expected.action[rows])
+    table, mask = bench("tic_tac_toe").random_table(), np.arange(BATCH) % 3 == 0
+    mixed, noisy, plain = (
+        run(config, table, some_states, add_noise=a) for a in (mask, True, False)
+    )
+    assert (noisy.visit_counts != plain.visit_counts).any()
+    for rows, expected in ((mask, noisy), (~mask, plain)):
+        np.testing.assert_array_equal(mixed.visit_counts[rows], expected.visit_counts[rows])
+        np.testing.assert_array_equal(mixed.action[rows], expected.action[rows])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"temperature": -0.5}, "temperature is -0.5: use 0 or more"),
-        ({"temperature": float("nan")}, "temperature is nan: use 0 or more"),
-        ({"temperature": jnp.array([1.0, jnp.nan])}, r"temperature is .*nan\]: use 0 or more"),
-        ({"temperature": np.ones(3)}, r"temperature has shape \(3,\): use one .* batch of 2"),
-        ({"add_noise": np.ones(3, bool)}, r"add_noise has shape \(3,\): use one .* batch of 2"),
-    ],
-)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_wrong_arguments_of_a_search_are_rejected(algorithm, arguments, message, tic_tac_toe):
-    search = make_search(ALGORITHMS[algorithm](), tic_tac_toe, uniform_evaluator(tic_tac_toe))
+# Exploration with PUCT.
+
+
+def test_noise_acts_in_full_on_two_legal_actions():
+    """For two actions the Dirichlet is a Beta: mean 1/2, variance 1 / (4 (2 alpha + 1))."""
+    table = bench("tic_tac_toe").constant_table(0)
+    table.logits[:, 7] = np.log(4)  # Of the legal 7 and 8: 0.8 and 0.2.
+    states = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw after either move.
+    for alpha, fraction in ((0.3, 0.25), (5.0, 1.0)):
+        config = PUCT(dirichlet_alpha=alpha, dirichlet_fraction=fraction)
+        results = [run(config, table, states, seed=seed, add_noise=True) for seed in range(6)]
+        priors = np.concatenate([result.prior for result in results])
+        np.testing.assert_allclose(priors[:, [7, 8]].sum(axis=1), 1, atol=1e-5)
+        mean, deviation = priors[:, 7].mean(), priors[:, 7].std()
+        expected = fraction / np.sqrt(4 * (2 * alpha + 1))
+        assert mean == pytest.approx((1 - fraction) * 0.8 + fraction * 0.5, abs=expected / 5)
+        assert deviation == pytest.approx(expected, rel=0.1)
+
+
+def test_temperature_draws_by_powers_of_visits():
+    table, start = bench("tic_tac_toe").random_table(), repeat([0] * 9)
+    temperature = np.resize(np.float32([0, 0.5, 1, 2]), BATCH)
+    results = [run(PUCT(), table, start, seed=s, temperature=temperature) for s in range(10)]
+    actions, visits = np.stack([r.action for r in results]), results[0].visit_counts[0]
+    assert (actions[:, temperature == 0] == visits.argmax()).all() and (visits > 0).sum() >= 3
+    for each in (0.5, 1, 2):
+        counts = np.bincount(actions[:, temperature == each].ravel(), minlength=9)
+        share = visits ** (1 / each) / (visits ** (1 / each)).sum()
+        error = np.sqrt(counts.sum() * share * (1 - share))
+        assert (abs(counts - counts.sum() * share) <= 5 * error).all()
+
+
+# What a search depends on, and what it refuses.
+
+
+@EACH
+def test_a_search_does_not_rely_on_the_length_of_the_longest_game(tic_tac_toe, config):
+    """A record whose `max_plies` is too small gives the same program."""
     states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-    run_search = functools.partial(search, None, key, states, **arguments)
-    for call in (run_search, jax.jit(run_search)):
-        with pytest.raises(ValueError, match=message):
-            call()
+    evaluate = uniform_evaluator(tic_tac_toe)
+
+    def program(game):
+        search = make_search(dataclasses.replace(config, num_simulations=2), game, evaluate)
+        return str(jax.make_jaxpr(search)(None, key, states))
+
+    assert program(tic_tac_toe._replace(max_plies=1)) == program(tic_tac_toe)
 
 
-# Settings.
+def wrong_arguments(game):
+    states, key = init_batch(game, 2), jax.random.key(0)
+    for algorithm in ALGORITHMS.values():
+        search = make_search(algorithm(), game, uniform_evaluator(game))
+        for arguments, fragment in (
+            ({"temperature": -0.5}, "temperature is -0.5: use 0 or more"),
+            ({"temperature": float("nan")}, "temperature is nan: use 0 or more"),
+            ({"temperature": jnp.array([1.0, jnp.nan])}, "nan]: use 0 or more"),
+            ({"temperature": np.ones(3)}, "temperature has shape (3,): use one for all"),
+            ({"add_noise": np.ones(3, bool)}, "add_noise has shape (3,): use one for all"),
+        ):
+            call = functools.partial(search, None, key, states, **arguments)
+            yield from ((call, fragment), (jax.jit(call), fragment))
 
 
-@BOTH
-def test_settings_may_be_integers(some_states, config):
-    """Some arguments of `mctx` fail on integers, a share of noise of 0 among them."""
-    numbers = {
-        "puct": {"dirichlet_fraction": 0, "dirichlet_alpha": 1, "c_puct": 1},
-        "gumbel": {"gumbel_scale": 0, "value_scale": 1, "maxvisit_init": 50},
-    }
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), BATCH))
-    table = bench("tic_tac_toe").random_table()
-
-    def shapes(config):
-        search = make_search(config, bench("tic_tac_toe").game, bench("tic_tac_toe").evaluate)
-        search = functools.partial(search, temperature=0, add_noise=True)
-        return jax.eval_shape(search, table, keys, some_states)
-
-    assert shapes(dataclasses.replace(config, **numbers[config.algorithm])) == shapes(config)
+def wrong_settings():
+    for make, name, value in [
+        *((make, "num_simulations", 0) for make in (PUCT, Gumbel, UCT)),
+        *((make, "engine", "mcts") for make in (PUCT, Gumbel, UCT)),
+        *((PUCT, "dirichlet_fraction", share) for share in (1.5, -0.1)),
+        *((PUCT, "dirichlet_alpha", 0.0), (PUCT, "c_puct", -1.0)),
+        *((PUCT, "first_play_urgency", "win"), (PUCT, "algorithm", "gumbel")),
+        *((Gumbel, "max_considered_actions", 0), (Gumbel, "gumbel_scale", -1.0)),
+        *((Gumbel, "value_scale", -1.0), (Gumbel, "maxvisit_init", -1.0)),
+        (UCT, "exploration", -1.0),
+    ]:
+        yield functools.partial(make, **{name: value}), f"search.{name} is {value!r}: use "
 
 
-@pytest.mark.parametrize(
-    ("make", "setting"),
-    [
-        (PUCT, {"num_simulations": 0}),
-        (PUCT, {"dirichlet_fraction": 1.5}),
-        (PUCT, {"dirichlet_fraction": -0.1}),
-        (PUCT, {"dirichlet_alpha": 0.0}),
-        (PUCT, {"c_puct": -1.0}),
-        (PUCT, {"first_play_urgency": "win"}),
-        (PUCT, {"algorithm": "gumbel"}),
-        (Gumbel, {"num_simulations": 0}),
-        (Gumbel, {"max_considered_actions": 0}),
-        (Gumbel, {"gumbel_scale": -1.0}),
-        (Gumbel, {"value_scale": -1.0}),
-        (Gumbel, {"maxvisit_init": -1.0}),
-        (UCT, {"num_simulations": 0}),
-        (UCT, {"exploration": -1.0}),
-    ],
-)
-def test_bad_settings_are_rejected(make, setting):
-    name, value = next(iter(setting.items()))
-    with pytest.raises(ValueError, match=f"search.{name} is {value!r}: use "):
-        make(**setting)
+def wrong_engines(game):
+    evaluate, known = uniform_evaluator(game), "use 'azjax' or 'mctx'"
+    members = {"algorithm": "custom", "num_simulations": 1, "is_deterministic": True}
+    custom = types.SimpleNamespace(**members, select=PUCT().select, engine="mcts")
+    for build in (make_search, make_resumable):
+        fast = functools.partial(build, PUCT(), game, evaluate, "fast")
+        yield fast, f"the search's engine is 'fast': {known}"
+        yield (
+            functools.partial(build, custom, game, evaluate),
+            f"the search's engine is 'mcts': {known}",
+        )
+
+
+def test_refusals(tic_tac_toe):
+    assert UCT(exploration=0).exploration == 0
+    assert_refused(*wrong_arguments(tic_tac_toe), *wrong_settings(), *wrong_engines(tic_tac_toe))

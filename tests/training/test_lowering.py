@@ -33,6 +33,7 @@ def change(config, **sections):
 
 # `paper` is lowered for a larger board as well, whose convolutions have another form on CPUs.
 CONFIGS = presets.PRESETS | {
+    "paper, shallow": change(presets.get("paper"), network={"blocks": 1}),
     "paper on 6x7": dataclasses.replace(presets.get("paper"), game="connect_four"),
     "learning in half": change(presets.get("mlp"), network={"learning_dtype": "bfloat16"}),
     "symmetric in half": change(
@@ -95,13 +96,13 @@ def host_calls(text):
     return [name for name in called if HOST_ONLY.search(name)]
 
 
-def check_lowering(name, engine, platform, program):
+def check_lowering(name, engine, platform, program, devices=1):
     """Checks that a program follows its configuration, independent of this machine."""
-    config, exported = CONFIGS[name], lower(name, engine, platform, program)
-    assert (exported.platforms, exported.nr_devices) == ((platform,), 1)
-    text = exported.mlir_module()
+    config, exported = CONFIGS[name], lower(name, engine, platform, program, devices)
+    assert (exported.platforms, exported.nr_devices) == ((platform,), devices)
+    text, together = exported.mlir_module(), config.selfplay.games // devices
     assert not host_calls(text)
-    assert tree_batches(text, config) == (set() if program == "learn" else {config.selfplay.games})
+    assert tree_batches(text, config) == (set() if program == "learn" else {together})
     dtypes = {"evaluation_dtype"} if program in ("play", "search") else {"learning_dtype"}
     dtypes |= {"evaluation_dtype"} if program == "iteration" else set()
     chosen = {getattr(config.network, dtype, "float32") for dtype in dtypes}
@@ -111,10 +112,18 @@ def check_lowering(name, engine, platform, program):
     assert find_forms(text) == wanted
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("name", "platform"), [("connect_four", "cuda"), ("paper", "tpu")])
-def test_an_iteration_is_lowered_for_an_accelerator(name, platform, engine):
-    check_lowering(name, engine, platform, "iteration")
+@pytest.mark.parametrize(
+    ("name", "platform", "engine", "devices"),
+    [("connect_four", "cuda", ENGINES[0], 2), ("paper, shallow", "tpu", ENGINES[-1], 1)],
+)
+def test_an_iteration_is_lowered_for_an_accelerator(name, platform, engine, devices, monkeypatch):
+    """Tracing makes no choice: parts built for a platform never read the default backend."""
+
+    def refuse():
+        raise AssertionError("the default backend was read")
+
+    monkeypatch.setattr(jax, "default_backend", refuse)
+    check_lowering(name, engine, platform, "iteration", devices)
 
 
 PROGRAMS = [(program, engine) for program in ("iteration", "play", "search") for engine in ENGINES]
@@ -131,9 +140,9 @@ def test_every_program_of_every_preset_is_lowered(name, platform, program, engin
 @pytest.mark.parametrize(
     ("name", "forms"),
     [
-        ("symmetric in half", {"bfloat16"}),
+        pytest.param("symmetric in half", {"bfloat16"}, marks=pytest.mark.slow),
         pytest.param("learning in half", {"bfloat16"}, marks=pytest.mark.slow),
-        ("paper", {"winograd"}),
+        ("paper, shallow", {"winograd"}),
         pytest.param("paper on 6x7", {"convolution"}, marks=pytest.mark.slow),
     ],
 )
@@ -151,23 +160,6 @@ def test_host_callbacks_would_be_found():
     assert host_calls(factorize(jax.ShapeDtypeStruct((3, 3), "float32")).mlir_module())
 
 
-def test_a_mesh_of_several_devices_is_lowered():
-    exported = lower("learning in half", ENGINES[0], "cuda", devices=2)
-    assert exported.nr_devices == 2
-    assert tree_batches(exported.mlir_module(), CONFIGS["learning in half"]) == {25}
-
-
-@pytest.mark.parametrize("name", ["paper", "symmetric in half"])
-def test_tracing_makes_no_choice(name, monkeypatch):
-    """Parts built for a platform are lowered for it with any default backend."""
-
-    def refuse():
-        raise AssertionError("the default backend was read")
-
-    monkeypatch.setattr(jax, "default_backend", refuse)
-    lower.__wrapped__(name, ENGINES[0], "cuda", "play")
-
-
 def test_an_unknown_platform_is_rejected():
     for build in (
         make_parts,
@@ -177,32 +169,31 @@ def test_an_unknown_platform_is_rejected():
             build(CONFIGS["default"], platform="metal")
 
 
-@pytest.mark.parametrize(
-    ("capability", "expected"),
-    [("7.5", False), ("8.0", True), ("9.0", True), ("12.0", True), ("gfx90a", True), (None, True)],
-)
-def test_gpus_have_bfloat16_from_ampere_on(capability, expected, monkeypatch):
-    about = {} if capability is None else {"compute_capability": capability}
-    device = types.SimpleNamespace(platform="gpu", **about)
-    assert base.has_bfloat16(device) == expected
-    monkeypatch.setattr(jax, "devices", lambda: [types.SimpleNamespace(), device])
-    for convolves in (False, True):
-        chosen = base.choose_dtype("auto", "cuda", convolves)
-        assert chosen == ("bfloat16" if expected else "float32")
-        assert base.choose_dtype("auto", "tpu", convolves) == "bfloat16"
-        assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"
+def test_gpus_have_bfloat16_from_ampere_on(monkeypatch):
+    for capability, expected in [
+        *(("7.5", False), ("8.0", True), ("9.0", True), ("12.0", True)),
+        *(("gfx90a", True), (None, True)),
+    ]:
+        about = {} if capability is None else {"compute_capability": capability}
+        device = types.SimpleNamespace(platform="gpu", **about)
+        assert base.has_bfloat16(device) == expected
+        monkeypatch.setattr(jax, "devices", lambda: [types.SimpleNamespace(), device])
+        for convolves in (False, True):
+            chosen = base.choose_dtype("auto", "cuda", convolves)
+            assert chosen == ("bfloat16" if expected else "float32")
+            assert base.choose_dtype("auto", "tpu", convolves) == "bfloat16"
+            assert base.choose_dtype("bfloat16", "cuda", convolves) == "bfloat16"
 
 
-@pytest.mark.parametrize(
-    ("platform", "asked", "expected"),
-    [(None, 0, 256), ("cpu", 0, 256), ("cuda", 0, 0), ("gpu", 0, 0), ("rocm", 0, 0), ("tpu", 0, 0)]
-    + [("cpu", 64, 64), ("tpu", 64, 64)],
-)
-def test_games_played_together_are_chosen_with_the_parts(platform, asked, expected):
-    config = change(CONFIGS["default"], selfplay={"games_at_once": asked})
-    parts = make_parts(config, platform=platform)
-    assert parts.selfplay == dataclasses.replace(config.selfplay, games_at_once=expected)
-    assert config.selfplay.games_at_once == asked
+def test_games_played_together_are_chosen_with_the_parts():
+    for platform, asked, expected in [
+        *((platform, 0, 0) for platform in ("cuda", "gpu", "rocm", "tpu")),
+        *((None, 0, 256), ("cpu", 0, 256), ("cpu", 64, 64), ("tpu", 64, 64)),
+    ]:
+        config = change(CONFIGS["default"], selfplay={"games_at_once": asked})
+        parts = make_parts(config, platform=platform)
+        assert parts.selfplay == dataclasses.replace(config.selfplay, games_at_once=expected)
+        assert config.selfplay.games_at_once == asked
 
 
 def test_optimizations_are_skipped_only_on_cpus():

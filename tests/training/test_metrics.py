@@ -1,8 +1,8 @@
 """Records on the host, the JSON lines file, and the display on a terminal."""
 
 import dataclasses
+import functools
 import io
-import itertools
 import json
 import math
 import re
@@ -16,6 +16,7 @@ from azjax.runs.callbacks import Sink
 from azjax.training import metrics
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Display, JsonLines, Plain, Record
+from refusals import assert_refused
 from terminal import Emulator
 
 LOSSES = {
@@ -63,12 +64,14 @@ def iterations(path):
     return [json.loads(line)["iteration"] for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ["loss", "grad_norm", "value_error"])
-def test_names_the_metric_that_is_not_finite(name, bad):
-    changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
-    with pytest.raises(FloatingPointError, match=f"^{name} became {bad} in iteration 1, "):
-        record(1, **changes).check_finite()
+def test_names_the_metric_that_is_not_finite():
+    cases = []
+    for name in ("loss", "grad_norm", "value_error"):
+        for bad in (math.nan, math.inf, -math.inf):
+            changes = {"losses": LOSSES | {name: bad}} if name in LOSSES else {name: bad}
+            call = record(1, **changes).check_finite
+            cases.append((call, f"{name} became {bad} in iteration 1, "))
+    assert_refused(*cases, error=FloatingPointError)
 
 
 def test_shows_what_callbacks_added():
@@ -94,28 +97,26 @@ def test_writes_each_record_immediately(tmp_path):
     sink.close()
 
 
-@pytest.mark.parametrize(
-    ("after", "expected"), [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]
-)
-def test_drops_records_after_the_checkpoint(after, expected, tmp_path):
+def test_drops_records_after_the_checkpoint(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    write(path, [1, 2, 3])
-    first = path.read_text().splitlines()[0]
-    write(path, [9], after)
-    assert iterations(path) == expected
-    assert after == 0 or path.read_text().splitlines()[0] == first
-    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+    for after, expected in [(0, [9]), (2, [1, 2, 9]), (3, [1, 2, 3, 9]), (7, [1, 2, 3, 9])]:
+        write(path, [1, 2, 3])
+        first = path.read_text().splitlines()[0]
+        write(path, [9], after)
+        assert iterations(path) == expected
+        assert after == 0 or path.read_text().splitlines()[0] == first
+        assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
 
 
-@pytest.mark.parametrize("rest", ['{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"])
-def test_ignores_an_incomplete_last_line(rest, tmp_path):
+def test_ignores_an_incomplete_last_line(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    write(path, [1, 2])
-    with path.open("a") as file:
-        file.write(rest)
-    assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
-    write(path, [3], after=2)
-    assert iterations(path) == [1, 2, 3]
+    for rest in ('{"iteration": 3, "seco', "{", "\x00\x00\x00", '"text"', "[3]"):
+        write(path, [1, 2])
+        with path.open("a") as file:
+            file.write(rest)
+        assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
+        write(path, [3], after=2)
+        assert iterations(path) == [1, 2, 3]
 
 
 def test_keeps_a_complete_last_line_without_newline(tmp_path):
@@ -125,37 +126,33 @@ def test_keeps_a_complete_last_line_without_newline(tmp_path):
     assert [r["iteration"] for r in metrics.read_records(path)] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_rejects_a_line_that_is_not_a_record(tmp_path):
+    path, long = tmp_path / "metrics.jsonl", "1" + "0" * 400
+    write(path, [1, 2, 9])
+    lines = path.read_text().splitlines(keepends=True)
+    for line in [
         *["", "{", "[3]", "\x00", "[" * 10_000, '{"iteration": "3", "seconds": 1}'],
         *['{"iteration": 3}', '{"iteration": true, "seconds": 1}'],
         *['{"iteration": 3, "seconds": null}', '{"iteration": 3, "seconds": "1"}'],
         *['{"iteration": 3, "seconds": 1, "loss": "low"}'],
         *['{"iteration": 3, "seconds": 1, "loss": NaN}'],
-        '{"iteration": 3, "seconds": 1, "loss": 1' + "0" * 400 + "}",
-    ],
-    ids=lambda line: line[:45],
-)
-def test_rejects_a_line_that_is_not_a_record(line, tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    write(path, [1, 2, 9])
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="line 3, is not a record of an iteration: restore"):
-        JsonLines(path, after=2)
-    assert path.read_bytes() == before
+        f'{{"iteration": 3, "seconds": 1, "loss": {long}}}',
+    ]:
+        path.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+        before, expected = path.read_bytes(), "line 3, is not a record of an iteration: restore"
+        assert_refused((functools.partial(JsonLines, path, after=2), expected))
+        assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("iteration", [-1, 0, 1, 2])
-def test_rejects_a_line_of_an_earlier_iteration(iteration, tmp_path):
+def test_rejects_a_line_of_an_earlier_iteration(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    write(path, [1, 2])
-    with path.open("a") as file:
-        file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
-    with pytest.raises(ValueError, match="line 3, is not after iteration 2: restore the file"):
-        metrics.read_records(path)
+    for iteration in (-1, 0, 1, 2):
+        write(path, [1, 2])
+        with path.open("a") as file:
+            file.write(json.dumps({"iteration": iteration, "seconds": 1.0}) + "\n")
+        read = functools.partial(metrics.read_records, path)
+        assert_refused((read, "line 3, is not after iteration 2: restore the file"))
+        path.unlink()
 
 
 def test_returns_the_seconds_of_an_earlier_session(tmp_path):
@@ -337,7 +334,9 @@ def cells(shown):
     ]
 
 
-@pytest.mark.parametrize("kinds", [*itertools.permutations(range(5), 3)])
+@pytest.mark.parametrize(
+    "kinds", [(0, 1, 2), (1, 2, 0), (0, 3, 1), (4, 0, 2), (2, 4, 3), (3, 4, 0)]
+)
 def test_the_display_shows_records_of_every_kind_together(kinds):
     """Each number is below its title, and cells without a number are blank."""
     shown = [KINDS[kind] for kind in kinds]

@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec as P
 from azjax.training.replay import ReplayConfig, make_replay
 from azjax.training.sharding import AXIS, make_mesh
 from azjax.training.targets import Sample
+from refusals import assert_refused
 
 SHARDS, RING, DRAWS = 2, 6, 3  # Shards, positions per shard, and draws per shard.
 REPLAY = make_replay(ReplayConfig(capacity=SHARDS * RING, shards=SHARDS), SHARDS * DRAWS)
@@ -54,39 +55,20 @@ def assert_uniform(counts):
     assert ((counts - expected) ** 2 / expected).sum() < degrees + 5 * np.sqrt(2 * degrees) + 12
 
 
-def test_a_buffer_smaller_than_a_batch_is_rejected():
-    config = ReplayConfig(capacity=20, shards=2)
-    with pytest.raises(ValueError, match="replay.capacity is 20, less than .* 24: .* least 24$"):
-        make_replay(config, 24)
-
-
-@pytest.mark.parametrize("batch_size", [3, 1])
-def test_a_batch_that_the_shards_do_not_divide_is_rejected(batch_size):
-    replay = make_replay(ReplayConfig(capacity=SHARDS * RING, shards=SHARDS), batch_size)
-    with pytest.raises(ValueError, match=f"a batch of {batch_size} .* 2 shards: use a multiple"):
-        replay.init(EXAMPLE, SHARDS)
-
-
-@pytest.mark.parametrize(
-    ("total", "count"), [(1, 1), (4, 2), (5, 1), (6, 6), (8, 4), (15, 5), (20, 4)]
-)
-def test_only_the_newest_are_sampled_uniformly(total, count):
-    drawn = draw_many(filled(total, count))
-    for shard in range(SHARDS):
-        newest = rows(0, total)[shard][-RING:]
-        found, counts = np.unique(drawn.value[:, shard], return_counts=True)
-        np.testing.assert_array_equal(found, newest)
-        assert_uniform(counts)
+def test_only_the_newest_are_sampled_uniformly():
+    for total, count in [(1, 1), (4, 2), (6, 6), (20, 4)]:
+        drawn = draw_many(filled(total, count))
+        for shard in range(SHARDS):
+            newest = rows(0, total)[shard][-RING:]
+            found, counts = np.unique(drawn.value[:, shard], return_counts=True)
+            np.testing.assert_array_equal(found, newest)
+            assert_uniform(counts)
 
 
 def test_a_sample_stays_whole():
     drawn = draw_many(filled(20, 4))
     expected = numbered(np.asarray(drawn.value, int))
     jax.tree.map(np.testing.assert_array_equal, jax.device_get(drawn), expected)
-
-
-def test_types_are_kept():
-    drawn = draw_many(filled(6, 6))
     assert [x.dtype for x in jax.tree.leaves(drawn)] == [x.dtype for x in jax.tree.leaves(EXAMPLE)]
 
 
@@ -124,7 +106,15 @@ def test_the_same_on_one_device_or_two():
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("capacity", "1 or more"), ("shards", "1 to 65536")])
-def test_settings_out_of_range_are_rejected(name, wanted):
-    with pytest.raises(ValueError, match=f"replay.{name} is 0: use {wanted}"):
-        ReplayConfig(**{name: 0})
+def test_refusals():
+    def begin(batch_size):
+        config = ReplayConfig(capacity=SHARDS * RING, shards=SHARDS)
+        return make_replay(config, batch_size).init(EXAMPLE, SHARDS)
+
+    small = ReplayConfig(capacity=20, shards=2)
+    assert_refused(
+        (lambda: make_replay(small, 24), "replay.capacity is 20, less than ... 24: ...least 24"),
+        *((lambda n=n: begin(n), f"a batch of {n} ... 2 shards: use a multiple") for n in (3, 1)),
+        (lambda: ReplayConfig(capacity=0), "replay.capacity is 0: use 1 or more"),
+        (lambda: ReplayConfig(shards=0), "replay.shards is 0: use 1 to 65536"),
+    )

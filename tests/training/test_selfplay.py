@@ -11,14 +11,13 @@ import pytest
 import misere_pile
 from azjax import games
 from azjax.games.base import Game, init_batch, play, random_action, where
-from azjax.search import ALGORITHMS, SearchResult, make_search
-from azjax.search.evaluators import uniform_evaluator
+from azjax.search import PUCT, SearchResult
 from azjax.training.selfplay import Transition, group_size, unroll
 from azjax.training.starts import Games, SelfPlayConfig, start_games
-from small import FEW
-from tables import bench
+from refusals import assert_refused
+from tables import bench, run
 
-GAMES = {name: games.make(name) for name in FEW} | {"misere_pile": misere_pile.make()}
+GAMES = {"tic_tac_toe": games.make("tic_tac_toe"), "misere_pile": misere_pile.make()}
 BATCH, PLIES = 8, 20
 PARAMS = object()  # Passed to the search unchanged.
 
@@ -40,19 +39,12 @@ def openings(name, count=2000, **settings):
     return jax.device_get(compile_start(name, **settings)(keys(count)))
 
 
-@pytest.mark.parametrize(("name", "longest"), [("tic_tac_toe", 8), ("connect_four", 12)])
-def test_openings_are_unfinished_positions_of_every_length(name, longest):
-    states, ply = openings(name, opening_share=1.0, opening_plies=longest)
-    assert set(ply) == set(range(longest + 1))
+def test_openings_are_unfinished_reachable_positions_of_every_length(solution):
+    states, ply = openings("tic_tac_toe", opening_share=1.0, opening_plies=8)
+    assert set(ply) == set(range(9))
     assert not states.over.any()
-    assert (jax.vmap(GAMES[name].legal_actions)(states).any(axis=1)).all()
     np.testing.assert_array_equal((states.board != 0).sum(axis=1), ply)
-    np.testing.assert_array_equal(states.board.sum(axis=1), ply % 2)
     np.testing.assert_array_equal(states.player, ply % 2)
-
-
-def test_openings_are_reachable(solution):
-    states, _ = openings("tic_tac_toe", opening_share=1.0, opening_plies=8)
     reachable = {tuple(board) for board in np.asarray(solution.decision_states.board)}
     assert {tuple(board) for board in states.board} <= reachable
 
@@ -72,10 +64,10 @@ def test_lengths_and_moves_of_openings_are_uniform_over_their_share():
     assert (abs(first - 200 / 9) < 5 * np.sqrt(200 / 9)).all()
 
 
-@pytest.mark.parametrize("settings", [{"opening_share": 0.0}, {"opening_plies": 0}])
-def test_without_openings_games_start_at_the_start(settings):
-    states, ply = openings("tic_tac_toe", count=64, **settings)
-    assert not states.board.any() and not ply.any() and not states.player.any()
+def test_without_openings_games_start_at_the_start():
+    for settings in ({"opening_share": 0.0}, {"opening_plies": 0}):
+        states, ply = openings("misere_pile", count=64, **settings)
+        assert not states.board.any() and not ply.any() and not states.player.any()
 
 
 # --- Moves, with a search that plays at random ------------------------------------------
@@ -142,53 +134,48 @@ def test_the_search_gets_unfinished_games_and_the_temperature_of_their_ply(singl
         np.testing.assert_array_equal(moves.root_value[0], expected)
 
 
-# --- Moves, with real searches ----------------------------------------------------------
+# --- Moves ------------------------------------------------------------------------------
 
 
-EITHER = ["puct", pytest.param("gumbel", marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("algorithm", EITHER)
-def test_transitions_record_the_results_of_the_search(algorithm):
+def test_transitions_record_the_results_of_the_search(some_states):
     """In every field, with noise, so that other values of the tree differ from the root value."""
-    game, table = bench("tic_tac_toe").game, bench("tic_tac_toe").random_table()
-    search = make_search(
-        ALGORITHMS[algorithm](num_simulations=8), game, bench("tic_tac_toe").evaluate
-    )
-    config = SelfPlayConfig(unroll_length=1, temperature=0.8)
-    games = compile_start("tic_tac_toe", opening_share=1.0, opening_plies=4)(keys(64))
-    move = jax.jit(functools.partial(unroll, config, game, "relative", search))
-    _, moves = move(jax.tree.map(jnp.asarray, table), keys(64, seed=1), games)
-    first = jax.vmap(lambda key: jax.random.split(key, (1, 2))[0, 0])(keys(64, seed=1))
-    find = jax.jit(functools.partial(search, temperature=0.8, add_noise=True))
-    found = find(table, first, games.states)
+    size, config = len(some_states.board), SelfPlayConfig(unroll_length=1)
+    table = bench("tic_tac_toe").random_table()
+    found = run(PUCT(), table, some_states, temperature=0.8, add_noise=True)
+    games = Games(some_states, (some_states.board != 0).sum(axis=1).astype(np.int32))
+    game = GAMES["tic_tac_toe"]
+    move = functools.partial(unroll, config, game, "relative", lambda found, *_, **__: found)
+    _, moves = jax.device_get(jax.jit(move)(found, keys(size), games))
     np.testing.assert_allclose(moves.root_value[0], found.policy_value, atol=1e-6)
-    np.testing.assert_allclose(moves.action_weights[0], found.action_weights, atol=1e-6)
+    np.testing.assert_array_equal(moves.action_weights[0], found.action_weights)
     np.testing.assert_array_equal(moves.action[0], found.action)
-    chosen = np.asarray(found.q_values)[np.arange(64), found.action]
+    chosen = found.q_values[np.arange(size), found.action]
     for other in (found.value, chosen, found.tree.raw_values[:, 0], found.q_values.max(axis=1)):
-        assert (abs(other - found.policy_value) > 1e-3).mean() > 0.7
+        assert (abs(other - found.policy_value) > 1e-3).mean() > 0.5
 
 
 @functools.cache
-def compile_unroll(name, algorithm, at_once=BATCH):
-    """`(keys, games) -> (games, transitions)`: restarts from the start, uniform evaluator."""
-    game = GAMES[name]
+def compile_unroll(at_once=BATCH):
+    """`(keys, games) -> (games, transitions)` of the pile, with restarts from the start."""
+    game = GAMES["misere_pile"]
     config = SelfPlayConfig(unroll_length=PLIES, opening_plies=0, games_at_once=at_once)
-    if algorithm == "random":
-        search = random_search(game)
-    else:
-        settings = ALGORITHMS[algorithm](num_simulations=4)
-        search = make_search(settings, game, uniform_evaluator(game))
+    search = random_search(game)
     return jax.jit(functools.partial(unroll, config, game, "absolute", search, PARAMS))
 
 
-def two_iterations(name, algorithm, count=BATCH, rows=slice(None), at_once=BATCH):
-    """Plays two iterations from openings; returns the games before, and both results."""
-    unroll = compile_unroll(name, algorithm, at_once)
-    start = compile_start(name, opening_share=1.0, opening_plies=4)(keys(count)[rows])
-    first = unroll(keys(count, seed=1)[rows], start)
-    second = unroll(keys(count, seed=2)[rows], first[0])
+def two_iterations(at_once=BATCH, seed=0, keep=0):
+    """Plays two iterations; returns the games before, and both results.
+
+    The first `keep` games have the same keys with every seed.
+    """
+    unroll = compile_unroll(at_once)
+
+    def draw(number):
+        return jnp.concatenate([keys(BATCH, number)[:keep], keys(BATCH, number + seed)[keep:]])
+
+    start = compile_start("misere_pile", opening_share=1.0, opening_plies=4)(draw(0))
+    first = unroll(draw(1), start)
+    second = unroll(draw(2), first[0])
     return jax.device_get((start, first, second))
 
 
@@ -201,20 +188,11 @@ class Record(NamedTuple):
     moves: list[Transition]
 
 
-CASES = [
-    pytest.param(("tic_tac_toe", "puct"), marks=pytest.mark.slow),
-    pytest.param(("tic_tac_toe", "gumbel"), marks=pytest.mark.slow),
-    pytest.param(("connect_four", "gumbel"), marks=pytest.mark.slow),
-    ("misere_pile", "random"),
-]
-
-
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
-def record(request):
-    name, algorithm = request.param
-    start, *results = two_iterations(name, algorithm)
+@pytest.fixture(scope="module")
+def record():
+    start, *results = two_iterations()
     ends, moves = zip(*results, strict=True)
-    return Record(GAMES[name], start, ends, moves)
+    return Record(GAMES["misere_pile"], start, ends, moves)
 
 
 def test_moves_replay_through_the_rules(record):
@@ -273,31 +251,22 @@ def test_shapes_and_types(record):
         assert (leaf.shape, leaf.dtype) == ((PLIES, BATCH, *shape), dtype)
 
 
-@pytest.mark.parametrize("algorithm", EITHER)
-def test_a_game_does_not_depend_on_its_batch(algorithm):
-    whole = two_iterations("tic_tac_toe", algorithm)
-    part = two_iterations("tic_tac_toe", algorithm, rows=slice(2, 5))
-
-    def games_2_to_4(result):
-        games, moves = result
-        return jax.tree.map(lambda leaf: leaf[2:5], games), jax.tree.map(lambda x: x[:, 2:5], moves)
-
-    for ours, theirs in zip(map(games_2_to_4, whole[1:]), part[1:], strict=True):
-        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+def test_a_game_does_not_depend_on_its_batch():
+    whole, part = (two_iterations(seed=seed, keep=3) for seed in (0, 5))
+    for (ends, moves), (other_ends, others) in zip(whole[1:], part[1:], strict=True):
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[:3], b[:3]), ends, other_ends)
+        for ours, theirs in zip(*map(jax.tree.leaves, (moves, others)), strict=True):
+            np.testing.assert_array_equal(ours[:, :3], theirs[:, :3])
+        assert (moves.action[:, 3:] != others.action[:, 3:]).any()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at_once", [2, 3])
-def test_groups_of_games_play_the_same_moves_as_all_together(at_once):
+def test_groups_of_games_play_the_same_moves_as_all_together():
     """With at most three of eight games together, groups have two games, the largest divisor."""
-    together = two_iterations("tic_tac_toe", "gumbel")
-    in_groups = two_iterations("tic_tac_toe", "gumbel", at_once=at_once)
-    jax.tree.map(np.testing.assert_array_equal, together, in_groups)
+    jax.tree.map(np.testing.assert_array_equal, two_iterations(), two_iterations(at_once=3))
 
 
-@pytest.mark.parametrize(
-    ("games", "at_once", "expected"),
-    [
+def test_groups_are_as_large_as_the_number_of_games_allows():
+    for count, at_once, expected in [
         (1024, 256, 256),
         (1024, 2000, 1024),
         (96, 64, 48),
@@ -306,10 +275,8 @@ def test_groups_of_games_play_the_same_moves_as_all_together(at_once):
         (2 * 1031, 256, 2 * 1031),
         (100, 0, 100),
         (65_536, 0, 65_536),
-    ],
-)
-def test_groups_are_as_large_as_the_number_of_games_allows(games, at_once, expected):
-    assert group_size(SelfPlayConfig(games_at_once=at_once), games) == expected
+    ]:
+        assert group_size(SelfPlayConfig(games_at_once=at_once), count) == expected
 
 
 def test_games_differ_from_each_other(record):
@@ -317,20 +284,18 @@ def test_games_differ_from_each_other(record):
         assert len(np.unique(moves.action.T, axis=0)) == BATCH
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"games": 0}, "selfplay.games is 0: use 1 or more"),
-        ({"games_at_once": -1}, "selfplay.games_at_once is -1: use 0 or more"),
-        ({"unroll_length": -1}, "selfplay.unroll_length is -1: use 1 to 1000000"),
-        ({"opening_plies": -1}, "selfplay.opening_plies is -1: use 0 to 1000000"),
-        ({"temperature": -1.0}, "selfplay.temperature is -1.0: use 0 or more"),
-        ({"temperature_plies": -1}, "selfplay.temperature_plies is -1: use 0 or more"),
-        ({"opening_share": 1.5}, "selfplay.opening_share is 1.5: use 0 to 1"),
-        ({"archive_share": -0.5}, "selfplay.archive_share is -0.5: use 0 to 1"),
-        ({"archive": -1}, "selfplay.archive is -1: use 0 or more"),
-    ],
-)
-def test_settings_out_of_range_are_rejected(settings, message):
-    with pytest.raises(ValueError, match=message):
-        SelfPlayConfig(**settings)
+def test_settings_out_of_range_are_rejected():
+    cases = [
+        ("games", 0, "use 1 or more"),
+        ("games_at_once", -1, "use 0 or more"),
+        ("unroll_length", -1, "use 1 to 1000000"),
+        ("opening_plies", -1, "use 0 to 1000000"),
+        ("temperature", -1.0, "use 0 or more"),
+        ("temperature_plies", -1, "use 0 or more"),
+        ("opening_share", 1.5, "use 0 to 1"),
+        ("archive_share", -0.5, "use 0 to 1"),
+        ("archive", -1, "use 0 or more"),
+    ]
+    calls = [functools.partial(SelfPlayConfig, **{name: value}) for name, value, _ in cases]
+    fragments = [f"selfplay.{name} is {value}: {allowed}" for name, value, allowed in cases]
+    assert_refused(*zip(calls, fragments, strict=True))
