@@ -1056,34 +1056,6 @@ MUTATIONS = [
         "jnp.nan_to_num(roots.logits)",
         "tests/search/test_gumbel.py::test_gumbel_equals_the_textbook",
     ),
-    Mutation(
-        "gumbel: first visits are batched although some positions have none",
-        "azjax/search/first.py",
-        "count = jnp.min(known)",
-        "count = jnp.max(known)",
-        "tests/search/test_first.py::test_the_first_visits_together_make_the_same_tree",
-    ),
-    Mutation(
-        "gumbel: a finished position prevents the batched first visits of the others",
-        "azjax/search/first.py",
-        "jnp.sum((selection.first != UNVISITED) | over, axis=-1",
-        "jnp.sum(selection.first != UNVISITED, axis=-1",
-        "tests/search/test_first.py::test_sixteen_simulations_of_connect_four_take_eleven_calls",
-    ),
-    Mutation(
-        "gumbel: batched first visits share a key",
-        "azjax/search/first.py",
-        "(None, 0))(simulator.keys, numbers)",
-        "(None, 0))(simulator.keys, 0 * numbers)",
-        "tests/search/test_first.py::test_the_first_visits_together_make_the_same_tree",
-    ),
-    Mutation(
-        "gumbel: batched first visits are repeated",
-        "azjax/search/first.py",
-        "return jnp.where(is_worth_it, count, 0), tree",
-        "return jnp.where(is_worth_it, 0, 0), tree",
-        "tests/search/test_first.py::test_sixteen_simulations_of_connect_four_take_eleven_calls",
-    ),
     # PUCT.
     Mutation(
         "puct: dirichlet_alpha has no effect",

@@ -10,7 +10,6 @@ from azjax._settings import Range, check, resolve_platform
 from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
-from azjax.search.gumbel import choose_rows_together
 from azjax.training.learner import LearnerConfig, configured_learner
 from azjax.training.parts import Parts
 from azjax.training.replay import ReplayConfig, make_replay
@@ -163,7 +162,7 @@ def _make_parts(config: Config, game: Game | None, network: Network | None, plat
     return Parts(
         game=game,
         network=network,
-        search=choose_rows_together(config.search, platform),
+        search=config.search,
         selfplay=choose_games_at_once(config.selfplay, platform),
         targets=make_targets(config.targets, game),
         replay=make_replay(config.replay, config.learner.batch_size),

@@ -159,9 +159,6 @@ class Selection(NamedTuple):
       extra: additional data for the selection; leaves `[B, ...]`, stored as `tree.extra_data`.
       prior: `(keys [B], logits [B, A]) -> logits [B, A]`, which replaces the evaluator's logits
         below the roots; None keeps them.
-      first: `int32 [B, K]`, distinct actions that `at_root` chooses in the first simulations
-        regardless of their outcome; -1 after the last such action. The search may evaluate them in
-        one call. None if unknown.
     """
 
     logits: jax.Array  # float32 [B, A]
@@ -170,7 +167,6 @@ class Selection(NamedTuple):
     finish: Callable[[Tree], Any]
     extra: Any = None  # [B, ...]
     prior: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-    first: jax.Array | None = None  # int32 [B, K]
 
 
 class SearchResult(NamedTuple):

@@ -9,11 +9,9 @@ import jax.numpy as jnp
 import mctx
 
 from azjax._promotion import mixing
-from azjax._settings import Count, NonNegative, Positive, Simulations, check
-from azjax.search.algorithm import Algorithm, Engine, Roots, Selection, make_result
+from azjax._settings import NonNegative, Positive, Simulations, check
+from azjax.search.algorithm import Engine, Roots, Selection, make_result
 from azjax.search.tree import ROOT, UNVISITED, Tree, legal_actions, mask_logits
-
-_MOST_ROWS = 8192  # Larger batches fill an accelerator anyway.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +35,6 @@ class Gumbel:
     maxvisit_init: NonNegative = 50.0
     """Constant that is added to the largest visit count; the weight of Q is multiplied by the sum.
     Paper: 50."""
-    rows_together: Count = 0
-    """Evaluate the first simulations in one call if they have at most this many positions over all
-    games. 0: `make_parts` chooses 8,192 on accelerators and separate calls on CPUs."""
     engine: Engine = "azjax"
     """Which loop grows the trees: azjax's own, or that of mctx.search, with the same results."""
 
@@ -62,9 +57,6 @@ class Gumbel:
         prior = mask_logits(roots.legal, jnp.nan_to_num(gumbel + roots.logits))
         _, order = jax.lax.top_k(prior, unvisited.shape[-1])
         first = jnp.where(unvisited, order, UNVISITED)
-        rows = first.size  # Not an integer if the batch size is symbolic (`runs/export.py`).
-        is_small = isinstance(rows, int) and rows <= self.rows_together
-        is_together = first.shape[-1] >= 2 and is_small
         # The paper's Q has a range of 1. Here it is in [-1, 1], so half the scale is equivalent.
         qtransform: Any = functools.partial(
             mixing(mctx.qtransform_completed_by_mix_value),
@@ -88,7 +80,6 @@ class Gumbel:
             below=functools.partial(_improved_action, qtransform),
             finish=finish,
             extra=(gumbel, visits_wanted, first),
-            first=first if is_together else None,
         )
 
     def _draw_noise(self, roots: Roots) -> jax.Array:
@@ -100,16 +91,6 @@ class Gumbel:
             scale = jnp.where(roots.add_noise, jnp.float32(self.gumbel_scale), 0.0)
             gumbel = scale[:, None] * jax.vmap(draw)(roots.keys)
         return gumbel
-
-
-def choose_rows_together(algorithm: Algorithm, platform: str) -> Algorithm:
-    """Returns an algorithm whose `Gumbel.rows_together`, if it was 0, has the platform's default.
-
-    On CPUs one call saves little time, and the program takes longer to compile.
-    """
-    if not isinstance(algorithm, Gumbel) or algorithm.rows_together or platform == "cpu":
-        return algorithm
-    return dataclasses.replace(algorithm, rows_together=_MOST_ROWS)
 
 
 def considered_visits(

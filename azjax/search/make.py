@@ -33,7 +33,6 @@ from azjax.search.algorithm import (
 )
 from azjax.search.bridge import grow_by_mctx
 from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.first import grow_first
 from azjax.search.simulate import Model, Simulator, evaluate_states, expand, simulate
 from azjax.search.tree import Tree, mask_logits, new_tree
 
@@ -90,8 +89,7 @@ def make_search(
         if isinstance(selection, SearchResult):
             return selection
         simulator, tree = _plant(count, model, roots, selection, keys_tree)
-        done, tree = grow_first(simulator, tree) if engine == "azjax" else (0, tree)
-        return selection.finish(_grow(engine, simulator, tree, done, count))
+        return selection.finish(_grow(engine, simulator, tree, 0, count))
 
     return search
 

@@ -92,17 +92,14 @@ def make_searches(parts: Parts) -> dict[str, Callable]:
     def evaluate_positions(params, keys, states):
         return parts.evaluate(params, keys, states)
 
-    # A separate call for each simulation, as in self-play with large batches: there, a single call
-    # for the first simulations would exceed the limit on its positions (see `search/first.py`).
     settings: Any = parts.search
-    settings, evaluate = dataclasses.replace(settings, rows_together=1), evaluate_positions
 
     def make(engine):
-        search = make_search(settings, parts.game, Evaluator(evaluate), engine)
+        search = make_search(settings, parts.game, Evaluator(evaluate_positions), engine)
         return lambda *arguments: search(*arguments, 1.0, True).action_weights
 
     searches = {engine: make(engine) for engine in typing.get_args(Engine)}
-    return searches | {_STOCK: _stock_search(settings, parts.game, evaluate)}
+    return searches | {_STOCK: _stock_search(settings, parts.game, evaluate_positions)}
 
 
 def _stock_search(settings: Gumbel, game: Game, evaluate: Callable) -> Callable:

@@ -38,7 +38,7 @@ OTHERS = {
     | {"evaluation_dtype": "bfloat16", "learning_dtype": "bfloat16"},
     Gumbel(num_simulations=3): {"num_simulations": 4, "gumbel_scale": 0.5}
     | {"max_considered_actions": 2, "value_scale": 0.3, "maxvisit_init": 9.0}
-    | {"rows_together": 64, "engine": "mctx"},
+    | {"engine": "mctx"},
     PUCT(num_simulations=3): {"num_simulations": 4, "c_puct": 2.0, "first_play_urgency": "loss"}
     | {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "engine": "mctx"},
     UCT(num_simulations=3): {"num_simulations": 4, "exploration": 0.5, "engine": "mctx"},

@@ -118,7 +118,7 @@ def test_a_file_evaluates_any_number_of_positions(name, tmp_path):
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "search",
-    [Gumbel(rows_together=64), UCT(), PUCT(), PUCT(engine="mctx")],
+    [Gumbel(), UCT(), PUCT(), PUCT(engine="mctx")],
     ids=["gumbel", "uct", "puct", "mctx"],
 )
 def test_a_file_searches_any_number_of_positions(search, tmp_path):
