@@ -189,7 +189,7 @@ def _lines(describe: Callable[[], str]) -> Iterator[None]:
     ended, start = threading.Event(), time.monotonic()
 
     def print_lines() -> None:
-        with contextlib.suppress(BrokenPipeError):  # The main thread notices it, too.
+        with contextlib.suppress(BrokenPipeError):  # The main thread notices it as well.
             while not ended.wait(max(_PAUSE, (time.monotonic() - start) / 10)):
                 note(f"{describe()}, {time.monotonic() - start:.0f} s")
 

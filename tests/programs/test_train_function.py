@@ -77,10 +77,12 @@ def parts():
     return space["make"]()
 
 
-def test_a_run_from_python_is_a_run(tmp_path):
+def test_a_run_from_python_is_a_run(tmp_path, capfd):
     counter, path = Counter(), tmp_path / "run"
-    run = az.train(TINY, path, callbacks=[counter], max_iterations=3, checkpoint_every=2, **FEW)
+    plan = FEW | {"display": True, "max_iterations": 3, "checkpoint_every": 2}
+    run = az.train(TINY, path, callbacks=[counter], **plan)
     assert counter.events == ["start", "checkpoint 2", "checkpoint 3", "end"]
+    assert capfd.readouterr().err == "verifying the network with its searches, in every position\n"
     assert [record["squared"] for record in run.metrics] == [1, 4, 9]
     assert [record["blunders"] is not None for record in run.metrics] == [True] * 3
     loaded = az.load(path)
@@ -165,7 +167,7 @@ def test_presets_and_smoke_choose_the_settings(tmp_path, monkeypatch):
     @contextlib.contextmanager
     def record(config, plan, run_dir, **others):
         chosen.append((config, plan))
-        yield types.SimpleNamespace(train=lambda callbacks, shown: None)
+        yield types.SimpleNamespace(train=lambda *callbacks, **others: None)
 
     monkeypatch.setattr(training, "open_run", record)
     for game in ("connect_four", "tic_tac_toe", misere_pile.make()):
