@@ -2162,10 +2162,10 @@ MUTATIONS = [
         "tests/runs/test_checkpoint.py::test_files_that_a_checkpoint_does_not_list_are_ignored",
     ),
     Mutation(
-        "interrupts: a repeated SIGHUP does not wait for the save",
-        "azjax/_interrupts.py",
-        "elif number == signal.SIGINT and time.monotonic() - self._time",
-        "elif time.monotonic() - self._time",
+        "interrupts: the exit status is that of Ctrl-C after every signal",
+        "azjax/cli/console.py",
+        "status = 128 + interrupts.now.signal",
+        "status = 130",
         "tests/programs/test_interrupts.py"
         "::test_a_program_that_stops_by_itself_reports_the_first_signal",
     ),
