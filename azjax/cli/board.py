@@ -27,13 +27,6 @@ def show(game: Game, state: State, before: State | None = None) -> None:
     print()
 
 
-def name_moves(game: Game, state: State) -> list[str]:
-    """Returns the names of all actions `[A]` in a position; numbers if the game has no names."""
-    if game.display.name_actions is None:
-        return [str(action) for action in range(game.num_actions)]
-    return list(game.display.name_actions(state))
-
-
 def read_move(text: str, legal: np.ndarray, names: Sequence[str]) -> int:
     """Parses the name of a legal move.
 

@@ -5,8 +5,10 @@ import pathlib
 from typing import Any
 
 import jax
+import numpy as np
 
 from azjax.cli import console
+from azjax.players.export import name_moves
 from azjax.proof import exhaustive
 from azjax.proof.lines import replay
 from azjax.proof.overrides import OverrideTable
@@ -113,9 +115,9 @@ def _show(player: Player, seat: str, simulations: int, proof: SeatProof) -> None
     copies = ", symmetric copies counted once" if proof.symmetric else ""
     print(f"{ends.decisions:,} positions decided{copies}, {last.ply + 1} plies")
     if last.lost is not None:
-        moves = " ".join(map(str, last.lost))
+        [names] = name_moves(player.game, np.array([last.lost]))
         state = jax.tree.map(lambda leaf: leaf[0], replay(player.game, [last.lost]))
-        print(f"\nthe first lost game, {moves}:\n{player.game.display.render(state)}\n")
+        print(f"\nthe first lost game, {' '.join(names)}:\n{player.game.display.render(state)}\n")
     elif not proof.is_proof:
         print("NOT PROVED: no explored game is lost, but positions were left out")
     else:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from azjax.cli import board, console
-from azjax.games.base import Game, State, play
+from azjax.games.base import Game, State, name_actions, play
 from azjax.players import Agent, Decision
 
 _COMMANDS = """\
@@ -91,7 +91,7 @@ class Table:
         """
         legal = np.asarray(self.game.legal_actions(position.state))
         if not (0 <= action < len(legal) and legal[action]):
-            names = board.name_moves(self.game, position.state)
+            names = name_actions(self.game, position.state)
             allowed = ", ".join(names[other] for other in np.flatnonzero(legal))
             raise ValueError(f"{name} cannot play {action} here: the legal moves are {allowed}")
         step = self._play(position.state, np.int32(action))
@@ -104,7 +104,7 @@ class Table:
         state = history[-1].state
         decision = machine.decide(state)
         moved = self.advance(history[-1], int(decision.action), machine.name)
-        names = board.name_moves(self.game, state)
+        names = name_actions(self.game, state)
         print(board.announce(int(self.game.player(state)), machine.name, decision, names))
         return [*history, moved]
 
@@ -112,7 +112,7 @@ class Table:
         """Reads commands of the person to move until a move is made or taken back."""
         state = history[-1].state
         seat, legal = int(self.game.player(state)), np.asarray(self.game.legal_actions(state))
-        names = board.name_moves(self.game, state)
+        names = name_actions(self.game, state)
         self._show(history)
         while True:
             line = read_line(f"{board.MARKS[seat]}, your move: ")

@@ -13,7 +13,7 @@ from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range, check
 from azjax.cli import console, custom, labelled, launch, lines
 from azjax.games import solver
-from azjax.games.base import Game, State, choose
+from azjax.games.base import Game, State, choose, name_actions
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
 from azjax.proof import sampling
@@ -175,10 +175,11 @@ def _show_blunders(
     for row in wrong[:limit]:
         state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
         played, possible = words[int(outcomes[row, actions[row]])], words[int(best[row])]
-        optimal = ", ".join(map(str, np.flatnonzero(outcomes[row] == best[row])))
+        names = name_actions(game, state)
+        optimal = ", ".join(names[action] for action in np.flatnonzero(outcomes[row] == best[row]))
         print(
             f"\n{game.display.render(state)}\n{'XO'[int(game.player(state))]} plays "
-            f"{actions[row]}: {played} instead of {possible} (optimal: {optimal})"
+            f"{names[actions[row]]}: {played} instead of {possible} (optimal: {optimal})"
         )
     if len(wrong) > limit:
         print(f"\n… and {len(wrong) - limit:,} more: add --limit {len(wrong)} to see them all")

@@ -150,6 +150,15 @@ def play(game: Game, state: State, action: jax.Array) -> Step:
     return Step(next_state, jnp.asarray(reward, jnp.float32), discount)
 
 
+def name_actions(game: Game, state: State) -> list[str]:
+    """Returns the names of all actions `[A]` in a position; numbers if the game has no names.
+
+    Everything that names an action for people uses these names.
+    """
+    names = game.display.name_actions
+    return [str(name) for name in (range(game.num_actions) if names is None else names(state))]
+
+
 def init_batch(game: Game, batch_size: int) -> State:
     """Returns `batch_size` copies of the starting position; every leaf is `[B, ...]`."""
     return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))

@@ -8,7 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.drawing import Drawing
-from azjax.games.base import Game, State, describe, random_action, state_shapes
+from azjax.games.base import (
+    Game,
+    State,
+    describe,
+    name_actions,
+    random_action,
+    state_shapes,
+)
 from azjax.games.positions import ILLEGAL
 
 _BEYOND = 2  # Number of actions that are tried below 0, and above A - 1.
@@ -242,6 +249,8 @@ def _check_on_host(game: Game, compiled: Any, state: State, action: jax.Array, p
     rule = "its functions are pure: they return the same with and without jit"
     _require(game, all(jax.tree.leaves(same)), rule, place)
     render, draw, _ = game.display
+    names = name_actions(game, state)
+    _require(game, len(names) == game.num_actions, "name_actions names every action", place)
     _require(game, isinstance(render(state), str), "render returns a string", place)
     if draw is not None:
         options: dict[str, Any] = {"values": np.ones(game.num_actions) / game.num_actions}

@@ -22,7 +22,7 @@ import numpy as np
 
 from azjax._files import Path, write_text
 from azjax.drawing import check_folder
-from azjax.games.base import Game, init_batch
+from azjax.games.base import Game, init_batch, name_actions
 from azjax.players import Agent, HasAgent
 from azjax.players.arena import PlayedGames, play_match
 
@@ -95,7 +95,7 @@ def write_games(
     for players, results in played:
         rows = np.arange(len(results.actions)) % len(openings)
         actions = np.concatenate([openings[rows], results.actions], axis=1)
-        named = zip(actions, _name_moves(game, actions), results.outcomes.tolist(), strict=True)
+        named = zip(actions, name_moves(game, actions), results.outcomes.tolist(), strict=True)
         for row, moves, result in named:
             entries = {"game": game.name, "players": players, "opening_plies": openings.shape[1]}
             entries |= {"actions": row[row >= 0].tolist(), "moves": moves, "result": result}
@@ -104,18 +104,15 @@ def write_games(
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _name_moves(game: Game, actions: np.ndarray) -> list[list[str]]:
+def name_moves(game: Game, actions: np.ndarray) -> list[list[str]]:
     """Returns the names of the moves of each game; `actions [N, T]` are padded with -1."""
-    name_actions = game.display.name_actions
-    if name_actions is None:
-        return [[str(action) for action in row if action >= 0] for row in actions.tolist()]
     step = jax.jit(jax.vmap(lambda state, action: game.step(state, action)[0]))
     states, names = init_batch(game, len(actions)), [[] for _ in actions]
     for column in actions.T:
         on_host = jax.device_get(states)
         for i in np.flatnonzero(column >= 0):
             state = jax.tree.map(lambda leaf, i=i: leaf[i], on_host)
-            names[i].append(name_actions(state)[column[i]])
+            names[i].append(name_actions(game, state)[column[i]])
         states = step(states, column)
     return names
 

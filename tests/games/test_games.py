@@ -285,6 +285,7 @@ BROKEN = [  # A game, a change of its record, and the rule that the change viola
     (NIM, {"player": lambda s: s[1] % 3}, "the player to move is 0 or 1"),
     (NIM, {"observe": forgetful([])}, "its functions are pure: they return the same with and"),
     (NIM, {"display": Display(render=lambda s: s)}, "render returns a string"),
+    (NIM, {"display": Display(name_actions=lambda s: ["1"])}, "name_actions names every action"),
     (NIM, {"display": Display(draw=lambda s, **look: "nim")}, "draw returns a drawing.Drawing"),
     (NIM, labelled(outcomes=[(-1, 1), (1, 1)]), r"outcomes of its positions are .* \[2, 3\]"),
     (NIM, labelled(class_of=(0, 2)), "class_of and apart of its positions refer to entries"),
