@@ -1,8 +1,8 @@
 """SVG pictures of boards. They are built as element trees, which escape all text.
 
-X and O are a blue cross and a vermilion ring, which color-blind readers can distinguish. A picture
-has its colors as presentation attributes, so it needs no style sheet. CSS classes let a page adapt
-it to a dark theme.
+X and O are a blue cross and a vermilion ring, which color-blind readers can distinguish; discs have
+these marks cut out. A picture has its colors as presentation attributes, so it needs no style
+sheet. CSS classes let a page adapt it to a dark theme.
 """
 
 import base64
@@ -23,6 +23,7 @@ LAST = {  # Attributes of the mark on the last move.
     **{"fill": "none", "stroke": "#8c959f", "stroke-width": 1.5, "class": "az-last"},
     "stroke-dasharray": "3 2",
 }
+_LOOKS = {1: (COLOR_X, "az-x"), -1: (COLOR_O, "az-o")}  # Color and CSS class of a player.
 CELL = 30  # Width of a cell in drawing units, which do not depend on the size in pixels.
 _GAP = 12
 
@@ -128,6 +129,7 @@ def board(
     labels: Sequence[str] | None = None,
     last: int | None = None,
     size: float = 120,
+    discs: bool = False,
 ) -> Drawing:
     """Draws a board of stones.
 
@@ -139,6 +141,7 @@ def board(
       labels: `[H * W]`, text for empty cells.
       last: the cell of the last move, which is marked.
       size: width in pixels.
+      discs: whether the stones are discs, as in Connect Four.
 
     Raises:
       ValueError: if `cells`, `values` or `labels` do not fit the shape.
@@ -162,7 +165,7 @@ def board(
         parts.append(_square(shape, last, 2, LAST | {"rx": 3}))
     for i, mark in enumerate(stones):
         if mark:
-            parts.append(stone(_center(shape, i), int(mark)))
+            parts.append((disc if discs else stone)(_center(shape, i), int(mark)))
         elif labels is not None and labels[i]:
             parts.append(cell_label(_center(shape, i), labels[i]))
     if lines is not None:
@@ -175,9 +178,9 @@ def board(
 
 
 def gallery(drawings: Iterable[Drawing], captions: Sequence[str] = (), rest: int = 0) -> Drawing:
-    """Arranges pictures of equal size in a row, with captions; `rest` counts those not shown."""
+    """Arranges pictures in a row, with captions; `rest` counts those not shown."""
     pictures = [drawing.element for drawing in drawings]
-    width, height = (float(pictures[0].get(side, 0)) for side in ("width", "height"))
+    width, height = (max(float(p.get(side, 0)) for p in pictures) for side in ("width", "height"))
     parts = list(pictures)
     for i, picture in enumerate(pictures):
         picture.set("x", _attribute(i * (width + _GAP)))
@@ -228,15 +231,28 @@ def _grid(shape):
 
 def stone(center: tuple[float, float], mark: int) -> ElementTree.Element:
     """Draws a stone, 1 = X or -1 = O."""
+    color, name = _LOOKS[mark]
+    return _mark(center, mark, 1.0, {"stroke": color, "class": name, "stroke-width": 3.5})
+
+
+def disc(center: tuple[float, float], mark: int) -> ElementTree.Element:
+    """Draws a stone as a disc, with its mark cut out."""
+    color, name = _LOOKS[mark]
+    circle = node("circle", {"cx": center[0], "cy": center[1], "r": CELL * 0.42})
+    cut = _mark(center, mark, 0.5, {"stroke": PAPER, "class": "az-cut", "stroke-width": 2})
+    return node("g", {"fill": color, "class": f"az-disc {name}"}, circle, cut)
+
+
+def _mark(center, mark: int, scale: float, look: dict[str, Any]) -> ElementTree.Element:
+    """Draws a cross for 1 and a ring for -1."""
     x, y = center
-    attributes = {"fill": "none", "stroke-width": 3.5, "stroke-linecap": "round"}
+    look = look | {"fill": "none", "stroke-linecap": "round"}
     if mark == 1:
-        arm = CELL * 0.24
+        arm = CELL * 0.24 * scale
         side = 2 * arm
         cross = f"M{x - arm:g} {y - arm:g}l{side:g} {side:g}m0 {-side:g}l{-side:g} {side:g}"
-        return node("path", {"d": cross, "stroke": COLOR_X, "class": "az-x"} | attributes)
-    ring = {"cx": x, "cy": y, "r": CELL * 0.26}
-    return node("circle", ring | {"stroke": COLOR_O, "class": "az-o"} | attributes)
+        return node("path", {"d": cross} | look)
+    return node("circle", {"cx": x, "cy": y, "r": CELL * 0.26 * scale} | look)
 
 
 def cell_label(center: tuple[float, float], text: str) -> ElementTree.Element:

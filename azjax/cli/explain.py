@@ -250,12 +250,12 @@ def _atlas(
 ) -> page.Section:
     """Shows the whole game over the iterations."""
     solution = solve(player.game)
+    merged = "; symmetric positions share a dot" if places.is_merged else ""
     which = "the game" if places.total == len(places.ply) else "a random sample"
     return page.Section(
         "All positions during training",
-        f"Each dot is one position of {which}; symmetric positions share a dot. The start is at "
-        "the top, and each block is one move later. An orange dot is a blunder: the network's "
-        "move gives up a win or a draw.",
+        f"Each dot is one position of {which}{merged}. The start is at the top, and each block is "
+        "one move later. An orange dot is a blunder: the network's move gives up a win or a draw.",
         kind="atlas",
         data=atlas.atlas_data(player.game, solution, places, iterations, snapshots),
         label="All positions",

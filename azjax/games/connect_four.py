@@ -138,6 +138,6 @@ def make_display(rows: int, columns: int, in_a_row: int) -> Display:
         if labels is not None:
             options["labels"] = np.full(cells.shape, "", dtype=object)
             options["labels"][landing[room]] = np.asarray(labels, dtype=object)[room]
-        return drawing.board(cells, (rows, columns), lines, **options)
+        return drawing.board(cells, (rows, columns), lines, discs=True, **options)
 
     return Display(render, draw, name_actions=lambda state: names)

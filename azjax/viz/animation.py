@@ -29,8 +29,11 @@ _STYLE = """
 _LEGEND = (  # Styles of the dots, their meaning, and the distance from the left and the bottom.
     (("ok",), "plays an optimal move", 16, 38),
     (("over",), "game over", 260, 38),
-    (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies", 16, 16),
 )
+_BLUNDERS = {  # By `Atlas.is_merged`.
+    True: (("some", "half", "all"), "blunder in some, at least half, or all symmetric copies"),
+    False: (("all",), "blunder"),
+}
 
 
 def draw_animation(
@@ -38,7 +41,7 @@ def draw_animation(
 ) -> Drawing:
     """Draws the blunders of the network in every iteration.
 
-    Every dot is one symmetry class of positions; `Atlas` defines where it is.
+    Every dot is one class of positions; `Atlas` defines where it is.
 
     Args:
       atlas: the places of the dots.
@@ -61,7 +64,7 @@ def draw_animation(
         frames.append(frame)
     first, last = (int(snapshots.blunders[k].sum()) for k in (chosen[0], chosen[-1]))
     label = (
-        f"{_of_all(atlas)} positions up to symmetry: {first:,} blunders after "
+        f"{_of_all(atlas)} {_positions(atlas)}: {first:,} blunders after "
         f"{iterations[chosen[0]]} iterations, {last:,} after {iterations[chosen[-1]]}"
     )
     picture = canvas(
@@ -83,6 +86,10 @@ def draw_animation(
 def _of_all(atlas: Atlas) -> str:
     shown, total = len(atlas.ply), atlas.total
     return f"all {total:,}" if shown == total else f"{shown:,} of {total:,}"
+
+
+def _positions(atlas: Atlas) -> str:
+    return "positions up to symmetry" if atlas.is_merged else "positions"
 
 
 def _keyframes(slots: int) -> str:
@@ -143,10 +150,10 @@ def _legend(atlas: Atlas, height: float) -> list:
     total = f"{int(atlas.members.sum()):,}"
     lines = (
         f"in {total} positions. The dots are {_of_all(atlas)}",
-        "positions up to symmetry, by the number of moves made",
+        f"{_positions(atlas)}, by the number of moves made",
     )
     parts = [node("text", look | place | {"y": 60 + 19 * i}, t) for i, t in enumerate(lines)]
-    for styles, text, x, below in _LEGEND:
+    for styles, text, x, below in (*_LEGEND, (*_BLUNDERS[atlas.is_merged], 16, 16)):
         y = height - below - 4
         for j, style in enumerate(styles):
             dot = {"class": f"az-animation-{style}", "d": f"M{x + 5 + 13 * j} {y:g}h0"}

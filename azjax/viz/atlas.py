@@ -21,7 +21,7 @@ from azjax.games.base import Game
 from azjax.games.solver import Solution, symmetry_classes
 from azjax.proof.verify import Verdict
 from azjax.viz.page import pack
-from azjax.viz.positions import board_text, has_rules, pack_pictures, true_values
+from azjax.viz.positions import board_text, has_rules, pack_names, pack_pictures, true_values
 
 Array = jax.Array | np.ndarray
 
@@ -62,6 +62,11 @@ class Atlas(NamedTuple):
     total: int
     x: np.ndarray
     y: np.ndarray
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether some dot is several positions, as the game has symmetries."""
+        return bool((self.members > 1).any())
 
 
 class Snapshot(NamedTuple):
@@ -317,8 +322,9 @@ def _board_data(game: Game, solution: Solution, atlas: Atlas) -> dict[str, Any]:
     """Describes how the page draws the representatives and finds the class of a position.
 
     For games whose rules the page has, these are `boards` as `.XO`, their `shape`, and
-    `symmetries` as permutations of cells. For other games these are `pictures`; if the game is
-    small, also the `rows` of the representatives in the solution, and the `classes` of its states.
+    `symmetries` as permutations of cells. For other games these are `pictures`, and `names` and
+    `named` as in `position_table`; if the game is small, also the `rows` of the representatives in
+    the solution, and the `classes` of its states.
     """
     rows = atlas.representatives
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
@@ -330,7 +336,8 @@ def _board_data(game: Game, solution: Solution, atlas: Atlas) -> dict[str, Any]:
             "boards": board_text(states),
             "symmetries": symmetries.tolist(),
         }
-    drawn = {"pictures": pack_pictures(game, states, solution.legal[rows])}
+    drawn = pack_names(game, states)
+    drawn["pictures"] = pack_pictures(game, states, solution.legal[rows])
     if not game.is_small:
         return drawn
     return drawn | {"rows": pack(rows, "<u4"), "classes": pack(atlas.classes, "<u4")}

@@ -88,7 +88,7 @@ def encoding_picture(game: Game, encoding: str, state: State) -> Drawing:
     drawn = [] if game.display.draw is None else [draw_state(game, state, size).element]
     pictures = [*drawn, *(_plane(shown[..., i], size) for i in range(shown.shape[-1]))]
     titles = [*["the position"] * len(drawn), *captions[: shown.shape[-1]]]
-    tall = size * max(1.0, planes.shape[0] / planes.shape[1])
+    tall = size * max(1.0 if drawn else 0.0, planes.shape[0] / planes.shape[1])
     row = tall + 3 * _LINE + 4
     parts: list[Element] = []
     for i, (caption, picture) in enumerate(zip(titles, pictures, strict=True)):

@@ -84,7 +84,7 @@ def _draw(game: Game, exhibition: Exhibition) -> Element:
     """Draws the final position; CSS shows the stones one after another."""
     cells, board = exhibition
     lines = find_lines(*game.board_shape, 4)
-    picture = drawing.board(board, game.board_shape, lines, size=_SIZE).element
+    picture = drawing.board(board, game.board_shape, lines, size=_SIZE, discs=True).element
     (group,) = picture
     stones = list(group)[2:]  # After the paper and the grid; row by row, then the winning line.
     slots = len(cells) + _HOLD

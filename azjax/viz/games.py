@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from azjax.drawing import as_image, node, signed
-from azjax.games.base import Game, State, Step, init_batch, play
+from azjax.games.base import Game, State, Step, init_batch, name_actions, play
 from azjax.runs.player import Player
 from azjax.search import SearchResult, make_search
 from azjax.training.parts import Parts
@@ -163,7 +163,8 @@ def _body(game: Game, number: int, moves: Sequence[Move]) -> Element:
     rows = [node("tr", None, node("th", span, f"Game {number}: {_result(moves)}"))]
     for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
         probabilities = ", ".join(f"{p:.2f}" for p in move.probabilities)
-        numbers = f"[{probabilities}]", signed(move.value), move.action, signed(move.outcome, 0)
+        name = name_actions(game, move.state)[move.action]
+        numbers = f"[{probabilities}]", signed(move.value), name, signed(move.outcome, 0)
         cells = (node("td", {"class": "az-numbers"}, number) for number in numbers)
         rows.append(node("tr", None, node("td", None, ply), node("td", None, picture), *cells))
     return node("tbody", None, *rows)
@@ -179,7 +180,8 @@ def games_strips(game: Game, games: Sequence[Sequence[Move]]) -> Element:
         figures = []
         for ply, (move, picture) in enumerate(zip(moves, _pictures(game, moves), strict=True), 1):
             share, value = move.probabilities[move.action], signed(move.value)
-            caption = node("figcaption", None, f"{ply}: {move.action} ({share:.0%}), {value}")
+            name = name_actions(game, move.state)[move.action]
+            caption = node("figcaption", None, f"{ply}: {name} ({share:.0%}), {value}")
             figures.append(node("figure", None, picture, caption))
         summary = node("summary", None, f"Game {number}: {_result(moves)}")
         strips.append(node("details", {"name": "game"}, summary, node("div", None, *figures)))

@@ -11,7 +11,7 @@ import numpy as np
 from azjax import runs, training
 from azjax._files import Path
 from azjax.games import tic_tac_toe
-from azjax.games.base import Game, State
+from azjax.games.base import Game, State, name_actions
 from azjax.runs import checkpoint
 from azjax.runs.player import Player
 from azjax.search import ROOT, make_search
@@ -169,7 +169,10 @@ def learn(
 
 
 def _move(game: Game, played: Played, evaluated: Losses, i: int) -> dict[str, Any]:
-    """Returns one move, with lists over its legal `actions` and `frames` over counts of steps."""
+    """Returns one move, with lists over its legal `actions` and `frames` over counts of steps.
+
+    If the page does not have the game's rules, `names` are those of the actions.
+    """
     state, transition, sample = jax.tree.map(lambda leaf: leaf[i], played[:3])
     legal = np.flatnonzero(sample.legal)
     frames = [
@@ -177,6 +180,7 @@ def _move(game: Game, played: Played, evaluated: Losses, i: int) -> dict[str, An
         for step in range(len(evaluated["v"]))
     ]
     return {
+        **({} if has_rules(game) else {"names": [name_actions(game, state)[a] for a in legal]}),
         "board": tic_tac_toe.board_text(state) if has_rules(game) else game.display.render(state),
         "player": int(game.player(state)),
         "actions": legal.tolist(),

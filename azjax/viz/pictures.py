@@ -1,17 +1,19 @@
 """Pictures of states and searches in any game; games without `draw` are shown as text."""
 
+import itertools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from azjax.drawing import Drawing, canvas, gallery, node, signed
-from azjax.games.base import Game, State, check_batch
+from azjax.games.base import Game, State, check_batch, name_actions
 from azjax.search import SearchResult
 
-_WIDTH, _HEIGHT, _MARGIN = 6.1, 13, 4  # Width of a character in font size 10; height of a line.
+_FONT, _MARGIN = 13, 5  # The pages use this font size as well.
+_WIDTH, _HEIGHT = 7.9, 17  # Maximum width of a character, and height of a line.
 
 
 def draw_state(game: Game, state: State, size: float | None = None, **look: Any) -> Drawing:
@@ -20,13 +22,24 @@ def draw_state(game: Game, state: State, size: float | None = None, **look: Any)
     Args:
       game: the game. If its display has no `draw`, the picture is the text of `render`.
       state: one state.
-      size: width in pixels; by default the game's.
+      size: width in pixels; by default the game's. Text has the same font size everywhere.
       **look: `values`, `labels` and `last`, as in `Display.draw`. Text has its labels below it
         and ignores the values.
     """
     if game.display.draw is not None:
         return game.display.draw(state, **look | ({} if size is None else {"size": size}))
-    return draw_text(game.display.render(state), look.get("labels"), 120 if size is None else size)
+    labels = look.get("labels")
+    named = [] if labels is None else zip(name_actions(game, state), labels, strict=True)
+    items = [
+        f"{name}: {label}".replace(" ", "\N{NO-BREAK SPACE}") for name, label in named if label
+    ]
+    return draw_text(game.display.render(state), ", ".join(items))
+
+
+def split_states(states: State) -> Iterator[State]:
+    """Yields the states of a batch, on the host."""
+    leaves, structure = jax.tree.flatten(jax.device_get(states))
+    return (structure.unflatten(row) for row in zip(*leaves, strict=True))
 
 
 def draw_states(
@@ -63,27 +76,27 @@ def draw_search(game: Game, states: State, result: SearchResult, most: int = 4) 
     """Draws the first `most` states `[B, ...]` of a search with its policy, move and value."""
     weights = np.asarray(result.action_weights)
     labels = np.vectorize("{:.0%}".format)(weights)
-    chosen = zip(np.asarray(result.action), np.asarray(result.value), strict=True)
-    captions = [f"plays {action}, value {signed(float(value))}" for action, value in chosen]
+    names = (name_actions(game, state) for state in split_states(states))
+    chosen = zip(names, np.asarray(result.action), np.asarray(result.value), strict=True)
+    captions = [
+        f"plays {moves[action]}, value {signed(float(value))}"
+        for moves, action, value in itertools.islice(chosen, most)
+    ]
     return draw_states(game, states, captions, most=most, values=weights, labels=labels)
 
 
-def draw_text(text: str, labels: Sequence[str] | None = None, size: float = 120) -> Drawing:
-    """Draws monospaced text, scaled to fit into a square of `size` pixels.
-
-    Of `labels [A]`, those that are not empty are written below the text, with their actions.
-    """
-    lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
-    named = enumerate(() if labels is None else labels)
-    below = ", ".join(f"{action}: {label}" for action, label in named if label)
-    lines += textwrap.wrap(below, max(24, *map(len, lines), 0))
+def draw_text(text: str, below: str = "") -> Drawing:
+    """Draws monospaced text, and another text below it, which is wrapped at spaces."""
+    lines = text.splitlines()
+    wide = max(24, *map(len, lines), 0)
+    lines += textwrap.wrap(below, wide, break_long_words=False, break_on_hyphens=False)
+    lines = ["".join(c if c.isprintable() else " " for c in line) for line in lines]
     width = _WIDTH * max(map(len, lines), default=0) + 2 * _MARGIN
     height = _HEIGHT * len(lines) + 2 * _MARGIN
     paper = {"width": width, "height": height, "fill": "#ffffff", "class": "az-paper"}
-    look = {"font-family": "monospace", "font-size": 10, "fill": "#24292f", "class": "az-text"}
+    look = {"font-family": "monospace", "font-size": _FONT, "fill": "#24292f", "class": "az-text"}
     rows = [
         node("text", {"x": _MARGIN, "y": _HEIGHT * row, "xml:space": "preserve"} | look, line)
         for row, line in enumerate(lines, start=1)
     ]
-    scale, label = size / max(width, height), "\n".join(lines)
-    return canvas(width, height, node("rect", paper), *rows, scale=scale, label=label)
+    return canvas(width, height, node("rect", paper), *rows, label="\n".join(lines))

@@ -34,8 +34,8 @@ TRAINING = "training.html"  # A page next to this one, about a run of tic-tac-to
 
 _TITLE = "Can you beat this Connect Four player?"
 _SENTENCE = (
-    "It is a neural network that learned by playing against itself{}. Play against it, watch a "
-    "search, and {}."
+    "It is a neural network that learned by playing against itself.{} Play against it, see how a "
+    "search looks ahead, and {}."
 )
 _PROOF_FIELDS = ("sha256", "decisions", "won", "drawn", "lost")
 
@@ -74,11 +74,11 @@ def _introduce(first: Player, packed: Sequence[dict[str, Any]]) -> str:
     """Returns the sentences at the top of the page."""
     if not any(each["about"].get("proof") for each in packed[:1]):
         return _SENTENCE.format("", "try any reply")
-    moves = 0 if first.overrides is None else len(first.overrides.actions)
-    table = f". In {moves:,} positions, a table prescribes its move" if moves else ""
-    return _SENTENCE.format(
-        f"{table}. When it moves first, it never loses, and this is proved", "follow the proof"
-    )
+    proved = " When it moves first, it never loses: a program played every possible reply."
+    if first.overrides is not None:
+        count = len(first.overrides.actions)
+        proved += f" In {count:,} positions, it plays a stored move instead of its own."
+    return _SENTENCE.format(proved, "follow the proof")
 
 
 def _link_training() -> Element:

@@ -8,18 +8,24 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.games.base import Game, State
+from azjax.games.base import Game, State, name_actions
 from azjax.games.solver import Solution
 from azjax.viz.page import pack
-from azjax.viz.pictures import draw_state
+from azjax.viz.pictures import draw_state, split_states
 
 GAMES = ("tic_tac_toe", "connect_four", "mnk")  # `js/games.js` has their rules, for any size.
 
 
 def has_rules(game: Game) -> bool:
-    """Returns whether `js/games.js` has the rules of a game."""
+    """Returns whether pages use the rules, pictures and names of `js/games.js` for a game.
+
+    They do not if the game is small and has a custom display, which Python's tables can show.
+    """
     base, _, _ = game.name.partition(":")
-    return base in GAMES and game.step is games.make(game.name).step
+    if base not in GAMES:
+        return False
+    made = games.make(game.name)
+    return game.step is made.step and (game.display is made.display or not game.is_small)
 
 
 def position_table(game: Game, solution: Solution) -> dict[str, Any]:
@@ -54,13 +60,11 @@ def position_table(game: Game, solution: Solution) -> dict[str, Any]:
     }
     if has_rules(game):
         return table | {"boards": board_text(solution.states)}
-    names, named = _names(game, solution)
     return table | {
         "player": pack(solution.player, "u1"),
         "children": pack(solution.children[rows, actions], "<u4"),
         "rewards": pack(solution.rewards[rows, actions], "i1"),
-        "names": names,
-        "named": pack(named, "<u2"),
+        **pack_names(game, solution.states),
         "pictures": pack_pictures(game, solution.states, solution.legal),
     }
 
@@ -120,13 +124,13 @@ def pack_pictures(game: Game, states: State, legal: np.ndarray) -> dict[str, Any
         return {"parts": [json.loads(part) for part in numbers], **arrays, **more}
 
     if game.display.draw is None:
-        for state in _split(states):
+        for state in split_states(states):
             lines = game.display.render(state).splitlines()
             counts.append(len(lines))
             indices += map(number, lines)
         return finish()
     views, alts, anchors = [], [], []
-    for state, row in zip(_split(states), legal, strict=True):
+    for state, row in zip(split_states(states), legal, strict=True):
         marks = [f"@{action}@" if allowed else "" for action, allowed in enumerate(row)]
         picture = draw_state(game, state, labels=marks).element
         views.append([float(x) for x in picture.get("viewBox", "").split()[2:]])
@@ -163,19 +167,11 @@ def _with_text(part: list[Any], text: str) -> list[Any]:
     return [*part[:-1], _with_text(last, text) if isinstance(last, list) else text]
 
 
-def _names(game: Game, solution: Solution) -> tuple[list[list[str]], np.ndarray]:
-    """Returns the distinct lists of action names, and which of them each state has."""
-    name_actions = game.display.name_actions
-    if name_actions is None:
-        return [[str(a) for a in range(game.num_actions)]], np.zeros(solution.num_states, int)
+def pack_names(game: Game, states: State) -> dict[str, Any]:
+    """Lists the names of actions in states `[S, ...]`, as `position_table` describes."""
     lists: dict[tuple[str, ...], int] = {}
     named = [
-        lists.setdefault(tuple(map(str, name_actions(state))), len(lists))
-        for state in _split(solution.states)
+        lists.setdefault(tuple(name_actions(game, state)), len(lists))
+        for state in split_states(states)
     ]
-    return [list(names) for names in lists], np.array(named)
-
-
-def _split(states: State):
-    leaves, structure = jax.tree.flatten(jax.device_get(states))
-    return (structure.unflatten(row) for row in zip(*leaves, strict=True))
+    return {"names": [list(names) for names in lists], "named": pack(np.array(named), "<u2")}

@@ -12,15 +12,14 @@ import jax
 import numpy as np
 
 from azjax import runs
-from azjax._commands import command
 from azjax._settings import flatten
 from azjax.drawing import node, signed
-from azjax.games import solver
-from azjax.games.base import Game, State, init_batch
+from azjax.games import make, solver
+from azjax.games.base import Game, State, init_batch, name_actions
 from azjax.games.positions import Positions
 from azjax.games.solver import Solution
 from azjax.proof.certificate import certificate_table
-from azjax.runs.config import Config, CustomNetworkConfig, is_custom
+from azjax.runs.config import Config
 from azjax.runs.loading import load
 from azjax.runs.player import Player
 from azjax.training import metrics
@@ -46,6 +45,10 @@ _CURVES = [  # Title, unit, whether the scale is logarithmic, and fields of the 
      {"against UCT": "elo_uct", "against the best older network": "elo_best"}),
     ("Self-play speed", "games/s", False, {"games/s": "games_per_second"}),
 ]  # fmt: skip
+_CELLS = "Cells are named by column and row: a1 is the upper left one."
+_NAMING = {"connect_four": "Columns are counted from the left, starting with 1."} | dict.fromkeys(
+    ("tic_tac_toe", "mnk", "othello", "hex", "hex_swap"), _CELLS
+)
 _MOST_MOVES = 3  # Positions after a first move that are shown next to the start.
 
 
@@ -78,20 +81,20 @@ def write_report(
     """
     run_dir = pathlib.Path(run_dir)
     player, config = player or load(run_dir), runs.read_config(run_dir)
+    settings = _facts([("iteration", player.iteration), *flatten(config)])
     sections = [
         *_curves(metrics.read_records(run_dir / "metrics.jsonl"), player.game),
         *_certificate(run_dir / "certificate.json", player.game.name, config),
-        _explanation(run_dir, config),
+        *_explanation(run_dir),
         *_atlas(run_dir, player, solution),
         *matches(run_dir, player, match_games, match_seconds, notify),
         first_moves(player),
         games(player, config.seed),
-        Section(
-            "Configuration", element=_facts([("iteration", player.iteration), *flatten(config)])
-        ),
+        Section("Configuration", element=node("div", {"class": "az-facts-columns"}, settings)),
     ]
-    heading = f"Training report of {run_dir.resolve().name}: {game_title(player.game.name)}"
-    return write_page(run_dir / "report.html", heading, sections)
+    name, title = run_dir.resolve().name, game_title(player.game.name)
+    subject = title if game_title(name) == title else f"{name}: {title}"
+    return write_page(run_dir / "report.html", f"Training report of {subject}", sections)
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> Element:
@@ -180,18 +183,12 @@ def _certificate(path: pathlib.Path, game: str, config: Config) -> list[Section]
     return [Section(heading, intro, element=_facts(rows))]
 
 
-def _explanation(run_dir: pathlib.Path, config: Config) -> Section:
-    """Links to the page of `azjax explain`, or shows the command that writes it."""
-    path, name = run_dir / "explain.html", "Search, network and learning, step by step"
-    if path.exists():
-        return Section(name, element=node("p", None, node("a", {"href": path.name}, path.name)))
-    if config.parts or is_custom(config.game) or isinstance(config.network, CustomNetworkConfig):
-        text = "The program azjax explain writes an interactive page about this player."
-        return Section(name, element=node("p", None, text))
-    words = command("azjax", "explain", "--run-dir", run_dir, "--out", path)
-    intro = "This command writes an interactive page about this player:"
-    box = node("div", {"class": "az-scroll", "tabindex": 0}, node("code", None, words))
-    return Section(name, intro, element=box)
+def _explanation(run_dir: pathlib.Path) -> list[Section]:
+    """Links to the page of `azjax explain`, if the run has one."""
+    path = run_dir / "explain.html"
+    link = node("p", None, node("a", {"href": path.name}, path.name))
+    section = Section("Search, network and learning, step by step", element=link)
+    return [section] if path.exists() else []
 
 
 def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> list[Section]:
@@ -201,15 +198,16 @@ def _atlas(run_dir: pathlib.Path, player: Player, solution: Solution | None) -> 
     places = atlases.make_atlas(player.game, solution)
     iterations, snapshots = atlases.load_snapshots(run_dir)
     data = atlases.atlas_data(player.game, solution, places, iterations, snapshots)
+    dot = "class of positions that are equal up to symmetry"
+    dot, dots = (dot, "classes") if places.is_merged else ("position", "positions")
     intro = (
-        "Each dot is one class of positions that are equal up to symmetry. The start is at the "
-        "top, and each block is one ply later; a ply is one move of one player. Within a block, "
-        "the player to move wins at the left, draws in the middle and loses at the right, with "
-        "perfect play; finished games come last."
+        f"Each dot is one {dot}. The start is at the top, and each block is one ply later; a ply "
+        "is one move of one player. Within a block, the player to move wins at the left, draws in "
+        "the middle and loses at the right, with perfect play; finished games come last."
     )
     if data["total"] > len(places.ply):
         intro += (
-            f" The game has {data['total']:,} classes; a random sample of {len(places.ply):,} is "
+            f" The game has {data['total']:,} {dots}; a random sample of {len(places.ply):,} is "
             "shown, with equally many from each ply."
         )
     return [Section("The whole game, iteration by iteration", intro, "atlas", data)]
@@ -231,9 +229,10 @@ def first_moves(player: Player) -> Section:
             _heat(player.game, state, legal[i], visits[i], "{}", "visits of the search"),
         ]
         action = int(result.action[i])
+        played, q = name_actions(player.game, state)[action], float(result.q_values[i, action])
         caption = (
             f"{name}: the network's value is {signed(float(values[i]))} for the player to move; "
-            f"the search plays {action} with Q {signed(float(result.q_values[i, action]))}"
+            f"the search plays {played} with Q {signed(q)}"
         )
         rows.append(node("figure", None, node("figcaption", None, caption), *pictures))
     search = player.parts.search
@@ -245,18 +244,18 @@ def first_moves(player: Player) -> Section:
     )
     if search.algorithm == "gumbel":
         intro += " Gumbel's search visits every move that it considers, including bad ones."
-    intro = f"{intro} {_numbering(player.game)}"
+    intro += _naming(player.game)
     return Section("First moves", intro, element=node("div", {"class": "az-openings"}, *rows))
 
 
-def _numbering(game: Game) -> str:
-    """Explains the numbers of the moves."""
-    what = {
-        "tic_tac_toe": "cell, counted row by row from 0",
-        "mnk": "cell, counted row by row from 0",
-        "connect_four": "column, counted from 0 at the left",
-    }.get(game.name.partition(":")[0], "action")
-    return f"A move is given as the number of its {what}."
+def _naming(game: Game) -> str:
+    """Returns a sentence on the names of the moves; custom names need none."""
+    base = game.name.partition(":")[0]
+    if game.display.name_actions is None:
+        what = "cell, counted row by row" if base in ("tic_tac_toe", "mnk") else "action, counted"
+        return f" A move is given as the number of its {what} from 0."
+    is_custom = base not in _NAMING or game.display is not make(game.name).display
+    return "" if is_custom else f" {_NAMING[base]}"
 
 
 def _heat(
@@ -282,7 +281,8 @@ def _first_positions(player: Player) -> tuple[list[str], State]:
         return ["Start"], start
     step = jax.jit(jax.vmap(lambda action: game.step(game.init(), action)[0]))
     after = jax.device_get(step(actions))
-    names = ["Start", *(f"After move {action}" for action in actions)]
+    moves = name_actions(game, game.init())
+    names = ["Start", *(f"After move {moves[action]}" for action in actions)]
     return names, jax.tree.map(lambda *leaves: np.concatenate(leaves), start, after)
 
 
@@ -293,6 +293,6 @@ def games(player: Player, seed: int) -> Section:
         "The network plays against itself from the start, with the exploration of training. The "
         "caption of a position gives the move, its probability in the search's policy (the shade "
         "of the cells), and Q, the search's mean value of the move for the player to move: "
-        f"+1 won, −1 lost. {_numbering(player.game)}"
+        f"+1 won, −1 lost.{_naming(player.game)}"
     )
     return Section("Games of self-play", intro, element=games_strips(player.game, played))

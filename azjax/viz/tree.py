@@ -1,12 +1,14 @@
 """Pictures of search trees, as SVG or in the Graphviz language."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
 
 import jax
 import numpy as np
 
 from azjax.drawing import COLOR_O, COLOR_X, Drawing, canvas, node, signed
-from azjax.games.base import Game
+from azjax.games.base import Game, State, name_actions
 from azjax.search import SearchResult
 from azjax.viz.layout import children_of, depths_of, most_visited, tidy
 from azjax.viz.pictures import draw_state
@@ -125,7 +127,11 @@ def draw_tree(
         for parent, children in nodes.children.items()
         for child in children
     ]
-    boxes = [_box(game, result, row, nodes, i, x[i], y[i]) for i in nodes.shown]
+    states = {i: _state(result, row, i) for i in nodes.shown}
+    last = {i: int(nodes.actions[i]) if i else None for i in nodes.shown}
+    pictures = {i: draw_state(game, states[i], BOARD, last=last[i]).element for i in nodes.shown}
+    _fit(pictures.values())
+    boxes = [_box(game, states[i], pictures[i], nodes, i, x[i], y[i]) for i in nodes.shown]
     caption = _caption(nodes)
     width = max(max(x.values()) + _BOX / 2 + 8, 7.0 * len(caption))
     height = max(y.values()) + _HEIGHT + 44
@@ -152,17 +158,28 @@ def _edge(x1, y1, x2, y2, share):
     return node("path", {"d": path} | look)
 
 
-def _box(game: Game, result: SearchResult, row: int, nodes: _Nodes, i: int, x: float, y: float):
+def _state(result: SearchResult, row: int, i: int) -> State:
+    return jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
+
+
+def _fit(pictures: Collection[Element]) -> None:
+    """Fits pictures into the squares of their nodes, all by one factor: text has one size."""
+    sizes = [[float(picture.get(side, 0)) for side in ("width", "height")] for picture in pictures]
+    scale = min(1.0, BOARD / np.max(sizes))
+    for picture, size in zip(pictures, sizes, strict=True):
+        width, height = scale * size[0], scale * size[1]
+        place = {"x": (_BOX - width) / 2, "y": 5 + (BOARD - height) / 2}
+        for name, number in (place | {"width": width, "height": height}).items():
+            picture.set(name, f"{number:g}")
+
+
+def _box(
+    game: Game, state: State, picture: Element, nodes: _Nodes, i: int, x: float, y: float
+) -> Element:
     """Draws one node: a border for the player to move, the board, and three numbers."""
-    state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
     player, over = int(game.player(state)), bool(game.is_over(state))
     border = {"width": _BOX, "height": _HEIGHT, "rx": (2, 12)[player], "stroke-width": 1.5}
     border |= _look(fill=_PANEL, stroke=_FAINT if over else (COLOR_X, COLOR_O)[player])
-    last = int(nodes.actions[i]) if i else None
-    picture = draw_state(game, state, BOARD, last=last).element
-    place = {"x": (_BOX - BOARD) / 2, "y": 5, "width": BOARD, "height": BOARD}
-    for name, number in place.items():  # Fit a board of any shape into a square.
-        picture.set(name, f"{number:g}")
     lines = [f"N {nodes.visits[i]}", f"Q {signed(nodes.values[i])}"]
     lines += [f"P {nodes.priors[i]:.2f}"] if i else []
     texts = [
@@ -202,14 +219,15 @@ def graphviz(
     nodes = _choose_nodes(result, row, max_nodes, max_depth, min_visits)
     lines = ["digraph search {", '  node [fontname="monospace", fontsize=10];']
     for i in nodes.shown:
-        state = jax.tree.map(lambda leaf: leaf[row, i], result.tree.embeddings)
+        state = _state(result, row, i)
         shape = ("box", "ellipse")[int(game.player(state))]
         numbers = f"N {nodes.visits[i]}  Q {nodes.values[i]:+.2f}"
         label = f"{game.display.render(state)}\n{numbers}".replace('"', '\\"').replace("\n", "\\n")
         lines.append(f'  {i} [shape={shape}, label="{label}"];')
     for parent, children in nodes.children.items():
+        names = name_actions(game, _state(result, row, parent))
         for i in children:
-            label = f"{nodes.actions[i]}: P {nodes.priors[i]:.2f}"
+            label = f"{names[nodes.actions[i]]}: P {nodes.priors[i]:.2f}"
             width = 1 + 6 * nodes.visits[i] / nodes.visits[0]
             lines.append(f'  {parent} -> {i} [label="{label}", penwidth={width:.2f}];')
     return "\n".join([*lines, "}", ""])

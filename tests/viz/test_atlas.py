@@ -286,13 +286,16 @@ def test_a_game_without_rules_in_the_page_has_its_own_pictures(
     tic_tac_toe, solution, atlas, snapshot
 ):
     text = tic_tac_toe.display.render
-    other = tic_tac_toe._replace(name="other", display=Display(text))
+    name = lambda state: [f"{state.player}{cell}" for cell in "ABCDEFGHI"]  # noqa: E731
+    other = tic_tac_toe._replace(display=Display(text, name_actions=name))
     snapshots = jax.tree.map(lambda leaf: leaf[None], snapshot)
     data = atlases.atlas_data(other, solution, atlas, np.array([0]), snapshots)
     lines, counts = data["pictures"]["parts"], decode(data["pictures"]["counts"], "<u2")
     first = decode(data["pictures"]["indices"], "<u4")[: counts[0]]
     assert "\n".join(lines[i] for i in first) == text(tic_tac_toe.init())
-    assert "boards" not in data
+    assert "boards" not in data  # The page's own would have other names.
+    assert data["names"] == [[f"{player}{cell}" for cell in "ABCDEFGHI"] for player in (0, 1)]
+    np.testing.assert_array_equal(decode(data["named"], "<u2"), atlas.ply % 2)
     np.testing.assert_array_equal(decode(data["rows"], "<u4"), atlas.representatives)
     np.testing.assert_array_equal(decode(data["classes"], "<u4"), atlas.classes)
 

@@ -116,6 +116,20 @@ def test_connect_four_shows_values_where_the_stone_would_fall():
     assert (last.get("x"), last.get("y")) == ("92", "152")
 
 
+def test_only_stones_of_connect_four_are_discs():
+    """A disc fills its cell; the mark in it shows the player without a color."""
+    for name in ("connect_four", "tic_tac_toe"):
+        game = azjax.make(name)
+        state = game.step(game.step(game.init(), 2)[0], 0)[0]
+        root = ElementTree.fromstring(str(draw_state(game, state)))
+        discs = [e for e in root.iter(SVG + "g") if "az-disc" in e.get("class", "")]
+        assert [(e.get("class"), e.get("fill"), [part.tag for part in e]) for e in discs] == [
+            ("az-disc az-o", drawing.COLOR_O, [SVG + "circle", SVG + "circle"]),
+            ("az-disc az-x", drawing.COLOR_X, [SVG + "circle", SVG + "path"]),
+        ] * (name == "connect_four")
+        assert all(float(disc[0].get("r")) > 0.4 * drawing.CELL for disc in discs)
+
+
 def test_connect_four_shows_no_value_of_a_full_column():
     game = azjax.make("connect_four")
     board = np.zeros((6, 7), np.int8)

@@ -164,12 +164,15 @@ def test_noise_is_on():
 def test_a_game_without_a_picture_is_shown_as_text():
     """In this game a player can move twice; values are for the mover."""
     game = misere_pile.make()
+    names = lambda state: [f"{int(state.player)} takes {count}" for count in (1, 2)]  # noqa: E731
+    game = game._replace(display=game.display._replace(name_actions=names))
     config = tiny(search=PUCT(num_simulations=8))
     parts = make_parts(config, game)
     moves = lesson_data(parts, config.learner, start(parts))["moves"]
     state, winner = game.init(), None
     for move in moves:
         assert (move["board"], move["player"]) == (game.display.render(state), int(state.player))
+        assert move["names"] == [names(state)[action] for action in move["actions"]]
         state, reward = game.step(state, move["action"])
         winner = 1 - move["player"] if reward < 0 else winner
     assert bool(state.over)

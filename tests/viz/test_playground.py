@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import pathlib
+import re
 
 import jax
 import numpy as np
@@ -370,7 +371,7 @@ def test_a_game_is_played_with_keys_and_the_table_is_marked(open_page, written):
     tab = open_page(written)
     wait_for_turn(tab, 1)
     about = tab.locator("[data-about]").inner_text()
-    assert "proved never to lose" in about and "its move in 1 position, not" in about
+    assert "proved never to lose" in about and "In 1 position (symmetric" in about
     column = match(tab).locator("[data-cell='3']")
     column.focus()
     tab.keyboard.press("Enter")
@@ -439,6 +440,28 @@ def test_replies_are_chosen_and_lines_end(open_page, written):
     assert root.get_attribute("data-result") is None
     press(root, "random-lines")
     tab.wait_for_function("document.querySelector('[data-random]').dataset.random === '100'")
+
+
+@pytest.mark.parametrize("width", [1920, 2560])
+def test_a_wide_screen_shows_both_boards_side_by_side(open_page, written, width):
+    tab = open_page(written, width)
+    wait_for_turn(tab, 1)
+    query = ".az-play-board svg.az-board", "[data-kind=unbeaten] .az-columns > svg.az-board"
+    mine, its = (tab.locator(name).bounding_box() for name in query)
+    assert its["width"] == mine["width"] >= 490 and its["x"] > mine["x"] + 1.5 * mine["width"]
+    assert tab.locator(".az-hero g.az-disc").count() > 10
+    assert match(tab).locator("g.az-disc.az-x").count() == 1
+    press(tab, "watch")
+    tree = tab.locator(".az-watch .az-tree").bounding_box()  # A search has the whole width.
+    assert tree["width"] > 0.5 * width
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_first_sentences_need_no_other_words(written):
+    [text] = re.findall(r"<p>(It is a neural network .*?)</p>", written.read_text())
+    _, second, third, *_ = text.split(". ")
+    assert second == "When it moves first, it never loses: a program played every possible reply"
+    assert re.fullmatch(r"In [\d,]+ positions, it plays a stored move instead of its own", third)
 
 
 def test_without_a_proof_the_page_claims_none(open_page, tmp_path):

@@ -18,12 +18,13 @@ import misere_pile
 from azjax import runs, training
 from azjax.cli import console, report, train
 from azjax.drawing import signed
-from azjax.games import connect_four
+from azjax.games import connect_four, solver
 from azjax.games.base import init_batch
 from azjax.players.arena import Match, Tally
 from azjax.players.ratings import Interval
 from azjax.programs import run as run_module
 from azjax.proof import certificate as certificates
+from azjax.proof.verify import verify
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player
@@ -35,6 +36,7 @@ from azjax.viz.page import style
 from azjax.viz.report import write_report
 from experiments import pictures
 from javascript import OVERRIDDEN
+from nim import NIM
 from run_directories import make_run
 
 CONFIG = presets.smoke(presets.get("default"))
@@ -372,7 +374,7 @@ def test_the_report_shows_everything(run, written):
         *["Not proved: this player can be beaten", "decision states checked", "4,520"],
         *["Training", "Training loss", "Errors of the network alone, all positions"],
         *["losing lines as first", "losing lines as second", "Self-play speed"],
-        *["Mean absolute error of the value, all positions", "azjax explain --run-dir"],
+        *["Mean absolute error of the value, all positions"],
         *["The whole game, iteration by iteration"],
         *["First moves", "Start", "After move 0", "After move 1", "After move 4"],
         *["Games of self-play", "Game 1:", "Game 3:"],
@@ -381,6 +383,7 @@ def test_the_report_shows_everything(run, written):
         assert words in written.text, words
     headings = re.findall(r"<h2.*?>(.*?)</h2>", written.content)
     assert headings[:2] == ["Training", "Not proved: this player can be beaten"]
+    assert "azjax explain" not in written.text  # No section consists of a command.
     kinds = [attributes.get("data-kind") for _, attributes in written.tags]
     assert kinds.count("atlas") == 1
     assert [tag for tag, _ in written.tags].count("table") == 2
@@ -410,7 +413,7 @@ def test_a_report_is_deterministic(run, written, capfd):
 
 
 def test_a_run_without_records_has_a_report(player, solution, tmp_path):
-    spare = tmp_path / "spare"
+    spare = tmp_path / "tic_tac_toe"
     runs.create_run(spare, CONFIG)
     (spare / "explain.html").touch()
     written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
@@ -420,14 +423,50 @@ def test_a_run_without_records_has_a_report(player, solution, tmp_path):
     assert [attributes["href"] for tag, attributes in written.tags if tag == "a"] == [
         "explain.html"
     ]
-    assert "azjax explain" not in written.text
+    assert "<title>Training report of tic-tac-toe</title>" in written.content  # Only once.
 
 
-def test_a_run_with_custom_parts_has_a_report(player, solution, tmp_path):
-    spare = tmp_path / "spare"
-    runs.create_run(spare, dataclasses.replace(CONFIG, parts="file.py:make_parts"))
-    written = Page(write_report(spare, player, solution).read_text(encoding="utf-8"))
-    assert "The program azjax explain writes" in written.text
+@pytest.mark.slow
+def test_a_report_of_a_game_with_names_and_without_symmetries(tmp_path):
+    """Its moves have these names everywhere, and there are no classes of positions."""
+    words = ["take one", "take two", "take three"]
+    game = NIM._replace(display=NIM.display._replace(name_actions=lambda state: words))
+    network = dataclasses.replace(CONFIG.network, encoding="unary")
+    config = dataclasses.replace(CONFIG, game="nim.py:make", network=network)
+    run_dir = make_run(tmp_path / "nim", config, game=game)
+    solution = solver.solve(game)
+    places = atlas.make_atlas(game, solution)
+    logits = np.float32(solution.optimal[solution.decisions])
+    verdict = verify(solution, lambda _: (logits, solution.values[solution.decisions]))
+    snapshot = atlas.make_snapshot(places, solution, verdict, logits, np.float32(logits[:, 0]))
+    atlas.save_snapshot(run_dir, 0, snapshot)
+    path = write_report(run_dir, azjax.load(run_dir, game=game), solution)
+    written = Page(path.read_text(encoding="utf-8"))
+    assert written.text.startswith("Training report of nim Training report of nim The whole game")
+    moves = re.findall(r"search plays (.*?) with|After move (.*?):|\d: (\S+ \S+) \(", written.text)
+    assert len(moves) > 12 and {"".join(move) for move in moves} == set(words)
+    assert not re.search(
+        r"up to symmetry|symmetric [a-z]|class(es)? of|explain|counted from", written.text
+    )
+    [data] = re.findall(r'id="azjax-data">(.*?)</script>', written.content, re.DOTALL)
+    assert json.loads(data)[0]["names"] == [words]
+    drawn = animation.draw_animation(places, *atlas.load_snapshots(run_dir))
+    assert "The dots are all 24" in str(drawn) and "symmetr" not in str(drawn)
+
+
+@pytest.mark.parametrize("width", [1920, 2560])
+def test_a_report_fills_a_wide_screen_and_its_prose_does_not(run, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": width * 9 // 16})
+    page.goto((run / "report.html").as_uri())
+    right = """query => Math.max(...[...document.querySelectorAll(query)].map(
+        (e) => e.getBoundingClientRect().right))"""
+    for query in (".az-charts .az-chart", ".az-atlas-controls", ".az-facts-columns .az-facts"):
+        assert page.evaluate(right, query) > 0.8 * width, query
+    assert page.evaluate(right, ".az-intro") < 0.5 * width
+    atlas_map, detail = (page.locator(f".az-atlas-{x}").bounding_box() for x in ("map", "detail"))
+    assert atlas_map["width"] > 750 and detail["x"] < atlas_map["x"] + atlas_map["width"] + 60
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.close()
 
 
 OTHERS = {

@@ -3,9 +3,10 @@
 import { h, numbers, percent, replace, signed, svg } from "./dom.js";
 import { gameNamed } from "./games.js";
 import { drawnPicture, picture } from "./picture.js";
-import { openPictures } from "./table.js";
+import { openPictures, spellMove } from "./table.js";
 
 const ATLAS_PITCH = 10; // Drawing units between dots.
+const ATLAS_WIDTH = 33; // Of the longest rows: all games have the same scale.
 const ATLAS_LEFT = 26; // For the numbers of moves.
 const ATLAS_MARGIN = 8;
 const ATLAS_PERIOD = 700; // Milliseconds per iteration while playing.
@@ -44,12 +45,14 @@ class AtlasView {
     this.legend = h("p", { class: "az-atlas-legend" });
     this.detail = h("div", { class: "az-atlas-detail", "aria-live": "polite" });
     this.ring = svg("circle", { class: "az-atlas-ring", r: 6.4 });
+    const drawn = this.#picture();
+    const { width, height } = drawn.viewBox.baseVal;
     this.element = h(
       "div",
-      { class: "az-atlas" },
+      { class: "az-atlas", style: { "--az-shape": width / height } },
       h("div", { class: "az-atlas-controls" }, this.button, this.slider, this.#modes()),
       this.counts,
-      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, this.#picture(), this.legend), this.detail),
+      h("div", { class: "az-atlas-body" }, h("div", { class: "az-atlas-map" }, drawn, this.legend), this.detail),
     );
     this.#name();
   }
@@ -62,7 +65,7 @@ class AtlasView {
     this.slider.setAttribute("aria-valuetext", `iteration ${frame.iteration}`);
     this.counts.textContent = atlasCounts(this.atlas, frame);
     this.dots.forEach((dot, i) => this.#paint(dot, i, frame));
-    replace(this.legend, atlasLegend(this.#mode));
+    replace(this.legend, atlasLegend(this.#mode, this.atlas.isMerged));
     this.#describe();
   }
 
@@ -102,7 +105,7 @@ class AtlasView {
 
   #picture() {
     const { x, y, ply } = this.atlas;
-    const width = ATLAS_LEFT + Math.max(...x) * ATLAS_PITCH + ATLAS_MARGIN;
+    const width = ATLAS_LEFT + Math.max(ATLAS_WIDTH, ...x) * ATLAS_PITCH + ATLAS_MARGIN;
     const height = Math.max(...y) * ATLAS_PITCH + 2 * ATLAS_MARGIN;
     const labels = Array.from({ length: Math.max(...ply) + 1 }, (_, moves) => this.#plyLabel(moves));
     const point = (event) => {
@@ -120,7 +123,7 @@ class AtlasView {
         viewBox: `0 0 ${width} ${height}`,
         tabindex: 0,
         role: "application",
-        "aria-label": "every position up to symmetry, by the number of moves made; arrow keys select neighbors",
+        "aria-label": `every position${this.atlas.isMerged ? " up to symmetry" : ""}, by the number of moves made; arrow keys select neighbors`,
         on: { pointermove: point, click: go, keydown: (event) => this.#key(event) },
       },
       labels,
@@ -203,6 +206,7 @@ class AtlasView {
 function atlasRead(data) {
   const members = Array.from(numbers(data.members, Uint16Array));
   const moves = numbers(data.moves, Uint8Array);
+  const named = data.named && numbers(data.named, Uint16Array);
   const game = data.game ? gameNamed(data.game) : null;
   const size = (data.boards?.length ?? 0) / members.length;
   const boards = data.boards && members.map((_, i) => data.boards.slice(i * size, (i + 1) * size));
@@ -219,6 +223,8 @@ function atlasRead(data) {
     classes: data.classes && numbers(data.classes, Uint32Array),
     decisions: data.decisions,
     isSample: data.total > members.length,
+    isMerged: members.some((count) => count > 1), // Symmetric positions share a dot.
+    moveName: (index, action) => spellMove(data.names[named[index]][action]),
     x: Array.from(numbers(data.x2, Uint16Array), (twice) => twice / 2),
     y: numbers(data.y, Uint16Array),
     ply: numbers(data.ply, Uint8Array),
@@ -269,7 +275,7 @@ function atlasNeighbor({ x, y }, from, [dx, dy]) {
   return best;
 }
 
-function atlasLegend(mode) {
+function atlasLegend(mode, isMerged) {
   const dot = (look) => {
     const shape = svg("circle", { class: `az-atlas-dot az-atlas-${look}`, cx: 6, cy: 6, r: 4.4 });
     return svg("svg", { class: "az-atlas-swatch", viewBox: "0 0 12 12", width: 12, height: 12 }, shape);
@@ -278,11 +284,11 @@ function atlasLegend(mode) {
   const over = entry(["over"], "game over");
   if (mode === "error") {
     const scale = h("span", { class: "az-atlas-scale" });
-    return [h("span", { class: "az-atlas-entry" }, "mean |value − exact value|: 0 ", scale, " 1 or more"), over];
+    return [h("span", { class: "az-atlas-entry" }, `${isMerged ? "mean " : ""}|value − exact value|: 0 `, scale, " 1 or more"), over];
   }
   return [
     entry(["ok"], "optimal"),
-    entry(["some", "half", "all"], "blunder in some, at least half, or all of the symmetric positions"),
+    isMerged ? entry(["some", "half", "all"], "blunder in some, at least half, or all of the symmetric positions") : entry(["all"], "blunder"),
     over,
   ];
 }
@@ -311,8 +317,8 @@ function atlasResult(data, index) {
   return [["after", `${data.ply[index]} moves`], ["game over", winner === null ? "drawn" : `${"XO"[winner]} has won`]];
 }
 
-function atlasMove({ game, boards }, index, action) {
-  return game ? game.moveName(game.read(boards[index]), action) : `move ${action}`;
+function atlasMove({ game, boards, moveName }, index, action) {
+  return game ? game.moveName(game.read(boards[index]), action) : moveName(index, action);
 }
 
 function atlasNumbers(data, frame, index, moves, policy) {
@@ -325,7 +331,7 @@ function atlasNumbers(data, frame, index, moves, policy) {
     ["network plays", `${atlasMove(data, index, action)} (${percent(policy[action])}): ${verdict}`],
     ["network's value", signed(frame.value[index] / 100)],
     ["perfect play", `${ATLAS_RESULTS[data.truth[index]]} (${signed(data.truth[index], 0)})`],
-    ["same up to symmetry", `${same}, blunders in ${wrong}`],
-    ["mean value error", (frame.error[index] / 100).toFixed(2)],
+    ...(data.isMerged ? [["same up to symmetry", `${same}, blunders in ${wrong}`]] : []),
+    [data.isMerged ? "mean value error" : "value error", (frame.error[index] / 100).toFixed(2)],
   ];
 }

@@ -10,6 +10,7 @@ const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
  *
  * Options: `size` in pixels (120), `shape` (rows and columns, `[3, 3]`), `heat` (0..1 or null per
  * cell), `labels` (text per empty cell), `last` (a marked cell), `line` (cells to strike through),
+ * `discs` (whether the stones are discs),
  * `marks` (per cell, whether to draw a dot in its corner), `onCell(cell)` (makes cells buttons),
  * `label`.
  */
@@ -50,7 +51,7 @@ export function editCell(cells, cell, game) {
   return next;
 }
 
-function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bold }) {
+function boardParts(cells, shape, { heat, labels, last, line, discs, marks, onCell, bold }) {
   const place = (cell) => [(cell % shape[1]) * CELL, Math.floor(cell / shape[1]) * CELL];
   const size = { width: shape[1] * CELL, height: shape[0] * CELL };
   const parts = [svg("rect", { ...size, rx: 3, class: "az-paper" })];
@@ -58,7 +59,7 @@ function boardParts(cells, shape, { heat, labels, last, line, marks, onCell, bol
   parts.push(svg("path", { d: gridPath(shape), class: "az-grid" }));
   if (last !== null && last !== undefined) parts.push(lastCell(place(last)));
   cells.forEach((stone, cell) => {
-    if (stone) parts.push(stoneShape(place(cell), stone, bold ? 1.3 : 1));
+    if (stone) parts.push(discs ? discShape(place(cell), stone) : stoneShape(place(cell), stone, bold ? 1.3 : 1));
     else if (labels?.[cell]) parts.push(cellLabel(place(cell), labels[cell]));
   });
   marks?.forEach((marked, cell) => marked && parts.push(cornerDot(place(cell))));
@@ -84,15 +85,21 @@ function lastCell([x, y]) {
 }
 
 /** A stone in the square cell with its upper left corner at (x, y). */
-export function stoneShape([x, y], stone, scale) {
+export function stoneShape([x, y], stone, scale, look = stone === 1 ? "az-x" : "az-o") {
   const middle = CELL / 2;
   if (stone === -1) {
-    return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: "az-o" });
+    return svg("circle", { cx: x + middle, cy: y + middle, r: CELL * 0.26 * scale, class: look });
   }
   const arm = CELL * 0.24 * scale;
   const corner = `M${x + middle - arm} ${y + middle - arm}`;
   const d = `${corner}l${2 * arm} ${2 * arm}m0 ${-2 * arm}l${-2 * arm} ${2 * arm}`;
-  return svg("path", { d, class: "az-x" });
+  return svg("path", { d, class: look });
+}
+
+/** A stone as a disc, with its mark cut out, as in Python. */
+function discShape([x, y], stone) {
+  const circle = svg("circle", { cx: x + CELL / 2, cy: y + CELL / 2, r: CELL * 0.42 });
+  return svg("g", { class: `az-disc ${stone === 1 ? "az-x" : "az-o"}` }, circle, stoneShape([x, y], stone, 0.5, "az-cut"));
 }
 
 /** A text in the square cell with its upper left corner at (x, y). */

@@ -1,6 +1,6 @@
 import { boardText, cellName, playerToMove, readCells } from "./cells.js";
 import { hexGame } from "./hex.js";
-import { openTable } from "./table.js";
+import { openTable, spellMove } from "./table.js";
 
 // Games as records of pure functions. In games of stones a position is `{board, player, over, line,
 // text}`: the cells row by row (1 = player 0, X; -1 = player 1, O; 0 = empty), the player to move,
@@ -50,7 +50,7 @@ function tableGame({ game: name, title, num_actions: numActions }, table) {
     return value === 0 ? null : value > 0 ? position.player : 1 - position.player;
   };
   const moveLabel = ({ row }, action) => table.moveName(row, action);
-  const moveName = (position, action) => moveLabel(position, action).replace(/^(?=\d+$)/, "move ");
+  const moveName = (position, action) => spellMove(moveLabel(position, action));
   const isNumbered = table.legal(0).every((action) => /^\d+$/.test(table.moveName(0, action)));
   const naming = isNumbered ? "Each move is shown as its number in the code of the game." : "";
   return {
@@ -122,7 +122,7 @@ function dropGame(title, rows, columns, inRow, name) {
     return cell;
   };
   return stonesGame({
-    ...{ name, title, inRow, shape: [rows, columns], numActions: columns },
+    ...{ name, title, inRow, hasDiscs: true, shape: [rows, columns], numActions: columns },
     moveName: (_, column) => `column ${column + 1}`,
     moveLabel: (_, column) => String(column + 1),
     naming: "Columns are counted from the left, starting with 1.",

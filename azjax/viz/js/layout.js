@@ -1,7 +1,7 @@
 // The layout of a search's tree: which nodes are shown, and where.
 
 import { aspect } from "./picture.js";
-import { aboutSearch } from "./words.js";
+import { aboutSearch, moveLabel } from "./words.js";
 
 /** Pixels above a card for the label of its edge. */
 export const LABEL = 14;
@@ -13,6 +13,8 @@ const PLAIN = { form: "plain", width: 66, height: 34 }; // For games without pic
 
 const FOLD = { width: 40, height: 24 };
 const GHOST = { width: 27, height: 18 };
+const LETTER = 6; // Pixels of a letter in a label, at most.
+const SHARE = 7; // Letters after the name of a move in a label.
 const APART = 6; // Pixels between neighbors.
 const GAP = 7; // Pixels between rows, at least, for the edges.
 const AIR = 40; // Pixels that full cards leave for wider gaps.
@@ -142,12 +144,16 @@ function grow(search, tree, rows, shown, id = 0) {
   const part = { id, depth: depth + 1, below: [] };
   if (id === tree.expanding) {
     for (const action of search.nodes[id].actions) {
-      below.push({ ...part, ...GHOST, kind: "ghost", key: `ghost-${id}-${action}`, action });
+      const width = Math.max(GHOST.width, LETTER * moveLabel(search, id, action).length);
+      below.push({ ...part, ...GHOST, width, kind: "ghost", key: `ghost-${id}-${action}`, action });
     }
   }
   const count = tree.size[id] - drawn;
   if (count > 0) below.push({ ...part, ...FOLD, kind: "fold", key: `fold-${id}`, count });
-  const { form, width, height } = rows[depth];
+  const { form, width: least, height } = rows[depth];
+  const { parent, action } = search.nodes[id];
+  const letters = parent === null ? 0 : moveLabel(search, parent, action).length + SHARE;
+  const width = Math.max(least, LETTER * letters);
   return { kind: "node", key: String(id), id, depth, form, width, height, below };
 }
 

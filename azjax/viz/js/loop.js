@@ -2,6 +2,7 @@ import { fixed, h, percent, pushButton, replace, signed } from "./dom.js";
 import { gameNamed } from "./games.js";
 import { loopSentence, loopTerms } from "./lesson.js";
 import { picture } from "./picture.js";
+import { spellMove } from "./table.js";
 import { playerName } from "./words.js";
 
 const LOOP_STEPS = {
@@ -108,7 +109,7 @@ class LoopView {
   #moveButton(i) {
     const { board: text, action, player } = this.lesson.moves[i];
     const who = this.mover(player);
-    const words = `${i + 1}. ${who}: ${this.rules ? this.rules.moveLabel(null, action) : action}`;
+    const words = `${i + 1}. ${who}: ${this.moveLabel(action, this.lesson.moves[i])}`;
     const attributes = {
       class: "az-button az-loop-move",
       "aria-current": i === this.at ? "true" : null,
@@ -127,9 +128,14 @@ class LoopView {
     return playerName(player);
   }
 
-  /** The name of a move. */
+  /** The name of a move in a sentence. */
   moveName(action) {
-    return this.rules ? this.rules.moveName(null, action) : `move ${action}`;
+    return this.rules ? this.rules.moveName(null, action) : spellMove(this.moveLabel(action));
+  }
+
+  /** The name of a move where there is little room. */
+  moveLabel(action, { actions, names } = this.move) {
+    return this.rules ? this.rules.moveLabel(null, action) : names[actions.indexOf(action)];
   }
 
   #stepButtons() {
@@ -149,7 +155,7 @@ class LoopView {
   /** The position with the policy of the step; at the step `z`, the end of the game. */
   #picture() {
     const { board: text, actions, action } = this.move;
-    if (!this.rules) return h("pre", { class: "az-loop-text" }, text);
+    if (!this.rules) return h("pre", { class: "az-text-picture" }, text);
     if (this.step === "z") return this.#figure(this.#end(), {}, "the end of the game");
     const position = this.rules.read(text);
     const { head, shares } = this.#columns().at(this.step === "loss" ? 0 : -1);
@@ -195,7 +201,7 @@ class LoopView {
     const row = (move, i) => {
       const best = this.reached("move") && move === action;
       const cells = columns.map(({ head, shares, texts }) => this.#share(head, move, shares[i], texts?.[i]));
-      return h("tr", { class: best ? "az-best" : "" }, h("th", { scope: "row" }, this.rules ? this.rules.moveLabel(null, move) : String(move)), cells);
+      return h("tr", { class: best ? "az-best" : "" }, h("th", { scope: "row" }, this.moveLabel(move)), cells);
     };
     const rows = actions.map(row); // Uses the previous widths, before they are replaced.
     const heads = ["move", ...columns.map(({ head }) => head)];

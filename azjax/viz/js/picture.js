@@ -25,7 +25,8 @@ export function picture(game, position, options = {}) {
 export function pictureGroup(game, position, { x, y, size, last }) {
   if (game.hasCells) {
     const shape = [game.rows, game.columns];
-    return (game.isHexagonal ? hexGroup : boardGroup)(position.board, { x, y, size, shape, last: lastCell(game, last), line: position.line });
+    const look = { x, y, size, shape, discs: game.hasDiscs, last: lastCell(game, last), line: position.line };
+    return (game.isHexagonal ? hexGroup : boardGroup)(position.board, look);
   }
   const { pictures } = game.table;
   if (pictures.isText) return null;
@@ -64,7 +65,7 @@ function cellOptions(game, { board: cells, line }, { heat, labels, marks, dots, 
     return byCell;
   };
   return {
-    ...{ ...rest, shape: [game.rows, game.columns], line, last: lastCell(game, last) },
+    ...{ ...rest, shape: [game.rows, game.columns], discs: game.hasDiscs, line, last: lastCell(game, last) },
     heat: heat && spread(heat, 0),
     labels: labels && spread(labels, ""),
     marks: marks ? spread(Array.from({ length: game.numActions }, (_, a) => marks.includes(a)), false) : dots && cells.map((_, cell) => dots.includes(cell)),

@@ -144,7 +144,7 @@ function moveList(game, moves) {
 function aboutWords({ about, data, overrides }, { you, isUsual }) {
   const how = about.alone ? "chooses its moves without search" : `guides a search with ${data.settings.num_simulations} simulations for each move`;
   const parts = [`The network ${how}.`];
-  if (overrides) parts.push(`An override table replaces its move in ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"}, not counting symmetric copies.`);
+  if (overrides) parts.push(`In ${overrides.toLocaleString("en")} position${overrides === 1 ? "" : "s"} (symmetric copies count once), it plays a stored move instead of its own. These moves are its override table.`);
   const { proof } = about;
   if (!proof) parts.push("It was not proved unbeatable: you may win.");
   else if (!isUsual) parts.push("The proof does not cover this game, because the search or the starting position was changed: you may win.");

@@ -91,6 +91,11 @@ export class PositionTable {
   }
 }
 
+/** The name of a move in a sentence: "b2", or "move 7" if it is a number. */
+export function spellMove(name) {
+  return name.replace(/^(?=\d+$)/, "move ");
+}
+
 /** Where each of several lists starts in their concatenation, with the end of the last one. */
 export function startsOf(counts) {
   const starts = new Uint32Array(counts.length + 1);
