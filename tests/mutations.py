@@ -1832,6 +1832,20 @@ MUTATIONS = [
         "tests/programs/test_distributed.py",
     ),
     Mutation(
+        "viz: names of actions are those at the root of the tree",
+        "azjax/viz/tree.py",
+        "name_actions(game, _state(result, row, parent))",
+        "name_actions(game, _state(result, row, 0))",
+        "tests/viz/test_pictures.py",
+    ),
+    Mutation(
+        "viz: a small game with a custom display has the names of the page",
+        "azjax/viz/positions.py",
+        "game.step is made.step and (game.display is made.display or not game.is_small)",
+        "game.step is made.step",
+        "tests/viz/test_atlas.py",
+    ),
+    Mutation(
         "viz: the map adds errors of members instead of averaging",
         "azjax/viz/atlas.py",
         'add(error, mode="drop") / members',

@@ -60,7 +60,8 @@ def make(name: str) -> Game:
             f"pgx:{name} is not a two-player game of perfect information in pgx: use pgx:NAME "
             f"with one of {', '.join(NAMES)}{did_you_mean(name, NAMES)}"
         )
-    if jax.config.jax_enable_x64:
+    settings: Any = jax.config
+    if settings.jax_enable_x64:
         raise ValueError(
             f"pgx:{name} fails in JAX's 64-bit mode, as the games of pgx mix types: turn "
             "jax_enable_x64 off"

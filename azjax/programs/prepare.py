@@ -81,13 +81,15 @@ def open_run(
             _check_same(config, plan, run_dir, resume)
             config, parts, mesh = _fit(config, make_parts, resume, keep, note)
             goal = _choose_goal(plan, parts.game)
-            numbered, run_dir = run_dir is None, run_dir or name_runs(config, plan)
+            numbered = run_dir is None
+            run_dir = name_runs(config, plan) if run_dir is None else run_dir
             state, seconds = None, 0.0
             if resume:
                 hold(run_dir)
                 state, seconds = _restore(run_dir, parts, mesh, note)
             else:
-                processes.in_first(lambda: runs.check_free(run_dir, numbered=numbered))
+                free: pathlib.Path = run_dir
+                processes.in_first(lambda: runs.check_free(free, numbered=numbered))
             state, step, verification = _compile(config, parts, mesh, plan.examine_every, state)
             needs = memory.estimate(parts, mesh, step)
             memory.check_fits(needs)
