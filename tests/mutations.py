@@ -1,19 +1,25 @@
 """Deliberate mistakes in the code, to check that the tests notice them. Run by hand, not by pytest.
 
-    python tests/mutations.py               # all of them, two at a time: about twelve minutes
-    python tests/mutations.py gumbel keys   # those whose name contains one of these words
+    python tests/mutations.py               # all of them, two at a time
+    python tests/mutations.py gumbel keys   # those whose name or tests contain one of these words
 
 Each mistake replaces a text in one file of a copy of the tree; at least one of its tests must fail.
+Name a single quick test. The output shows which test noticed a mistake, and its CPU seconds.
 `tests/programs/test_mutations.py` checks that all texts and tests exist.
 """
 
 import argparse
-import concurrent.futures
+import ast
+import graphlib
+import importlib
+import multiprocessing
+import os
 import pathlib
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import traceback
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -2342,18 +2348,30 @@ MUTATIONS = [
 ]
 
 
-def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
-    """Runs tests that are not slow in a copy of the tree until one fails."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
-    command += ["-p", "no:cacheprovider", *tests.split()]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+# Imported once; each mistake is then made in a fork of the process. None starts a thread of JAX.
+LIBRARIES = "chex flashbax flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy tyro"
+TIMEOUT = 1200  # Seconds after which a test counts as hanging.
+
+
+class Result(NamedTuple):
+    """What the tests of a mistake did.
+
+    Attributes:
+      failed: the test that noticed it; empty if none did.
+      why: why it was not noticed.
+      seconds: CPU time.
+    """
+
+    failed: str
+    why: str
+    seconds: float
 
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copies what tests need; the copy shares the compilation cache of the original."""
 
     def ignore(source: str, names: list[str]) -> set[str]:
-        outputs = {"runs", "build", "dist"} if pathlib.Path(source) == ROOT else set()
+        outputs = {"runs", "build", "dist", "site"} if pathlib.Path(source) == ROOT else set()
         return {name for name in names if name.startswith(".") or name in outputs}
 
     shutil.copytree(ROOT, folder, ignore=ignore)
@@ -2362,22 +2380,85 @@ def copy_tree(folder: pathlib.Path) -> None:
     (folder / ".pytest_cache").symlink_to(cache)
 
 
-def _survives(mutation: Mutation) -> str:
-    """Returns why a mistake was not noticed; empty if it was."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary) / "azjax"
-        copy_tree(folder)
-        path = folder / mutation.file
-        text = path.read_text()
-        if text.count(mutation.old) != 1:
-            return f"its text is in {mutation.file} {text.count(mutation.old)} times"
-        path.write_text(text.replace(mutation.old, mutation.new))
-        result = run_tests(folder, mutation.tests)
-    lines = result.stdout.splitlines()
-    if result.returncode == 1 and not any(line.startswith("ERROR ") for line in lines):
-        return ""  # A test failed; errors outside a test do not count.
-    last = (result.stdout + result.stderr).strip().splitlines()[-1:]
-    return f"pytest ended with {result.returncode}: {' '.join(last)}"
+def start_worker(temporary: str) -> None:
+    """Moves this process to its own copy of the tree, and imports the library from there."""
+    folder = pathlib.Path(temporary) / str(os.getpid())
+    copy_tree(folder)
+    os.chdir(folder)
+    sys.path[0] = str(folder)
+    for module in find_imports():
+        importlib.import_module(module)
+
+
+def find_imports() -> dict[str, set[str]]:
+    """Returns the modules of the library, each with the modules that it imports."""
+    files = {}
+    for path in sorted(pathlib.Path("azjax").rglob("*.py")):
+        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        files[name] = ast.parse(path.read_text())
+    files.pop("azjax.__main__")
+    imports: dict[str, set[str]] = {}
+    for name, tree in files.items():
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        given = {(f"{n.module}.{each.name}", n.module) for n in nodes for each in n.names}
+        found = {whole if whole in files else package for whole, package in given}
+        imports[name] = found & files.keys() - {name, "azjax"}
+    return imports
+
+
+def load_again(file: str) -> None:
+    """Executes a changed module again, and all that import it, in the order of their imports."""
+    imports = find_imports()
+    changed = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")}
+    for module in graphlib.TopologicalSorter(imports).static_order():
+        if module in changed or imports[module] & changed:
+            changed.add(module)
+            importlib.reload(sys.modules[module])
+
+
+def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
+    """Runs the tests of a mistake that are not slow until one fails; returns the exit status."""
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if mutation.file.startswith("azjax/") and mutation.file.endswith(".py"):
+        load_again(mutation.file)
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    return importlib.import_module("pytest").main([*options, *mutation.tests.split()])
+
+
+def attempt(mutation: Mutation) -> Result:
+    """Makes a mistake in the copy of this process, runs its tests in a fork, and undoes it."""
+    path, log = pathlib.Path(mutation.file), pathlib.Path(f"{os.getcwd()}.log")
+    text, times = path.read_text(), path.stat()
+    if text.count(mutation.old) != 1:
+        why = f"its text is in {mutation.file} {text.count(mutation.old)} times"
+        return Result("", why, 0.0)
+    path.write_text(text.replace(mutation.old, mutation.new))
+    # Python compiles a file again if its time or size changed: every mistake has its own time.
+    later = times.st_mtime + 2 + MUTATIONS.index(mutation)
+    os.utime(path, (later, later))
+    try:
+        if not (process := os.fork()):
+            status = 70
+            try:
+                signal.alarm(TIMEOUT)
+                status = run_tests(mutation, log)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        _, status, usage = os.wait4(process, 0)
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    lines, seconds = log.read_text(errors="replace").splitlines(), usage.ru_utime + usage.ru_stime
+    failed = [line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith("FAILED ")]
+    if failed and not any(line.startswith("ERROR ") for line in lines):
+        return Result(failed[0], "", seconds)  # Errors outside a test do not count.
+    status, last = os.waitstatus_to_exitcode(status), "".join(lines[-1:])
+    return Result("", f"pytest ended with {status}: {last}", seconds)
 
 
 def main() -> int:
@@ -2385,16 +2466,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("words", nargs="*", help="only mistakes whose name contains one of these")
+    parser.add_argument("words", nargs="*", help="only mistakes with one of these words")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     options = parser.parse_args()
-    chosen = [m for m in MUTATIONS if not options.words or any(w in m.name for w in options.words)]
-    unnoticed = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for mutation, why in zip(chosen, pool.map(_survives, chosen), strict=True):
-            unnoticed += bool(why)
-            print(f"{'NOT NOTICED' if why else 'noticed':<12} {mutation.name}  {why}", flush=True)
-    print(f"{len(chosen) - unnoticed} of {len(chosen)} mistakes were noticed")
+    words = options.words or [""]
+    chosen = [m for m in MUTATIONS if any(word in f"{m.name} {m.tests}" for word in words)]
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    for library in LIBRARIES.split():
+        importlib.import_module(library)
+    unnoticed, seconds, fork = 0, 0.0, multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as temporary, fork.Pool(
+        options.jobs, start_worker, (temporary,)
+    ) as pool:
+        for mutation, result in zip(chosen, pool.imap(attempt, chosen), strict=True):
+            unnoticed += not result.failed
+            seconds += result.seconds
+            verdict = f"noticed in {result.seconds:5.1f} s" if result.failed else "NOT NOTICED"
+            print(f"{verdict:<18} {mutation.name}  {result.failed or result.why}", flush=True)
+    noticed = len(chosen) - unnoticed
+    print(f"{noticed} of {len(chosen)} mistakes were noticed, in {seconds:.0f} CPU seconds")
     return 1 if unnoticed else 0
 
 
