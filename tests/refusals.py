@@ -1,0 +1,44 @@
+"""Tables of refusals: one test runs a whole table and reports every row that fails.
+
+A fragment is a text, or a compiled pattern, that the message must contain.
+"""
+
+import re
+
+
+def find_faults(message, fragments):
+    """Returns the fragments that a message lacks, and the message if it has several lines."""
+    faults = [message] if "\n" in message else []
+    for fragment in fragments:
+        is_text = isinstance(fragment, str)
+        if (fragment not in message) if is_text else not fragment.search(message):
+            faults.append(fragment)
+    return faults
+
+
+def check_calls(rows, errors=ValueError):
+    """Checks that every call raises its sentence; rows are `(call, *fragments)`."""
+    wrong = []
+    for number, (call, *fragments) in enumerate(rows):
+        try:
+            wrong.append((number, fragments, "was not refused", call()))
+        except errors as error:
+            if faults := find_faults(str(error), fragments):
+                wrong.append((number, str(error), "lacks", faults))
+    assert not wrong, wrong
+
+
+def check_program(main, rows, capfd):
+    """Checks that every command line is refused: exit status 2, one line on stderr, no output.
+
+    Rows are `(arguments, *fragments)`; the arguments are a line or a list of words.
+    """
+    wrong = []
+    for arguments, *fragments in rows:
+        capfd.readouterr()
+        status = main(arguments.split() if isinstance(arguments, str) else arguments)
+        out, err = capfd.readouterr()
+        faults = find_faults(err.removesuffix("\n"), [re.compile("^error: "), *fragments])
+        if status != 2 or out or faults:
+            wrong.append((arguments, status, out, err, "lacks", faults))
+    assert not wrong, wrong
