@@ -4,27 +4,22 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 from azjax._commands import command
 
 
-@pytest.mark.parametrize(
-    ("executable", "folder", "expected"),
-    [
+def test_the_interpreter_path_is_relative(tmp_path, monkeypatch):
+    for executable, folder, expected in [
         (".venv/bin/python", ".", ".venv/bin/python"),
         (".venv/bin/python", "notes/deep", "../../.venv/bin/python"),
         (".venv/bin/python3.12", ".venv/bin", "./python3.12"),
         ("my env/bin/python", ".", "'my env/bin/python'"),
         ("/usr/bin/python3", ".", "/usr/bin/python3"),
         ("", ".", "python"),
-    ],
-)
-def test_the_interpreter_path_is_relative(executable, folder, expected, tmp_path, monkeypatch):
-    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-    monkeypatch.chdir(tmp_path / folder)
-    monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
-    assert command("azjax", "play") == f"{expected} -m azjax play"
+    ]:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        monkeypatch.setattr(sys, "executable", executable and str(tmp_path / executable))
+        assert command("azjax", "play") == f"{expected} -m azjax play"
 
 
 def test_arguments_are_quoted_for_a_shell():
