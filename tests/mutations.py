@@ -1783,14 +1783,14 @@ MUTATIONS = [
         "azjax/_commands.py",
         "return shlex.join([*_program(module), *map(str, arguments)])",
         'return " ".join([*_program(module), *map(str, arguments)])',
-        "tests/test_commands.py",
+        "tests/test_commands.py::test_paths_and_arguments_are_quoted_for_a_shell",
     ),
     Mutation(
         "commands: a script of another environment is named",
         "azjax/_commands.py",
         "[module if found and os.path.samefile(found, own) else _shorten(own)]",
         "[module if found else _shorten(own)]",
-        "tests/test_commands.py",
+        "tests/test_commands.py::test_the_command_is_short_and_of_this_environment",
     ),
     Mutation(
         "display: the live table stays open while results are printed",
@@ -2479,9 +2479,9 @@ MUTATIONS = [
     ),
     Mutation(
         "programs: a new run takes the number of a broken link",
-        "azjax/programs/prepare.py",
-        "while os.path.lexists(path",
-        "while os.path.exists(path",
+        "azjax/runs/directory.py",
+        "path for path in paths if not os.path.lexists(path)",
+        "path for path in paths if not os.path.exists(path)",
         "tests/programs/test_programs.py::test_without_a_run_the_newest_is_taken",
     ),
     Mutation(

@@ -161,7 +161,7 @@ def test_wrong_input_gets_one_sentence(program):
     boards = out.split(EMPTY)
     assert len(boards) == 3  # At the start and after an undo.
     answers = boards[1].split("\n\n")[-1].splitlines()
-    is_not = "is not a legal move: type one of 1, 2, 3, 5, 6, 7, 8, or help."
+    is_not = f"is not a legal move: type one of {FREE}, or help."
     assert answers == [f"{shown} {is_not}" for shown in wrong.values()]
     assert out.endswith("Goodbye.\n")
 

@@ -294,6 +294,7 @@ def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
     given = ["--smoke", "--until", "perfect", "--max-iterations", "2", "--no-report"]
     assert train_in(tmp_path / "run", *given) == 1
     assert capfd.readouterr().err == (
+        "verifying the network with its searches, in every position\n"
         f"not perfect after 2 iterations: continue with --resume --run-dir {tmp_path / 'run'} "
         "--max-iterations 4\n"
     )
