@@ -78,9 +78,7 @@ def load(
     return Player(parts, parts.network.fold(ema_params), iteration, run_dir)
 
 
-def _check_same(
-    run_dir: Path, config: Config, game: Game | None, network: Network | None
-) -> None:
+def _check_same(run_dir: Path, config: Config, game: Game | None, network: Network | None) -> None:
     """Raises a ValueError if a given game or network differs from that of a run."""
     is_named = not config.parts and not is_custom(config.game)
     known = games.make(config.game) if is_named else None

@@ -290,7 +290,6 @@ def test_stops_as_soon_as_the_goal_is_reached(tmp_path, capfd, monkeypatch):
 
 
 def test_exit_status_1_when_the_iterations_ran_out(tmp_path, capfd):
-    (tmp_path / ".run.tmp").mkdir()  # A training that was killed before its directory was complete.
     given = ["--smoke", "--until", "perfect", "--max-iterations", "2", "--no-report"]
     assert train_in(tmp_path / "run", *given) == 1
     assert capfd.readouterr().err == (
