@@ -1,19 +1,25 @@
 """Deliberate mistakes in the code, to check that the tests notice them. Run by hand, not by pytest.
 
-    python tests/mutations.py               # all of them, two at a time: about twelve minutes
-    python tests/mutations.py gumbel keys   # those whose name contains one of these words
+    python tests/mutations.py               # all of them, two at a time
+    python tests/mutations.py gumbel keys   # those whose name or tests contain one of these words
 
 Each mistake replaces a text in one file of a copy of the tree; at least one of its tests must fail.
+Name a single quick test. The output shows which test noticed a mistake, and its CPU seconds.
 `tests/programs/test_mutations.py` checks that all texts and tests exist.
 """
 
 import argparse
-import concurrent.futures
+import ast
+import graphlib
+import importlib
+import multiprocessing
+import os
 import pathlib
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import traceback
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -102,7 +108,7 @@ MUTATIONS = [
         "azjax/runs/player.py",
         "jnp.isnan(tree.raw_values) | jnp.any(jnp.isnan(tree.children_prior_logits), -1)",
         "jnp.zeros(tree.raw_values.shape, bool)",
-        "tests/test_api.py",
+        "tests/test_api.py::test_a_network_that_returns_nan_is_named",
     ),
     Mutation(
         "modes: a quantized network needs the promotion of ranks",
@@ -223,14 +229,14 @@ MUTATIONS = [
         "azjax/proof/seat.py",
         "if symmetric and not is_exact and not last.ends.moves[2] and not last.sampled:",
         "if False:",
-        "tests/programs/test_players.py",
+        "tests/programs/test_players.py::test_symmetry_is_checked_before_a_proof",
     ),
     Mutation(
         "lines: moves of searches are not compared in symmetric copies if the network is exact",
         "azjax/proof/seat.py",
         "is_exact = network.exact and not self.simulations and not len(table.actions)",
         "is_exact = True",
-        "tests/programs/test_players.py",
+        "tests/programs/test_players.py::test_symmetry_is_checked_before_a_proof",
     ),
     Mutation(
         "lines: a sampled position represents one game",
@@ -1286,7 +1292,7 @@ MUTATIONS = [
         "azjax/training/loop.py",
         "one_copy(self.state.learner.ema_params)",
         "one_copy(self.state.learner.variables)",
-        "tests/programs/test_labelled_evaluation.py",
+        "tests/programs/test_labelled_evaluation.py::test_training_evaluates_the_averaged_network_without_search",
     ),
     Mutation(
         "viz: finished games are the last mover's loss",
@@ -1482,21 +1488,21 @@ MUTATIONS = [
         "azjax/cli/options.py",
         "value = value if chosen == current else kinds.classes[chosen]()",
         "value = kinds.classes[chosen]()",
-        "tests/programs/test_options.py",
+        "tests/programs/test_options.py::test_an_option_chooses_the_kind_of_network",
     ),
     Mutation(
         "programs: a small custom game has the preset of tic-tac-toe",
         "azjax/runs/presets.py",
         "is_tiny = made.is_small if measured else (made.most_positions or 0) <= _FEW",
         "is_tiny = made.is_small",
-        "tests/programs/test_options.py",
+        "tests/programs/test_options.py::test_a_custom_game_has_the_preset_for_its_number_of_positions",
     ),
     Mutation(
         "programs: a custom game starts JAX before the devices are chosen",
         "azjax/cli/options.py",
         'if not {"-h", "--help"} & set(arguments):',
         "if False:",
-        "tests/programs/test_options.py",
+        "tests/programs/test_options.py::test_a_custom_game_is_made_after_the_devices_are_chosen",
     ),
     Mutation(
         "custom: a file imports what another one found next to it",
@@ -1573,7 +1579,7 @@ MUTATIONS = [
         "azjax/_settings.py",
         "names, n=1)",
         "names, n=1, cutoff=1)",
-        "tests/test_settings.py",
+        "tests/test_settings.py::test_errors_suggest_similar_names",
     ),
     Mutation(
         "programs: functions that cannot be called are listed",
@@ -1742,7 +1748,7 @@ MUTATIONS = [
         "azjax/runs/checkpoint.py",
         "return {_PLAYER: state.learner.ema_params, _REST: rest}",
         "return {_PLAYER: state.learner.variables, _REST: rest}",
-        "tests/test_api.py",
+        "tests/test_api.py::test_the_player_is_the_averaged_network",
     ),
     Mutation(
         "metrics: seconds of earlier sessions are ignored",
@@ -1763,8 +1769,7 @@ MUTATIONS = [
         "azjax/runs/directory.py",
         "    if os.path.islink(path) and not os.path.exists(path):",
         "    if False:",
-        "tests/programs/test_programs.py"
-        "::test_an_unusable_run_directory_is_refused_before_compiling",
+        "tests/programs/test_programs.py::test_an_unusable_run_directory_is_refused",
     ),
     Mutation(
         "runs: parent folders of a refused run stay",
@@ -1778,14 +1783,14 @@ MUTATIONS = [
         "azjax/_commands.py",
         "return shlex.join([*_program(module), *map(str, arguments)])",
         'return " ".join([*_program(module), *map(str, arguments)])',
-        "tests/test_commands.py",
+        "tests/test_commands.py::test_paths_and_arguments_are_quoted_for_a_shell",
     ),
     Mutation(
         "commands: a script of another environment is named",
         "azjax/_commands.py",
         "[module if found and os.path.samefile(found, own) else _shorten(own)]",
         "[module if found else _shorten(own)]",
-        "tests/test_commands.py",
+        "tests/test_commands.py::test_the_command_is_short_and_of_this_environment",
     ),
     Mutation(
         "display: the live table stays open while results are printed",
@@ -1906,7 +1911,7 @@ MUTATIONS = [
         "mkdocs.yml",
         "  - offline #",
         "  #",
-        "tests/programs/test_guide.py",
+        "tests/programs/test_guide.py::test_the_guide_has_what_it_needs",
     ),
     Mutation(
         "viz: self-play games are shown without noise",
@@ -1941,14 +1946,14 @@ MUTATIONS = [
         "azjax/cli/players.py",
         "number = spec.number or search.num_simulations",
         "number = search.num_simulations",
-        "tests/programs/test_players.py",
+        "tests/programs/test_players.py::test_searches_have_the_settings_of_the_run",
     ),
     Mutation(
         "lecture: the first player is ignored",
         "experiments/lecture/matches.py",
         "return games._replace(outcomes=-games.outcomes)",
         "return games",
-        "tests/programs/test_lecture.py",
+        "tests/programs/test_lecture.py::test_outcomes_are_those_of_the_first_player",
     ),
     Mutation(
         "games: a diagonal of Connect Four does not win",
@@ -2406,7 +2411,7 @@ MUTATIONS = [
         "azjax/programs/prepare.py",
         "jax.random.key(config.seed)",
         "jax.random.key(0)",
-        "tests/programs/test_start.py",
+        "tests/programs/test_start.py::test_a_run_uses_the_seed_of_its_settings",
     ),
     Mutation(
         "lowering: games are played in groups on every platform",
@@ -2457,21 +2462,237 @@ MUTATIONS = [
         "if False:",
         "tests/programs/test_cost.py::test_finished_rows_keep_their_carry",
     ),
+    # Programs.
+    Mutation(
+        "programs: a resumed run is compiled for keys of JAX's default",
+        "azjax/programs/prepare.py",
+        "training.abstract_state(parts, mesh) if state is None else state",
+        "training.abstract_state(parts, mesh)",
+        "tests/programs/test_programs.py::test_a_resumed_run_is_lowered_for_its_own_state",
+    ),
+    Mutation(
+        "programs: the seconds of earlier sessions are forgotten",
+        "azjax/programs/prepare.py",
+        "started - seconds)",
+        "started)",
+        "tests/programs/test_programs.py::test_a_finished_run_is_resumed",
+    ),
+    Mutation(
+        "programs: a resumed run does not save its plan",
+        "azjax/programs/prepare.py",
+        'processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))',
+        "pass",
+        "tests/programs/test_programs.py::test_a_finished_run_is_resumed",
+    ),
+    Mutation(
+        "programs: damaged checkpoints stay where they are",
+        "azjax/programs/prepare.py",
+        "set_aside=True",
+        "set_aside=False",
+        "tests/programs/test_programs.py::test_a_damaged_run_continues_from_an_older_checkpoint",
+    ),
+    Mutation(
+        "programs: a new run takes the number of a broken link",
+        "azjax/runs/directory.py",
+        "path for path in paths if not os.path.lexists(path)",
+        "path for path in paths if not os.path.exists(path)",
+        "tests/programs/test_programs.py::test_without_a_run_the_newest_is_taken",
+    ),
+    Mutation(
+        "train: any certificate counts as the goal",
+        "azjax/proof/callbacks.py",
+        'certificate is not None and (self._goal == "unbeatable" or certificate.perfect)',
+        "certificate is not None",
+        "tests/programs/test_programs.py::test_stops_as_soon_as_the_goal_is_reached",
+    ),
+    Mutation(
+        "train: the last network of a larger game is not examined",
+        "azjax/proof/callbacks.py",
+        "is_due=is_last or loop.iteration % self.every == 0",
+        "is_due=loop.iteration % self.every == 0",
+        "tests/programs/test_programs.py::test_a_larger_game_is_examined_now_and_then_and_at_the_end",
+    ),
+    Mutation(
+        "train: --examine-every has no effect",
+        "azjax/proof/callbacks.py",
+        "self.every = min(every, most_between or every)",
+        "self.every = every",
+        "tests/programs/test_programs.py::test_a_larger_game_is_examined_now_and_then_and_at_the_end",
+    ),
+    Mutation(
+        "train: a run that reached its goal trains on when it is resumed",
+        "azjax/proof/callbacks.py",
+        "        if loop.iteration > 0:\n            self._check_goal(loop)",
+        "        pass",
+        "tests/programs/test_programs.py::test_stops_as_soon_as_the_goal_is_reached",
+    ),
+    Mutation(
+        "train: the last iteration is not saved",
+        "azjax/runs/callbacks.py",
+        "if loop.is_last or loop.iteration % self._every == 0",
+        "if loop.iteration % self._every == 0",
+        "tests/programs/test_programs.py::test_ctrl_c_finishes_the_iteration_and_saves",
+    ),
+    Mutation(
+        "train: the number of checkpoints to keep has no effect",
+        "azjax/programs/run.py",
+        "            plan.keep_checkpoints,\n",
+        "            3,\n",
+        "tests/programs/test_programs.py::test_a_training_writes_checkpoints_records_and_a_certificate",
+    ),
+    Mutation(
+        "train: a report is written again without training",
+        "azjax/viz/callbacks.py",
+        'if not self._trained and (self._run_dir / "report.html").exists()',
+        "if False",
+        "tests/programs/test_programs.py::test_a_finished_run_is_resumed",
+    ),
+    Mutation(
+        "train: the report solves the game again",
+        "azjax/programs/run.py",
+        "solution = verification and verification.solution",
+        "solution = None",
+        "tests/programs/test_programs.py::test_results_in_memory_are_reused",
+    ),
+    Mutation(
+        "train function: the seed has no effect",
+        "azjax/programs/training.py",
+        'presets.get(plan["preset"]), game=name, seed=seed)',
+        'presets.get(plan["preset"]), game=name)',
+        "tests/programs/test_train_function.py::test_presets_and_smoke_choose_the_settings",
+    ),
+    Mutation(
+        "train function: the plan of a resumed run cannot be changed",
+        "azjax/programs/training.py",
+        "saved | changes",
+        "changes | saved",
+        "tests/programs/test_train_function.py::test_a_resumed_run_equals_an_uninterrupted_one",
+    ),
+    Mutation(
+        "train function: the metrics of custom callbacks are not written",
+        "azjax/programs/run.py",
+        "[*callbacks, Sink(lambda loop: metrics.JsonLines(path, start)), *displays]",
+        "[Sink(lambda loop: metrics.JsonLines(path, start)), *callbacks, *displays]",
+        "tests/programs/test_train_function.py::test_a_run_from_python_is_a_run",
+    ),
+    Mutation(
+        "train function: a run without a goal has not reached it",
+        "azjax/programs/run.py",
+        'self.goal == "never" or proved',
+        "proved",
+        "tests/programs/test_train_function.py::test_a_run_from_python_is_a_run",
+    ),
+    Mutation(
+        "train function: the rules of a resumed custom run are not compared",
+        "azjax/programs/training.py",
+        "        behavior.check_rules(run_dir, custom.game, resume=True)\n",
+        "",
+        "tests/programs/test_train_function.py::test_custom_parts_are_trained_resumed_and_loaded",
+    ),
+    Mutation(
+        "players: the override table of the second seat is ignored",
+        "azjax/cli/players.py",
+        "for seat in range(2)]",
+        "for seat in range(1)]",
+        "tests/programs/test_players.py::test_a_repaired_player_plays_by_its_override_table",
+    ),
+    Mutation(
+        "players: another algorithm has the settings of the run",
+        "azjax/cli/players.py",
+        'if spec.name not in ("alphazero", search.algorithm)',
+        'if spec.name != "alphazero"',
+        "tests/programs/test_players.py::test_searches_have_the_settings_of_the_run",
+    ),
+    Mutation(
+        "players: a time does not size the tree",
+        "azjax/cli/players.py",
+        "max(256, min(int(_FASTEST * spec.seconds), MOST_SIMULATIONS))",
+        "MOST_SIMULATIONS",
+        "tests/programs/test_players.py::test_a_time_in_place_of_a_number",
+    ),
+    Mutation(
+        "players: two players have one name",
+        "azjax/cli/players.py",
+        "agent if names.count(agent.name) == 1 else agent._replace(name=spec)",
+        "agent",
+        "tests/programs/test_players.py::test_players_have_different_names",
+    ),
+    Mutation(
+        "play: the seats stay when another game is played",
+        "azjax/cli/play.py",
+        "table.seats = o, x",
+        "table.seats = x, o",
+        "tests/programs/test_play.py::test_seats_are_exchanged_when_playing_again",
+    ),
+    Mutation(
+        "play: the second player's reward counts for the first",
+        "azjax/cli/table.py",
+        "sign = 1 if int(self.game.player(position.state)) == 0 else -1",
+        "sign = 1",
+        "tests/programs/test_play.py::test_a_game_in_which_the_mover_loses",
+    ),
+    Mutation(
+        "play: a repaired player moves second by default",
+        "azjax/cli/play.py",
+        "is_first = is_shipped and has_overrides(opponent)",
+        "is_first = False",
+        "tests/programs/test_play.py::test_the_default_opponent",
+    ),
+    Mutation(
+        "play: the seed has no effect",
+        "azjax/cli/play.py",
+        "jax.random.key(options.seed)",
+        "jax.random.key(0)",
+        "tests/programs/test_play.py::test_the_same_seed_plays_the_same_game",
+    ),
+    Mutation(
+        "programs: JSON has a first line",
+        "azjax/cli/__init__.py",
+        '{"-h", "--help", "--json"}',
+        '{"-h", "--help"}',
+        "tests/programs/test_cli.py::test_a_line_is_printed_before_the_program_is_imported",
+    ),
+    Mutation(
+        "programs: every process has a first line",
+        "azjax/cli/__init__.py",
+        'os.environ.get("JAX_PROCESS_ID", "0") == "0"',
+        "True",
+        "tests/programs/test_cli.py::test_a_line_is_printed_before_the_program_is_imported",
+    ),
+    Mutation(
+        "options: a resumed run takes other settings",
+        "azjax/cli/options.py",
+        "changes + list_changes(saved.config, options.config)",
+        "changes",
+        "tests/programs/test_options.py::test_settings_of_another_kind_are_refused",
+    ),
 ]
 
 
-def run_tests(folder: pathlib.Path, tests: str) -> subprocess.CompletedProcess:
-    """Runs tests that are not slow in a copy of the tree until one fails."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
-    command += ["-p", "no:cacheprovider", *tests.split()]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+# Imported once; each mistake is then made in a fork of the process. None starts a thread of JAX.
+LIBRARIES = "chex flashbax flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy tyro"
+TIMEOUT = 600  # Seconds after which a test counts as hanging.
+
+
+class Result(NamedTuple):
+    """What the tests of a mistake did.
+
+    Attributes:
+      failed: the test that noticed it; empty if none did.
+      why: why it was not noticed.
+      seconds: CPU time.
+    """
+
+    failed: str
+    why: str
+    seconds: float
 
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copies what tests need; the copy shares the compilation cache of the original."""
 
     def ignore(source: str, names: list[str]) -> set[str]:
-        outputs = {"runs", "build", "dist"} if pathlib.Path(source) == ROOT else set()
+        outputs = {"runs", "build", "dist", "site"} if pathlib.Path(source) == ROOT else set()
         return {name for name in names if name.startswith(".") or name in outputs}
 
     shutil.copytree(ROOT, folder, ignore=ignore)
@@ -2480,22 +2701,85 @@ def copy_tree(folder: pathlib.Path) -> None:
     (folder / ".pytest_cache").symlink_to(cache)
 
 
-def _survives(mutation: Mutation) -> str:
-    """Returns why a mistake was not noticed; empty if it was."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary) / "azjax"
-        copy_tree(folder)
-        path = folder / mutation.file
-        text = path.read_text()
-        if text.count(mutation.old) != 1:
-            return f"its text is in {mutation.file} {text.count(mutation.old)} times"
-        path.write_text(text.replace(mutation.old, mutation.new))
-        result = run_tests(folder, mutation.tests)
-    lines = result.stdout.splitlines()
-    if result.returncode == 1 and not any(line.startswith("ERROR ") for line in lines):
-        return ""  # A test failed; errors outside a test do not count.
-    last = (result.stdout + result.stderr).strip().splitlines()[-1:]
-    return f"pytest ended with {result.returncode}: {' '.join(last)}"
+def start_worker(temporary: str) -> None:
+    """Moves this process to its own copy of the tree, and imports the library from there."""
+    folder = pathlib.Path(temporary) / str(os.getpid())
+    copy_tree(folder)
+    os.chdir(folder)
+    sys.path[0] = str(folder)
+    for module in find_imports():
+        importlib.import_module(module)
+
+
+def find_imports() -> dict[str, set[str]]:
+    """Returns the modules of the library, each with the modules that it imports."""
+    files = {}
+    for path in sorted(pathlib.Path("azjax").rglob("*.py")):
+        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        files[name] = ast.parse(path.read_text())
+    files.pop("azjax.__main__")
+    imports: dict[str, set[str]] = {}
+    for name, tree in files.items():
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        given = {(f"{n.module}.{each.name}", n.module) for n in nodes for each in n.names}
+        found = {whole if whole in files else package for whole, package in given}
+        imports[name] = found & files.keys() - {name, "azjax"}
+    return imports
+
+
+def load_again(file: str) -> None:
+    """Executes a changed module again, and all that import it, in the order of their imports."""
+    imports = find_imports()
+    changed = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")}
+    for module in graphlib.TopologicalSorter(imports).static_order():
+        if module in changed or imports[module] & changed:
+            changed.add(module)
+            importlib.reload(sys.modules[module])
+
+
+def run_tests(mutation: Mutation, log: pathlib.Path) -> int:
+    """Runs the tests of a mistake that are not slow until one fails; returns the exit status."""
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if mutation.file.startswith("azjax/") and mutation.file.endswith(".py"):
+        load_again(mutation.file)
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    return importlib.import_module("pytest").main([*options, *mutation.tests.split()])
+
+
+def attempt(mutation: Mutation) -> Result:
+    """Makes a mistake in the copy of this process, runs its tests in a fork, and undoes it."""
+    path, log = pathlib.Path(mutation.file), pathlib.Path(f"{os.getcwd()}.log")
+    text, times = path.read_text(), path.stat()
+    if text.count(mutation.old) != 1:
+        why = f"its text is in {mutation.file} {text.count(mutation.old)} times"
+        return Result("", why, 0.0)
+    path.write_text(text.replace(mutation.old, mutation.new))
+    # Python compiles a file again if its time or size changed: every mistake has its own time.
+    later = times.st_mtime + 2 + MUTATIONS.index(mutation)
+    os.utime(path, (later, later))
+    try:
+        if not (process := os.fork()):
+            status = 70
+            try:
+                signal.alarm(TIMEOUT)
+                status = run_tests(mutation, log)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        _, status, usage = os.wait4(process, 0)
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    lines, seconds = log.read_text(errors="replace").splitlines(), usage.ru_utime + usage.ru_stime
+    failed = [line.split(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith("FAILED ")]
+    if failed and not any(line.startswith("ERROR ") for line in lines):
+        return Result(failed[0], "", seconds)  # Errors outside a test do not count.
+    status, last = os.waitstatus_to_exitcode(status), "".join(lines[-1:])
+    return Result("", f"pytest ended with {status}: {last}", seconds)
 
 
 def main() -> int:
@@ -2503,16 +2787,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("words", nargs="*", help="only mistakes whose name contains one of these")
+    parser.add_argument("words", nargs="*", help="only mistakes with one of these words")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     options = parser.parse_args()
-    chosen = [m for m in MUTATIONS if not options.words or any(w in m.name for w in options.words)]
-    unnoticed = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for mutation, why in zip(chosen, pool.map(_survives, chosen), strict=True):
-            unnoticed += bool(why)
-            print(f"{'NOT NOTICED' if why else 'noticed':<12} {mutation.name}  {why}", flush=True)
-    print(f"{len(chosen) - unnoticed} of {len(chosen)} mistakes were noticed")
+    words = options.words or [""]
+    chosen = [m for m in MUTATIONS if any(word in f"{m.name} {m.tests}" for word in words)]
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    for library in LIBRARIES.split():
+        importlib.import_module(library)
+    unnoticed, seconds, fork = 0, 0.0, multiprocessing.get_context("fork")
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        fork.Pool(options.jobs, start_worker, (temporary,)) as pool,
+    ):
+        for mutation, result in zip(chosen, pool.imap(attempt, chosen), strict=True):
+            unnoticed += not result.failed
+            seconds += result.seconds
+            verdict = f"noticed in {result.seconds:5.1f} s" if result.failed else "NOT NOTICED"
+            print(f"{verdict:<18} {mutation.name}  {result.failed or result.why}", flush=True)
+    noticed = len(chosen) - unnoticed
+    print(f"{noticed} of {len(chosen)} mistakes were noticed, in {seconds:.0f} CPU seconds")
     return 1 if unnoticed else 0
 
 

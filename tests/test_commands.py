@@ -5,38 +5,34 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 from azjax._commands import command
 
 
-@pytest.mark.parametrize(
-    ("scripts", "path", "folder", "expected"),
-    [
-        ([], "", ".", ".venv/bin/python -m azjax"),
-        ([], "", "notes/deep", "../../.venv/bin/python -m azjax"),
-        ([], "", ".venv/bin", "./python -m azjax"),
-        ([".venv/bin"], ".venv/bin", "notes", "azjax"),
-        ([".venv/bin"], "", "notes", "../.venv/bin/azjax"),
-        ([".venv/bin"], "", ".venv/bin", "./azjax"),
-        # The first one on the PATH belongs to another environment.
-        ([".venv/bin", "other/bin"], "other/bin:.venv/bin", ".", ".venv/bin/azjax"),
-        (["other/bin"], "other/bin", ".", ".venv/bin/python -m azjax"),
-    ],
-)
-def test_the_command_is_short_and_of_this_environment(
-    scripts, path, folder, expected, tmp_path, monkeypatch
-):
-    for name in (folder, ".venv/bin", "other/bin"):
-        (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    for name in scripts:
-        (tmp_path / name / "azjax").touch(mode=0o755)
-    monkeypatch.chdir(tmp_path / folder)
-    entries = [str(tmp_path / entry) for entry in path.split(":") if entry]
-    monkeypatch.setenv("PATH", ":".join([*entries, "/usr/bin"]))
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / ".venv/bin"))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
-    assert command("azjax", "play") == f"{expected} play"
+def test_the_command_is_short_and_of_this_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(root / ".venv/bin"))
+    for number, (scripts, path, folder, expected) in enumerate(
+        [
+            ([], "", ".", ".venv/bin/python -m azjax"),
+            ([], "", "notes/deep", "../../.venv/bin/python -m azjax"),
+            ([], "", ".venv/bin", "./python -m azjax"),
+            ([".venv/bin"], ".venv/bin", "notes", "azjax"),
+            ([".venv/bin"], "", "notes", "../.venv/bin/azjax"),
+            ([".venv/bin"], "", ".venv/bin", "./azjax"),
+            # The first one on the PATH belongs to another environment.
+            ([".venv/bin", "other/bin"], "other/bin:.venv/bin", ".", ".venv/bin/azjax"),
+            (["other/bin"], "other/bin", ".", ".venv/bin/python -m azjax"),
+        ]
+    ):
+        root = tmp_path / str(number)
+        for name in (folder, ".venv/bin", "other/bin"):
+            (root / name).mkdir(parents=True, exist_ok=True)
+        for name in scripts:
+            (root / name / "azjax").touch(mode=0o755)
+        monkeypatch.chdir(root / folder)
+        entries = [str(root / entry) for entry in path.split(":") if entry]
+        monkeypatch.setenv("PATH", ":".join([*entries, "/usr/bin"]))
+        monkeypatch.setattr(sys, "executable", str(root / ".venv/bin/python"))
+        assert command("azjax", "play") == f"{expected} play"
 
 
 def test_paths_and_arguments_are_quoted_for_a_shell(tmp_path, monkeypatch):

@@ -309,7 +309,7 @@ def verify(
       ValueError: if the game has too many positions to enumerate, or trees do not fit in memory.
     """
     checked("player", player, Player)
-    simulations = checked("simulations", simulations, tuple[Count, ...])
+    simulations = checked("simulations", simulations, tuple[Count, ...] | None)
     if not player.game.enumerable:
         raise ValueError(
             f"{player.game.name} has too many positions to enumerate: play a seat against every "

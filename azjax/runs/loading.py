@@ -71,17 +71,15 @@ def load(
         for name in given.keys() & {"game", "network"}:
             raise ValueError(f"parts contains its own {name}: leave {name} out")
         game, network = parts.game, parts.network
-    game, network = _check_same(run_dir, config, game, network)
+    _check_same(run_dir, config, game, network)
     if parts is None:
         parts = make_parts(config, game, network)
     ema_params, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
     return Player(parts, parts.network.fold(ema_params), iteration, run_dir)
 
 
-def _check_same(
-    run_dir: Path, config: Config, game: Game | None, network: Network | None
-) -> tuple[Game | None, Network | None]:
-    """Compares a given game and network with those of a run; returns the game even if not given."""
+def _check_same(run_dir: Path, config: Config, game: Game | None, network: Network | None) -> None:
+    """Raises a ValueError if a given game or network differs from that of a run."""
     is_named = not config.parts and not is_custom(config.game)
     known = games.make(config.game) if is_named else None
     if game is not None:
@@ -91,4 +89,3 @@ def _check_same(
         is_named = not config.parts and not isinstance(config.network, CustomNetworkConfig)
         expected = make_parts(config, game).network if is_named else None
         behavior.check_network(run_dir, game, network, expected)
-    return game, network

@@ -98,27 +98,20 @@ def test_dots_and_boxes_draws_every_edge():
     assert [line.get("stroke") for line in lines].count("#d55e00") == 1
 
 
-@pytest.mark.parametrize(
-    ("file", "network"),
-    [("networks", "transformer"), ("networks", "residual_mlp"), ("nnx_network", "residual_mlp")]
-    + [("equinox_network", "mlp")],
-)
-def test_the_networks_work_for_other_games(file, network):
-    if file == "equinox_network":
-        pytest.importorskip("equinox")
-    found = names(ROOT / "examples" / f"{file}.py")
-    for game in (
-        azjax.make("connect_four"),
-        names(ROOT / "examples" / "domineering.py")["make"](),
-    ):
-        made = found[network](game)
+def test_the_networks_work_for_other_games():
+    pytest.importorskip("equinox")
+    other = names(ROOT / "examples" / "domineering.py")["make"]()
+    networks = [("networks", "transformer"), ("networks", "residual_mlp")]
+    networks += [("nnx_network", "residual_mlp"), ("equinox_network", "mlp")]
+    games = itertools.cycle([azjax.make("connect_four"), other])
+    for (file, network), game in zip(networks, games, strict=False):
+        made = names(ROOT / "examples" / f"{file}.py")[network](game)
         variables = jax.eval_shape(made.init, jax.random.key(0))
-        planes = jax.eval_shape(
-            lambda game=game, made=made: jax.vmap(lambda s: game.observe(s, made.encoding))(
-                init_batch(game, 3)
-            )
-        )
-        logits, value = jax.eval_shape(made.apply, variables, planes)
+
+        def observe(game=game, encoding=made.encoding):
+            return jax.vmap(lambda state: game.observe(state, encoding))(init_batch(game, 3))
+
+        logits, value = jax.eval_shape(made.apply, variables, jax.eval_shape(observe))
         assert (logits.shape, value.shape) == ((3, game.num_actions), (3,))
 
 
@@ -139,6 +132,7 @@ def examine(parts, solution, params):
     return verify.verify(solution, network_policy(parts, params)).blunders
 
 
+@pytest.mark.slow  # `test_custom.py` trains custom networks.
 def test_an_equinox_network_is_trained_saved_and_resumed(tic_tac_toe, tmp_path):
     pytest.importorskip("equinox")
     network = names(ROOT / "examples" / "equinox_network.py")["mlp"](tic_tac_toe)

@@ -3,6 +3,7 @@
 import ast
 import base64
 import dataclasses
+import importlib.util
 import os
 import pathlib
 import re
@@ -63,6 +64,7 @@ def test_tables_of_docstrings_have_each_row_on_one_line():
             assert re.findall(r"^\|\s+\|.*", text, re.MULTILINE) == [], path
 
 
+@pytest.mark.slow
 def test_the_conventions_are_a_table_and_signatures_are_laid_out(guide):
     page = (guide / "api" / "games.html").read_text()
     table = re.search(r"<table>\s*<thead>\s*<tr>\s*<th>thing.*?</table>", page, re.DOTALL)
@@ -73,13 +75,12 @@ def test_the_conventions_are_a_table_and_signatures_are_laid_out(guide):
     assert len(signatures) > 20 and max(map(len, lines)) < 80  # Longer ones are cut.
 
 
-def test_the_extra_for_the_guide_includes_the_formatter_of_signatures():
+def test_the_guide_has_what_it_needs():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [re.match(r"[\w-]+", name)[0] for name in extras["optional-dependencies"]["docs"]]
-    assert "ruff" in names
-
-
-def test_make_docs_prints_where_the_guide_is():
+    assert "ruff" in names  # Which lays out signatures.
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "\nuse_directory_urls: false" in settings and "\n  - search\n  - offline " in settings
     recipe = (ROOT / "Makefile").read_text().partition("\ndocs: ")[2].partition("\n\n")[0]
     assert "mkdocs build" in recipe and recipe.endswith('@echo "The guide: site/index.html"')
 
@@ -91,6 +92,7 @@ INDEX_IS_LOADED = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["while the index loads", "after the index is loaded"])
 def test_the_guide_is_searched_from_a_folder(open_page, moment):
     """Types as a reader does: the theme reads the field when a key is released.
@@ -109,19 +111,24 @@ def test_the_guide_is_searched_from_a_folder(open_page, moment):
     assert link.get_attribute("href").startswith("file:")
 
 
-def test_every_setting_of_a_preset_is_in_the_tables(guide):
-    page = re.sub("<.*?>", "", (guide / "reference" / "settings.html").read_text())
+def test_every_setting_of_a_preset_is_in_the_tables():
+    place = importlib.util.spec_from_file_location("hook", ROOT / "docs" / "settings_hook.py")
+    hook = importlib.util.module_from_spec(place)
+    place.loader.exec_module(hook)
+    page = hook.on_page_markdown((ROOT / "docs" / "reference" / "settings.md").read_text())
     for preset in presets.PRESETS.values():
         for part in ("network", "search", "selfplay", "targets", "replay", "learner"):
             for field in dataclasses.fields(getattr(preset, part)):
                 if field.name not in ("kind", "algorithm"):
-                    assert re.search(rf"^{field.name}$", page, re.MULTILINE), (part, field.name)
-    row = re.search(r"^learning_rate\n(.*)\n(.*)\n(.*)\n(.*)$", page, re.MULTILINE)
-    assert row.groups()[:2] == ("0.002", "above 0")
+                    assert f"\n| `{field.name}` | " in page, (part, field.name)
+    row = re.search(r"^\| `learning_rate` \| (.*) \| (.*) \| (.*) \| (.*) \|$", page, re.M)
+    assert row.groups()[:2] == ("`0.002`", "above 0")
     assert "0.05: paper" in row[3] and "learning rate" in row[4]
-    assert "settings:" not in (guide / "reference" / "commands.html").read_text()
+    commands = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    assert "settings:" not in hook.on_page_markdown(commands)
 
 
+@pytest.mark.slow
 def test_names_in_tables_are_whole_and_pictures_can_be_read_on_a_phone(open_page):
     tab = open_page("results/lab_games.html", width=390)
     assert tab.evaluate(BROKEN) == []

@@ -77,20 +77,14 @@ def test_no_files_import_each_other():
     list(graphlib.TopologicalSorter(graph).static_order())  # Raises a CycleError with the files.
 
 
-@pytest.mark.parametrize(
-    ("library", "home"),
-    [
-        ("mctx", "azjax/search"),
-        ("flashbax", "azjax/training/replay.py"),
-    ],
-)
-def test_one_place_imports_it(library, home):
-    users = {
-        file if home.endswith(".py") else str(pathlib.Path(file).parent)
-        for file, tree in PACKAGE.items()
-        if library in {name.split(".")[0] for name in imported(tree)}
-    }
-    assert users == {home}
+def test_wrapped_libraries_have_one_place():
+    for library, home in (("mctx", "azjax/search"), ("flashbax", "azjax/training/replay.py")):
+        users = {
+            file if home.endswith(".py") else str(pathlib.Path(file).parent)
+            for file, tree in PACKAGE.items()
+            if library in {name.split(".")[0] for name in imported(tree)}
+        }
+        assert users == {home}
 
 
 # Private names that have no public equivalent, each in one place and with a test of its behavior:

@@ -283,7 +283,9 @@ def test_every_program_accepts_a_folder_with_an_unprintable_name(tmp_path):
         capture_output=True,
         timeout=300,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.returncode == 0, done.stderr
+    announced = [line.split()[0] for line in done.stderr.splitlines()]
+    assert announced == [b"verifying", b"writing"] * 2, done.stderr
     assert done.stdout.isascii() and b"run directory: " in done.stdout
     assert runs.iterations(os.fsdecode(folder)) == [3, 4]
     assert {b"report.html", b"certificate.json"} <= set(os.listdir(folder))

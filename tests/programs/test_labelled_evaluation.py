@@ -23,6 +23,7 @@ from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from experiments import label
+from refusals import check_program
 from run_directories import make_run
 
 CONFIG = dataclasses.replace(
@@ -89,17 +90,19 @@ def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatc
     assert not is_evaluated(4)
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("sizes", [(16, 4, 4), (1024, 16, 32), (4096, 64, 100)])
-def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play(sizes, devices):
+def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play():
     """The positions that self-play evaluates per device in the same iterations are the measure."""
-    number, plies, simulations = sizes
-    selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
-    search = dataclasses.replace(PARTS.search, num_simulations=simulations)
-    every = LabelledEvaluation(PARTS._replace(selfplay=selfplay, search=search), devices).every
-    most = 0.02 * number * plies * (simulations + 1) / devices
-    assert len(POSITIONS.outcomes) <= most * every
-    assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
+    for number, plies, simulations, devices in [
+        (16, 4, 4, 2),
+        (1024, 16, 32, 1),
+        (4096, 64, 100, 2),
+    ]:
+        selfplay = dataclasses.replace(PARTS.selfplay, games=number, unroll_length=plies)
+        search = dataclasses.replace(PARTS.search, num_simulations=simulations)
+        every = LabelledEvaluation(PARTS._replace(selfplay=selfplay, search=search), devices).every
+        most = 0.02 * number * plies * (simulations + 1) / devices
+        assert len(POSITIONS.outcomes) <= most * every
+        assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
 
 
 # The source of the labels.
@@ -163,19 +166,14 @@ def test_searches_have_the_settings_of_the_run(run_dir, capfd):
         assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
 
 
-@pytest.mark.parametrize("until", ["perfect", "unbeatable"])
-def test_a_goal_cannot_be_proved_on_labelled_positions(until, run_dir, capfd):
-    assert verify.main(["--run-dir", str(run_dir), "--until", until]) == 2
-    assert capfd.readouterr().err == (
-        f"error: connect_four has too many positions to enumerate, so --until {until} cannot be "
-        "proved: leave it out to count errors on labelled positions\n"
-    )
-
-
-def test_a_game_without_labels_that_cannot_be_enumerated_is_refused(run_dir, monkeypatch, capfd):
+def test_what_cannot_be_proved_is_refused(run_dir, monkeypatch, capfd):
+    many = "connect_four has too many positions to enumerate"
+    instead = "leave it out to count errors on labelled positions"
+    rows = [
+        (["--run-dir", str(run_dir), "--until", until], f"{many}, so --until {until} can", instead)
+        for until in ("perfect", "unbeatable")
+    ]
+    check_program(verify.main, rows, capfd)
     unlabelled = games.make("connect_four")._replace(positions=None)
     monkeypatch.setattr(custom.games, "make", lambda name: unlabelled)
-    assert verify.main(["--run-dir", str(run_dir)]) == 2
-    out, err = capfd.readouterr()
-    assert out == "" and err.count("\n") == 1
-    assert err.startswith("error: connect_four has too many positions to enumerate")
+    check_program(verify.main, [(["--run-dir", str(run_dir)], many)], capfd)

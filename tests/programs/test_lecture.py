@@ -18,6 +18,7 @@ from experiments.lecture import __main__ as program
 from experiments.lecture import exploration, integration, learning, matches, network, steps
 from experiments.lecture.page import Page
 from experiments.lecture.setup import Experiment, Setup, classic, learner, tabulated
+from refusals import check_program
 
 
 class Tiny(Setup):
@@ -136,22 +137,20 @@ def test_steps_have_named_phases_and_trees(short_search):
     assert [title.split(", ")[1] for title in roots] == ["13 visits", "11 visits", "41 visits"]
 
 
-@pytest.mark.parametrize(
-    ("estimates", "verdict"),
-    [
+def test_a_curve_is_u_shaped_only_if_both_ends_are_significantly_higher():
+    rows = [
         ((0.5, 0.2, 0.5), "yes: both ends lose"),
         ((0.5, 0.2, 0.25), "no: only too little exploration loses"),
         ((0.25, 0.2, 0.5), "no: only too much exploration loses"),
         ((0.25, 0.2, 0.25), "no: neither end loses"),
         ((0.2, 0.5, 0.6), "no: only too much exploration loses"),
-    ],
-)
-def test_a_curve_is_u_shaped_only_if_both_ends_are_significantly_higher(estimates, verdict):
-    lost = [Interval(x, x - 0.1, x + 0.1) for x in estimates]
-    constant, interval, answer = exploration._find_u([0, 1, 10], lost).values()
-    assert answer == f"{verdict} significantly more"
-    assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}"
-    assert interval.startswith("0.200 [")
+    ]
+    for estimates, verdict in rows:
+        lost = [Interval(x, x - 0.1, x + 0.1) for x in estimates]
+        constant, interval, answer = exploration._find_u([0, 1, 10], lost).values()
+        assert answer == f"{verdict} significantly more"
+        assert constant == f"{(0, 1, 10)[int(np.argmin(estimates))]:.2f}"
+        assert interval.startswith("0.200 [")
 
 
 def test_flat_curves_are_not_called_u_shaped():
@@ -348,18 +347,14 @@ def test_a_failing_experiment_ends_the_program(tmp_path, monkeypatch):
     assert not list((tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "--out"),
-        (["--out", "{tmp}/file/below"], "file"),
-        (["--out", "{tmp}/new", "--seed", "-1"], "--seed is -1: use 0 to"),
-        (["--out", "{tmp}/new", "--run-dir", "{tmp}/none"], "is not a run directory"),
-    ],
-)
-def test_invalid_options_give_one_error_line(arguments, sentence, tmp_path, capsys):
+def test_invalid_options_give_one_error_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    assert program.main([argument.format(tmp=tmp_path) for argument in arguments]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and sentence in lines[0] and lines[0].startswith("error: ")
+    rows = [
+        ("", "--out"),
+        ("--out file/below", "file"),
+        ("--out new --seed -1", "--seed is -1: use 0 to"),
+        ("--out new --run-dir none", "is not a run directory"),
+    ]
+    check_program(program.main, rows, capfd)
     assert not (tmp_path / "new").exists()

@@ -1,6 +1,7 @@
 """The table of mistakes fits the code; `mutations.py` itself is run by hand."""
 
 import ast
+import functools
 
 from mutations import MUTATIONS, ROOT
 
@@ -20,9 +21,14 @@ def test_every_mistake_can_be_made():
     assert stale == []
 
 
+@functools.cache
+def parse(path):
+    return ast.parse((ROOT / path).read_text()).body
+
+
 def is_slow(path, name):
     """Whether `make test` skips all cases of a test."""
-    nodes = ast.parse((ROOT / path).read_text()).body
+    nodes = parse(path)
     (test,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
     return "pytest.mark.slow" in map(ast.unparse, test.decorator_list)
 

@@ -1,6 +1,7 @@
 """The command line of training, and the kinds of settings that options choose."""
 
 import dataclasses
+import functools
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from azjax.cli import custom, functions, options, parsing
 from azjax.games.base import Symmetries
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs import presets
+from refusals import assert_refused
 from test_imports import ROOT
 
 
@@ -21,9 +23,8 @@ def network(arguments):
     return options.parse(arguments.split()).config.network
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+def test_an_option_chooses_the_kind_of_network():
+    rows = [
         ("", presets.get("default").network),
         ("--network.kind mlp", MLPConfig()),
         ("--network.kind resnet", presets.get("default").network),  # Its values are kept.
@@ -35,15 +36,12 @@ def network(arguments):
         ("--smoke", ResNetConfig(width=16, blocks=1, head_hidden=16)),
         ("--smoke --network.kind mlp", MLPConfig(hidden=(32,), head_hidden=16)),
         ("--smoke --network.width 5", ResNetConfig(width=5, blocks=1, head_hidden=16)),
-    ],
-)
-def test_an_option_chooses_the_kind_of_network(arguments, expected):
-    assert network(arguments) == expected
+    ]
+    assert [(arguments, network(arguments)) for arguments, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("arguments", "preset", "game"),
-    [
+def test_a_game_has_its_preset_unless_another_is_chosen():
+    for arguments, preset, game in [
         ("", "default", "tic_tac_toe"),
         ("--game connect_four", "connect_four", "connect_four"),
         ("--smoke --game=connect_four", "connect_four", "connect_four"),
@@ -57,41 +55,33 @@ def test_an_option_chooses_the_kind_of_network(arguments, expected):
         ("--preset connect_four", "connect_four", "connect_four"),
         ("--game connect_four --preset default", "default", "connect_four"),
         ("--game tic_tac_toe --preset connect_four", "connect_four", "tic_tac_toe"),
-    ],
-)
-def test_a_game_has_its_preset_unless_another_is_chosen(arguments, preset, game):
-    found = options.parse(arguments.split())
-    expected = (
-        presets.get(preset) if "--smoke" not in arguments else presets.smoke(presets.get(preset))
-    )
-    assert found.plan.preset == preset
-    assert found.config == dataclasses.replace(expected, game=game)
+    ]:
+        found = options.parse(arguments.split())
+        small = presets.smoke if "--smoke" in arguments else lambda config: config
+        assert found.plan.preset == preset
+        assert found.config == dataclasses.replace(small(presets.get(preset)), game=game)
 
 
 DOTS, PILE = (f"{module.__file__}:make" for module in (dots, misere_pile))
 DOMINEERING = f"{ROOT}/examples/domineering.py:make"
 
 
-@pytest.mark.parametrize(
-    ("game", "preset", "encoding"),
-    [(DOTS, "enumerable", "edges"), (PILE, "default", "relative"), (DOMINEERING, "large", None)],
-)
-def test_a_custom_game_has_the_preset_for_its_number_of_positions(game, preset, encoding):
-    found = options.parse(["--game", game])
-    assert found.plan.preset == preset
-    network = dataclasses.replace(presets.get(preset).network, encoding=encoding or "relative")
-    expected = dataclasses.replace(
-        presets.get(preset), network=network, game=functions.identify(game)
-    )
-    assert found.config == expected
+def test_a_custom_game_has_the_preset_for_its_number_of_positions():
+    rows = [(DOTS, "enumerable", "edges"), (PILE, "default", "relative")]
+    for game, preset, encoding in [*rows, (DOMINEERING, "large", "relative")]:
+        found = options.parse(["--game", game])
+        assert found.plan.preset == preset
+        network = dataclasses.replace(presets.get(preset).network, encoding=encoding)
+        changes = {"network": network, "game": functions.identify(game)}
+        assert found.config == dataclasses.replace(presets.get(preset), **changes)
 
 
-@pytest.mark.parametrize("arguments", ["", "--preset paper", "--network.kind mlp", "--smoke"])
-def test_the_only_encoding_of_a_custom_game_is_the_default(arguments):
-    found = options.parse(["--game", DOTS, *arguments.split()])
-    assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
+def test_the_only_encoding_of_a_custom_game_is_the_default():
+    for arguments in ("", "--preset paper", "--network.kind mlp", "--smoke"):
+        found = options.parse(["--game", DOTS, *arguments.split()])
+        assert custom.make_parts(found.config, found.typed).network.encoding == "edges"
+    given = options.parse(["--game", DOTS, "--network.encoding=absolute"])
     with pytest.raises(ValueError, match="network.encoding is 'absolute': use 'edges'"):
-        given = options.parse(["--game", DOTS, *arguments.split(), "--network.encoding=absolute"])
         custom.make_parts(given.config, given.typed)
 
 
@@ -105,16 +95,17 @@ def test_symmetries_that_do_not_divide_the_widths_are_not_shared():
     assert fitted(4).network.symmetric and not fitted(6).network.symmetric
 
 
-@pytest.mark.parametrize("arguments", ["", "--smoke", "--preset mlp", "--replay.shards 4"])
-def test_a_custom_game_is_made_after_the_devices_are_chosen(arguments, monkeypatch):
+def test_a_custom_game_is_made_after_the_devices_are_chosen(monkeypatch):
     order, find = [], custom.find_game
     monkeypatch.setattr(custom, "find_game", lambda typed: order.append("game") or find(typed))
-    arguments = ["--game", DOTS, "--cpu-devices", "2", *arguments.split()]
-    found = options.parse(arguments, order.append)
-    (known, made) = order
-    assert made == "game"
-    assert known.config.replay.shards == found.config.replay.shards
-    assert known.plan.cpu_devices == found.plan.cpu_devices == 2
+    for arguments in ("--smoke", "--replay.shards 4"):
+        found = options.parse(
+            ["--game", DOTS, "--cpu-devices", "2", *arguments.split()], order.append
+        )
+        known, made = order
+        order.clear()
+        assert made == "game" and known.config.replay.shards == found.config.replay.shards
+        assert known.plan.cpu_devices == found.plan.cpu_devices == 2
 
 
 def test_help_shows_the_preset_of_a_custom_game(capsys):
@@ -123,32 +114,31 @@ def test_help_shows_the_preset_of_a_custom_game(capsys):
     assert "(default: enumerable)" in " ".join(capsys.readouterr().out.split())
 
 
-RESNETS, MLPS = (
-    f"is a setting of {kind}, and --network.kind is {other}: leave it out, or choose "
-    f"--network.kind {kind}"
-    for kind, other in (("resnet", "mlp"), ("mlp", "resnet"))
-)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_settings_of_another_kind_are_refused(tmp_path):
+    resnets, mlps = (
+        f"is a setting of {kind}, and --network.kind is {other}: leave it out, or choose "
+        f"--network.kind {kind}"
+        for kind, other in (("resnet", "mlp"), ("mlp", "resnet"))
+    )
+    rows = [
         ("--network.kind cnn", "--network.kind is 'cnn': use 'resnet' or 'mlp' or 'custom'"),
-        ("--preset mlp --network.width 8", f"--network.width {RESNETS}"),
-        ("--preset=mlp --network.norm=layer", f"--network.norm {RESNETS}"),
-        ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {RESNETS}"),
-        (
-            "--preset paper --network.hidden 3",
-            "--network.hidden is a setting of mlp, and --network.kind is resnet: leave it out, "
-            "or choose --network.kind mlp",
-        ),
+        ("--preset mlp --network.width 8", f"--network.width {resnets}"),
+        ("--preset=mlp --network.norm=layer", f"--network.norm {resnets}"),
+        ("--preset paper --network.kind mlp --network.blocks 3", f"--network.blocks {resnets}"),
+        ("--preset paper --network.hidden 3", f"--network.hidden {mlps}"),
         ("--network.kind", "--network.kind has no value: add one, or leave it out"),
-    ],
-)
-def test_settings_of_another_kind_are_refused(arguments, said):
-    with pytest.raises(ValueError) as error:
-        network(arguments)
-    assert str(error.value) == said
+    ]
+    assert_refused(*((functools.partial(network, arguments), said) for arguments, said in rows))
+    # A resumed run keeps its kind.
+    plan = dataclasses.asdict(options.Plan())
+    runs.create_run(tmp_path / "run", presets.smoke(presets.get("default")), plan)
+    rows = [
+        ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
+        ("--network.kind resnet --network.width 4", "--network.width was 16, not 4"),
+        ("--network.hidden 4", f"--network.hidden {mlps}"),
+    ]
+    resumed = f"--resume --run-dir {tmp_path / 'run'} "
+    assert_refused(*((functools.partial(network, resumed + words), said) for words, said in rows))
 
 
 def spelled(config):
@@ -156,33 +146,16 @@ def spelled(config):
     return {f"--network.{name}".replace("_", "-") for name, _ in flatten(config)}
 
 
-@pytest.mark.parametrize("kind", ["resnet", "mlp"])
-def test_help_lists_the_settings_of_the_chosen_kind(kind, capsys):
-    with pytest.raises(SystemExit):
-        options.parse(["--network.kind", kind, "--help"])
-    said = capsys.readouterr().out
+def test_help_lists_the_settings_of_the_chosen_kind(capsys):
     both = {"resnet": ResNetConfig(), "mlp": MLPConfig()}
     shared = set.intersection(*(spelled(config) for config in both.values()))
-    for each, config in both.items():
-        others = spelled(config) - shared
-        assert others and all((option in said) == (each == kind) for option in others)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("--network.kind mlp", "--network.kind was 'resnet', not 'mlp'"),
-        ("--network.kind resnet --network.width 4", "--network.width was 16, not 4"),
-        ("--network.hidden 4", f"--network.hidden {MLPS}"),
-    ],
-)
-def test_a_resumed_run_keeps_its_kind(arguments, said, tmp_path):
-    run_dir = tmp_path / "run"
-    plan = dataclasses.asdict(options.Plan())
-    runs.create_run(run_dir, presets.smoke(presets.get("default")), plan)
-    with pytest.raises(ValueError) as error:
-        options.parse(["--resume", "--run-dir", str(run_dir), *arguments.split()])
-    assert said in str(error.value)
+    for kind in both:
+        with pytest.raises(SystemExit):
+            options.parse(["--network.kind", kind, "--help"])
+        said = capsys.readouterr().out
+        for each, config in both.items():
+            others = spelled(config) - shared
+            assert others and all((option in said) == (each == kind) for option in others)
 
 
 # Kinds within kinds.
@@ -234,9 +207,8 @@ OF = "--learner.optimizer"
 PRESET = SGD(momentum=0.5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+def test_kinds_can_be_nested():
+    rows = [
         ("", PRESET),
         (f"{OF}.kind adam --learner.steps 3", Adam()),
         (f"{OF}.kind adam {OF}.epsilon 1", Adam(epsilon=1.0)),
@@ -246,15 +218,12 @@ PRESET = SGD(momentum=0.5)
             f"{OF}.its_rate.decay_steps=3 {OF}.its_rate.name=cosine",
             dataclasses.replace(PRESET, its_rate=Cosine(decay_steps=3)),
         ),
-    ],
-)
-def test_kinds_can_be_nested(arguments, expected):
-    assert parse(arguments, PRESET) == expected
+    ]
+    assert [(arguments, parse(arguments, PRESET)) for arguments, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_settings_of_another_nested_kind_are_refused():
+    rows = [
         (f"{OF}.kind lion", f"{OF}.kind is 'lion': use 'adam' or 'sgd'"),
         (f"{OF}.epsilon 1", f"{OF}.epsilon is a setting of adam, and {OF}.kind is sgd: leave"),
         (
@@ -270,9 +239,5 @@ def test_kinds_can_be_nested(arguments, expected):
             f"{OF}.its-rate.decay-steps is a setting of cosine, and {OF}",
         ),
         (f"{OF}.epsilom 1", f"Unrecognized options: {OF}.epsilom"),
-    ],
-)
-def test_settings_of_another_nested_kind_are_refused(arguments, said):
-    with pytest.raises(ValueError) as error:
-        parse(arguments, PRESET)
-    assert str(error.value).startswith(said)
+    ]
+    assert_refused(*((functools.partial(parse, words, PRESET), said) for words, said in rows))

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jax
@@ -17,13 +18,15 @@ from azjax.cli.players import expand, make_agent, make_agents
 from azjax.cli.specs import HELP, KINDS, SHIPPED
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
-from azjax.players import anytime_agent, minimax_agent, search_agent
+from azjax.players import anytime_agent, minimax_agent, random_agent
 from azjax.proof import overrides
 from azjax.runs import checkpoint, presets, pretrained
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel
-from azjax.search.evaluators import rollout_evaluator
 from azjax.training import memory
+from refusals import assert_refused
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 CONFIG = presets.smoke(presets.get("default"))
 SIMULATIONS = CONFIG.search.num_simulations
@@ -71,9 +74,8 @@ def assert_same(left, right):
 # Descriptions.
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
+def test_names(tic_tac_toe, run):
+    for spec, name in [
         ("random", "random"),
         ("perfect", "perfect"),
         ("minimax", "minimax"),
@@ -91,28 +93,23 @@ def assert_same(left, right):
         ("puct:0.25s", "puct(0.25 s) #6"),
         ("gumbel", "gumbel(32) #6"),
         ("gumbel:3#2", "gumbel(3) #2"),
-    ],
-)
-def test_names(spec, name, tic_tac_toe, run):
-    agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
-    assert agent.name == name
-    assert agent.traceable == ("s)" not in name)
+    ]:
+        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
+        assert (agent.name, agent.traceable) == (name, "s)" not in name)
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"), [("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")]
-)
-def test_a_repaired_player_plays_by_its_override_table(spec, name, tic_tac_toe, tmp_path):
-    run = make_run(tmp_path / "run", CONFIG)
+def test_a_repaired_player_plays_by_its_override_table(tic_tac_toe, tmp_path, run):
+    run = shutil.copytree(run, tmp_path / "run")
     start = jax.device_get(init_batch(tic_tac_toe, 1))
     late = start._replace(board=np.eye(1, 9, dtype=np.int8), player=np.ones(1, np.int8))
-    iteration, number = (2, 3) if "2" in spec else (6, 0)
-    for seat, states, action in ((0, start, 7), (1, late, 8)):
-        write_table(run, iteration, seat, number, states, action)
-        agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
-        assert agent.name == name and agent.deterministic
-        result = jax.jit(agent.act)(agent.params, KEY, states)
-        assert result.action.tolist() == [action]
+    for spec, name in (("repaired", "repaired #6"), ("repaired:3#2", "repaired(3) #2")):
+        iteration, number = (2, 3) if "2" in spec else (6, 0)
+        for seat, states, action in ((0, start, 7), (1, late, 8)):
+            write_table(run, iteration, seat, number, states, action)
+            agent = make_agent(spec, tic_tac_toe, custom.Typed(run))
+            assert agent.name == name and agent.deterministic
+            result = jax.jit(agent.act)(agent.params, KEY, states)
+            assert result.action.tolist() == [action]
 
 
 @pytest.mark.parametrize("rounds", [1, 9])
@@ -143,16 +140,9 @@ def test_symmetry_is_checked_before_a_proof(solution, rounds, tmp_path, capfd):
     assert len(names) == 2 + (rounds == 1)  # The folder of an earlier table is deleted.
 
 
-def test_an_override_table_must_exist(tic_tac_toe, run):
-    sentence = (
-        "has no override table for 9 simulations of network #6: make one with .* --lines first"
-    )
-    with pytest.raises(ValueError, match=sentence):
-        make_agent("repaired:9", tic_tac_toe, custom.Typed(run))
-
-
-def test_every_player_is_in_the_help(tic_tac_toe, run):
+def test_every_player_is_in_the_help(tic_tac_toe, run, tmp_path):
     explained = re.findall(r"^- ([a-z]+)", HELP, re.MULTILINE)
+    run = shutil.copytree(run, tmp_path / "run")
     for number in (0, 32):
         write_table(run, 6, 0, number, jax.device_get(init_batch(tic_tac_toe, 1)), 7)
     for name in (name for name in KINDS if name != SHIPPED):
@@ -164,99 +154,74 @@ def test_every_player_is_in_the_help(tic_tac_toe, run):
         make_agent(spec, tic_tac_toe, custom.Typed(run))
 
 
-@pytest.mark.parametrize("game", [azjax.make("tic_tac_toe"), azjax.make("connect_four")])
-@pytest.mark.parametrize("spec", ["random", "alphabeta:2", "uct:5"])
-@pytest.mark.slow
-def test_plays_every_game(spec, game):
-    decision = act(make_agent(spec, game), game)
-    assert 0 <= decision.action[0] < game.num_actions
-    np.testing.assert_allclose(decision.weights.sum(), 1, atol=1e-5)
+def test_the_number_of_minimax_is_its_depth(tic_tac_toe):
+    for depth, nodes in ((1, 1 + 9), (3, 1 + 9 + 72 + 504)):
+        result = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
+        assert_same(result, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
+        assert result.nodes[0] == nodes
 
 
-@pytest.mark.parametrize("depth", [1, 3])
-def test_the_number_of_minimax_is_its_depth(depth, tic_tac_toe):
-    result = act(make_agent(f"minimax:{depth}", tic_tac_toe), tic_tac_toe)
-    assert_same(result, act(minimax_agent(tic_tac_toe, depth), tic_tac_toe))
-    assert result.nodes[0] == {1: 1 + 9, 3: 1 + 9 + 72 + 504}[depth]
+def test_searches_have_the_settings_of_the_run(tic_tac_toe, run, tmp_path, monkeypatch):
+    searches, values = [], []
+
+    def note(game, search, *others, **settings):
+        searches.append(search)
+        return random_agent(game)
+
+    monkeypatch.setattr(players, "search_agent", note)
+    mine = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
+    rows = [
+        ("uct:20", None, UCT(num_simulations=20)),
+        ("alphazero:9", run, dataclasses.replace(CONFIG.search, num_simulations=9)),
+        ("alphazero", run, CONFIG.search),
+        ("puct:9", run, PUCT(num_simulations=9)),
+        ("gumbel:9", run, Gumbel(num_simulations=9)),
+        ("puct:20", mine, PUCT(num_simulations=20, c_puct=9.0)),
+    ]
+    for spec, folder, search in rows:
+        make_agent(spec, tic_tac_toe, custom.Typed(folder))
+        values.append(search)
+    assert searches == values
 
 
-@pytest.mark.slow
-def test_uct_is_the_classic_search(tic_tac_toe):
-    classic = search_agent(tic_tac_toe, UCT(num_simulations=20), rollout_evaluator(tic_tac_toe))
-    result = act(make_agent("uct:20", tic_tac_toe), tic_tac_toe)
-    assert_same(result, act(classic, tic_tac_toe))
-    assert result.nodes[0] == 20
-
-
-@pytest.mark.parametrize(
-    ("spec", "search"),
-    [
-        pytest.param(
-            "alphazero:9",
-            dataclasses.replace(CONFIG.search, num_simulations=9),
-            marks=pytest.mark.slow,
-        ),
-        pytest.param("alphazero", CONFIG.search, marks=pytest.mark.slow),
-        ("puct:9", PUCT(num_simulations=9)),
-        pytest.param("gumbel:9", Gumbel(num_simulations=9), marks=pytest.mark.slow),
-    ],
-)
-def test_searches_with_the_network_of_the_run(spec, search, tic_tac_toe, run):
-    result = act(make_agent(spec, tic_tac_toe, custom.Typed(run)), tic_tac_toe)
+def test_searches_with_the_network_of_the_run(tic_tac_toe, run):
+    result = act(make_agent("puct:9", tic_tac_toe, custom.Typed(run)), tic_tac_toe)
+    search = PUCT(num_simulations=9)
     expected = azjax.load(run).search(KEY, init_batch(tic_tac_toe, 1), search)
     np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
     np.testing.assert_allclose(result.weights, expected.action_weights, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_keeps_the_search_settings_of_the_run(tic_tac_toe, tmp_path):
-    run = make_run(tmp_path / "run", dataclasses.replace(CONFIG, search=PUCT(c_puct=9.0)))
-    result = act(make_agent("puct:20", tic_tac_toe, custom.Typed(run)), tic_tac_toe)
+def test_plays_one_of_the_checkpoints(tic_tac_toe, run):
     states = init_batch(tic_tac_toe, 1)
-    expected = azjax.load(run).search(KEY, states, num_simulations=20)
-    np.testing.assert_array_equal(result.visit_counts, expected.visit_counts)
-    other = azjax.load(run).search(KEY, states, PUCT(num_simulations=20))
-    assert (result.visit_counts != other.visit_counts).any()
+    for iteration in (2, 4, 6):
+        _, value = azjax.load(run, iteration).evaluate(states)
+        for agent in (
+            make_agent(f"network@{run}#{iteration}", tic_tac_toe),
+            make_agent(f"network#{iteration}", tic_tac_toe, custom.Typed(run)),
+            make_agent(f"network@{run}#{iteration}", tic_tac_toe, custom.Typed(Path("another"))),
+        ):
+            assert agent.name == f"network #{iteration}"
+            decision = agent.act(agent.params, KEY, states)
+            np.testing.assert_allclose(decision.value, value, atol=1e-5)
 
 
-@pytest.mark.parametrize("iteration", [2, 4, 6])
-def test_plays_one_of_the_checkpoints(iteration, tic_tac_toe, run):
-    for agent in (
-        make_agent(f"network@{run}#{iteration}", tic_tac_toe),
-        make_agent(f"network#{iteration}", tic_tac_toe, custom.Typed(run)),
-        make_agent(f"network@{run}#{iteration}", tic_tac_toe, custom.Typed(Path("another"))),
-    ):
-        assert agent.name == f"network #{iteration}"
-        logits, value = azjax.load(run, iteration).evaluate(init_batch(tic_tac_toe, 1))
-        decision = act(agent, tic_tac_toe)
-        np.testing.assert_allclose(decision.value, value, atol=1e-5)
-        assert decision.action[0] == np.argmax(logits[0])
+def test_a_time_in_place_of_a_number(tic_tac_toe, run, monkeypatch):
+    def note(game, config, evaluate, params, time, name):
+        given.append((config.algorithm, config.num_simulations, time))
+        return anytime_agent(game, config, evaluate, params, time, name)
 
-
-def test_a_folder_may_have_any_name(tic_tac_toe, tmp_path):
-    run = make_run(tmp_path / "a@b+c:d#e", CONFIG)
-    assert make_agent(f"network@{run}#4", tic_tac_toe).name == "network #4"
-
-
-@pytest.mark.parametrize(
-    ("spec", "seconds", "algorithm"),
-    [
+    monkeypatch.setattr(players, "anytime_agent", note)
+    for spec, seconds, algorithm in [
         ("uct:0.5s", 0.5, "uct"),
         ("puct:0.2s", 0.2, "puct"),
         ("gumbel:1s", 1.0, "gumbel"),
         ("alphazero:1s", 1.0, CONFIG.search.algorithm),
         ("uct:3600s", 3600.0, "uct"),
-    ],
-)
-def test_a_time_in_place_of_a_number(spec, seconds, algorithm, tic_tac_toe, run, monkeypatch):
-    def note(game, config, evaluate, params, time, name):
-        given.append((config.algorithm, config.num_simulations, time))
-        return anytime_agent(game, config, evaluate, params, time, name)
-
-    given = []
-    monkeypatch.setattr(players, "anytime_agent", note)
-    make_agent(spec, tic_tac_toe, custom.Typed(run))
-    assert given == [(algorithm, min(int(20_000 * seconds), 1_000_000), seconds)]
+    ]:
+        given = []
+        make_agent(spec, tic_tac_toe, custom.Typed(run))
+        assert given == [(algorithm, min(int(20_000 * seconds), 1_000_000), seconds)]
 
 
 def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
@@ -270,8 +235,11 @@ def test_a_game_is_solved_once(tic_tac_toe, monkeypatch):
     assert [game.name for game in solved] == ["tic_tac_toe", "misere_pile"]
 
 
-def test_an_older_checkpoint_plays_only_if_it_is_named(tic_tac_toe, tmp_path):
-    run = make_run(tmp_path / "run", CONFIG)
+def test_an_older_checkpoint_plays_only_if_it_is_named_and_a_folder_may_have_any_name(
+    tic_tac_toe, run, tmp_path
+):
+    run = shutil.copytree(run, tmp_path / "a@b+c:d#e")
+    assert make_agent(f"network@{run}#4", tic_tac_toe).name == "network #4"
     (run / "checkpoints" / "6" / "player" / "arrays.npz").unlink()
     with pytest.raises(runs.CheckpointError, match="checkpoint 6 in .* is damaged .*: use one of"):
         make_agent("network", tic_tac_toe, custom.Typed(run))
@@ -291,7 +259,7 @@ def test_one_player_for_each_checkpoint(run):
 
 
 def test_players_have_different_names(tic_tac_toe, run, tmp_path):
-    other = make_run(tmp_path / "other", CONFIG)
+    other = shutil.copytree(run, tmp_path / "other")
     made = make_agents(
         ["random", f"network@{other}#6", "network#all"], tic_tac_toe, custom.Typed(run)
     )
@@ -305,103 +273,60 @@ def test_players_have_different_names(tic_tac_toe, run, tmp_path):
 # Errors.
 
 
-def amount(spec, counts, ends="use 1 to 1000000"):
-    return spec, f"'{spec}' needs a number of {counts} after the colon: {ends}"
-
-
-OR_TIME = "use 1 to 1000000, or a time up to 3600s such as 0.5s"
 EVERY = "random, perfect, minimax, alphabeta, uct, network, alphazero, repaired, puct, gumbel"
-
-
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        ("", f"unknown player '': use one of {EVERY}"),
-        ("stockfish:3", f"unknown player 'stockfish': use one of {EVERY}"),
-        ("uct 100", f"unknown player 'uct 100': use one of {EVERY}"),
-        ("Perfect", f"unknown player 'Perfect': use one of {EVERY}"),
-        ("human", f"unknown player 'human': use one of {EVERY}"),
-        ("uct#1#2", f"unknown player 'uct#1#2': use one of {EVERY}"),
-        ("random:5", "'random:5' has something after the colon, and random takes nothing there"),
-        ("perfect:", "'perfect:' has something after the colon, and perfect takes nothing there"),
-        ("network:1s", "'network:1s' has something after the colon, and network takes nothing"),
-        amount("minimax:0", "moves ahead"),
-        amount("minimax:-1", "moves ahead"),
-        amount("minimax:1s", "moves ahead"),
-        amount("alphabeta:", "moves ahead"),
-        amount("repaired:0.5s", "simulations"),
-        amount("repaired:5.0", "simulations"),
-        amount("uct:", "simulations", OR_TIME),
-        amount("uct:x", "simulations", OR_TIME),
-        amount("uct:1000001", "simulations", OR_TIME),
-        amount(f"uct:{'9' * 5000}", "simulations", OR_TIME),
-        amount("uct:²", "simulations", OR_TIME),
-        amount("uct:0s", "simulations", OR_TIME),
-        amount("uct:5ms", "simulations", OR_TIME),
-        amount("uct:.s", "simulations", OR_TIME),
-        amount("uct:1m", "simulations", OR_TIME),
-        amount("uct:3601s", "simulations", OR_TIME),
-        amount("uct:-1s", "simulations", OR_TIME),
-        amount("uct:nans", "simulations", OR_TIME),
-        ("uct:5:6", "'uct:5:6' needs a number of simulations after the colon"),
-        ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
-        ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
-        ("random#3", "'random#3' names a run, and random plays without one: leave it out"),
-        ("random#all", "'random#all' names a run, and random plays without one: leave it out"),
-        ("network@", "'network@' has no run after the @: add one, as in network@runs/NAME"),
-        ("network#", "'network#' has no checkpoint after the #: use a number, as in #20"),
-        ("network#new", "'network#new' has no checkpoint after the #: use a number, as in #20"),
-        ("network#-1", "'network#-1' has no checkpoint after the #: use a number, as in #20"),
-        (
-            "puct:5",
-            "'puct:5' needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or",
-        ),
-        ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
+UNKNOWN = ["", "stockfish", "uct 100", "Perfect", "human", "uct#1#2"]
+AMOUNTS = {
+    "a number of moves ahead after the colon: use 1 to 1000000": [
+        *("minimax:0", "minimax:-1", "minimax:1s", "alphabeta:"),
     ],
-)
-def test_refuses_in_one_sentence(spec, sentence, tic_tac_toe, tmp_path, monkeypatch):
+    "a number of simulations after the colon: use 1 to 1000000": ["repaired:0.5s", "repaired:5.0"],
+    "a number of simulations after the colon: use 1 to 1000000, or a time up to 3600s such as": [
+        *("uct:", "uct:x", "uct:1000001", f"uct:{'9' * 5000}", "uct:²", "uct:0s", "uct:5ms"),
+        *("uct:.s", "uct:1m", "uct:3601s", "uct:-1s", "uct:nans", "uct:5:6"),
+    ],
+}
+REFUSED = [
+    ("random:5", "'random:5' has something after the colon, and random takes nothing there"),
+    ("perfect:", "'perfect:' has something after the colon, and perfect takes nothing there"),
+    ("network:1s", "'network:1s' has something after the colon, and network takes nothing"),
+    ("perfect@runs/a", "'perfect@runs/a' names a run, and perfect plays without one: leave"),
+    ("uct:5@", "'uct:5@' names a run, and uct plays without one: leave it out"),
+    ("random#3", "'random#3' names a run, and random plays without one: leave it out"),
+    ("random#all", "'random#all' names a run, and random plays without one: leave it out"),
+    ("network@", "'network@' has no run after the @: add one, as in network@runs/NAME"),
+    ("network#", "'network#' has no checkpoint after the #: use a number, as in #20"),
+    ("network#new", "'network#new' has no checkpoint after the #: use a number, as in #20"),
+    ("network#-1", "'network#-1' has no checkpoint after the #: use a number, as in #20"),
+    ("puct:5", "needs the network of a training run: add @RUN_DIR, as in puct@runs/NAME, or"),
+    ("network@nothing", "nothing is not a run directory (no config.json in it): use"),
+    *((spec, f"unknown player {spec!r}: use one of {EVERY}") for spec in UNKNOWN),
+    *((spec, f"{spec!r} needs {said}") for said, specs in AMOUNTS.items() for spec in specs),
+]
+
+
+def test_refuses_in_one_sentence(tic_tac_toe, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
-
-
-@pytest.mark.parametrize("spec", ["uct:1000000", "uct:3600s"])
-def test_refuses_trees_that_do_not_fit_in_memory(spec, tic_tac_toe, monkeypatch):
-    monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
-    sentence = (
-        "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
-    )
-    assert_refuses(lambda: make_agent(spec, tic_tac_toe), sentence)
-
-
-def assert_refuses(call, sentence):
-    with pytest.raises((ValueError, runs.CheckpointError)) as error:
-        call()
-    assert sentence in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        ("perfect", "connect_four has too many positions to enumerate"),
-        ("minimax", "minimax cannot look to the end of connect_four: give .* such as minimax:4"),
-        ("alphabeta", "alphabeta cannot look to the end of connect_four: .* such as alphabeta:4"),
-        ("network", "run is a run of tic_tac_toe, not of connect_four: use a run of connect_four"),
-    ],
-)
-def test_refuses_players_that_cannot_play_a_game(spec, sentence, run):
-    with pytest.raises(ValueError, match=sentence):
-        make_agent(spec, azjax.make("connect_four"), custom.Typed(run))
-
-
-def test_refuses_missing_checkpoints(tic_tac_toe, run, tmp_path):
-    sentence = f"{run} has no checkpoint 5: use one of 2, 4, 6"
-    assert_refuses(lambda: make_agent(f"network@{run}#5", tic_tac_toe), sentence)
-    sentence = f"'network@{run}#all' names several players: name one checkpoint, as in #20"
-    assert_refuses(lambda: make_agent(f"network@{run}#all", tic_tac_toe), sentence)
-    assert_refuses(lambda: expand("network#all"), "'network#all' needs the network of a training")
     runs.create_run(tmp_path / "new", CONFIG)
-    sentence = f"{tmp_path / 'new'} has no checkpoint yet: resume the run"
-    assert_refuses(lambda: expand(f"network@{tmp_path / 'new'}#all"), sentence)
-    assert_refuses(lambda: expand("network@nothing#all"), "nothing is not a run directory")
-    assert_refuses(lambda: expand("stockfish#all"), "unknown player 'stockfish'")
+
+    def call(spec, game=tic_tac_toe, **named):
+        return lambda: make_agent(spec, game, custom.Typed(**named))
+
+    four = {"game": azjax.make("connect_four"), "run_dir": run}
+    rows = [
+        *((call(spec), said) for spec, said in REFUSED),
+        (call("perfect", **four), "connect_four has too many positions to enumerate"),
+        (call("minimax", **four), "minimax cannot look to the end of connect_four: give "),
+        (call("alphabeta", **four), "to the end of connect_four: give ", "such as alphabeta:4"),
+        (call("network", **four), "is a run of tic_tac_toe, not of connect_four: use a run of"),
+        (call(f"network@{run}#5"), f"{run} has no checkpoint 5: use one of 2, 4, 6"),
+        (call(f"network@{run}#all"), "names several players: name one checkpoint, as in #20"),
+        (call("repaired:9", run_dir=run), "has no override table for 9 simulations of network #6"),
+        (lambda: expand("network#all"), "'network#all' needs the network of a training"),
+        (lambda: expand("network@new#all"), "new has no checkpoint yet: resume the run"),
+        (lambda: expand("network@nothing#all"), "nothing is not a run directory"),
+        (lambda: expand("stockfish#all"), "unknown player 'stockfish'"),
+    ]
+    assert_refused(*rows, error=(ValueError, runs.CheckpointError))
+    monkeypatch.setattr(memory, "device_memory", lambda: 10**8)
+    needs = "trees of 1000000 simulations, 1 at a time, need 247 MB, and the device has 100 MB: use"
+    assert_refused((call("uct:1000000"), needs), (call("uct:3600s"), needs))

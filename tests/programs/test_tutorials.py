@@ -4,13 +4,12 @@ import importlib.util
 import os
 import sys
 
-import jax
 import pytest
 
 from test_imports import ROOT
+from trained import process_environment
 
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 
 
 def load(name):
@@ -21,15 +20,12 @@ def load(name):
     return module
 
 
-def test_there_are_four():
+def test_a_notebook_has_the_text_of_its_page():
+    make = load("make_notebooks").make_notebook
     assert len(PAGES) == 4
-
-
-@each_page
-def test_a_notebook_has_the_text_of_its_page(page):
-    made = load("make_notebooks").make_notebook(page)
-    message = "run python docs/make_notebooks.py"
-    assert page.with_suffix(".ipynb").read_text(encoding="utf-8") == made, message
+    for page in PAGES:
+        text = page.with_suffix(".ipynb").read_text(encoding="utf-8")
+        assert text == make(page), "run python docs/make_notebooks.py"
 
 
 def test_every_block_of_python_is_a_cell():
@@ -41,15 +37,15 @@ def test_every_block_of_python_is_a_cell():
     assert "".join(cells[1]["source"]) == "x = 1" and "ls" in "".join(cells[2]["source"])
 
 
-@each_page
 @pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_tutorial_runs(page, tmp_path, monkeypatch):
     import nbclient  # These two take seconds to import.
     import nbformat
 
+    for name, value in process_environment().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
     notebook = nbformat.read(page.with_suffix(".ipynb"), as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()

@@ -13,18 +13,21 @@ from azjax import runs
 from azjax.cli import custom, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
+from azjax.games.rows import in_batches
 from azjax.networks import Network
 from azjax.proof import deciding, exhaustive, overrides
 from azjax.proof import seat as seats
 from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
+from azjax.search.evaluators import network_evaluator
 from azjax.training.parts import Parts
 from azjax.training.selfplay import SelfPlayConfig
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
+from refusals import check_program
 from tables import Table, bench
 
 
@@ -86,21 +89,43 @@ def transformed_move(moves, position):
     return cells[moves[least]]
 
 
+KEY, BATCH = jax.random.key(0), 512
+MAKE_DECIDE, SEARCH_AGENT = deciding.make_decide, deciding.search_agent
+compiled = functools.cache(jax.jit)
+
+
+def make_decide(agent):
+    """Decides without a program for each player: networks eagerly, equal searches by one."""
+    act = compiled(agent.act) if agent.nodes > 1 else agent.act
+    return lambda states: in_batches(lambda some: act(agent.params, KEY, some), (states,), BATCH)
+
+
+@functools.cache
+def make_searcher(game, search):
+    return SEARCH_AGENT(game, search, network_evaluator(game, table_network(game.name, False)))
+
+
+def search_agent(game, search, evaluate, params):
+    return make_searcher(game, search)._replace(params=params)
+
+
 @pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    """Uses small batches for a small game."""
+def shared_programs(monkeypatch):
     monkeypatch.setattr(deciding, "_POSITIONS", 64)
+    monkeypatch.setattr(deciding, "make_decide", make_decide)
+    monkeypatch.setattr(seats, "make_decide", make_decide)
+    monkeypatch.setattr(deciding, "search_agent", search_agent)
 
 
 @pytest.fixture
 def examine(tmp_path, monkeypatch, capfd):
     """`(player, *arguments) -> (exit status, JSON, text)`, in one run directory."""
 
-    def examine(player, *arguments, seat="first"):
+    def examine(player, *arguments, seat="first", with_text=True):
         monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
         status = verify.main(["--lines", seat, *arguments, "--json"])
         found = json.loads(capfd.readouterr().out)
-        assert verify.main(["--lines", seat, *arguments]) == status
+        assert not with_text or verify.main(["--lines", seat, *arguments]) == status
         return status, found, capfd.readouterr().out
 
     return examine
@@ -121,18 +146,20 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
     if every.lost:
         first = tuple(found["first_lost_game"])
         assert first in every.lost and len(first) == min(map(len, every.lost))
-        assert f"the first lost game, {' '.join(map(str, first))}:" in text
+        assert not text or f"the first lost game, {' '.join(map(str, first))}:" in text
         assert "UNBEATABLE" not in text
     else:
         assert found["first_lost_game"] is None
-        assert f"UNBEATABLE moving {seat}: no game is lost" in text
+        assert not text or f"UNBEATABLE moving {seat}: no game is lost" in text
 
 
-@pytest.mark.parametrize("seat", ["first", "second"])
 @pytest.mark.parametrize(
-    ("is_equivariant", "is_optimal"), [(True, False), (False, False), (True, True)]
+    ("seat", "is_equivariant", "is_optimal"),
+    [("first", True, False), ("first", False, False), ("second", True, True)],
 )
-def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal):
+def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal, monkeypatch):
+    if is_optimal:
+        monkeypatch.setattr(deciding, "make_decide", MAKE_DECIDE)
     moves = choose(1, is_equivariant, is_optimal)
     answer = examine(make_player(moves, symmetric=is_equivariant), seat=seat)
     assert answer[1]["up_to_symmetry"] == is_equivariant and answer[1]["unbeatable"] == is_optimal
@@ -153,20 +180,18 @@ def pile_moves(is_optimal):
     return moves
 
 
-@pytest.mark.parametrize("seat", ["first", "second"])
-@pytest.mark.parametrize("is_optimal", [True, False])
-def test_a_player_may_move_twice_in_a_row(examine, seat, is_optimal):
-    moves = pile_moves(is_optimal)
-    answer = examine(make_player(moves, "misere_pile"), seat=seat)
-    assert_counts(answer, moves, seat, misere_pile_rules)
-    assert answer[1]["unbeatable"] == (seat == "first" and is_optimal)
+def test_a_player_may_move_twice_in_a_row(examine):
+    for seat, is_optimal in (("first", True), ("second", False)):
+        moves = pile_moves(is_optimal)
+        answer = examine(make_player(moves, "misere_pile"), seat=seat)
+        assert_counts(answer, moves, seat, misere_pile_rules)
+        assert answer[1]["unbeatable"] == is_optimal
 
 
 # Samples.
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("sample_comes_first", [False, True])
+@pytest.mark.parametrize(("symmetric", "sample_comes_first"), [(False, True), (True, False)])
 def test_a_sample_proves_nothing(choose, examine, symmetric, sample_comes_first):
     """Here the player loses no game at all, sampled or not."""
     moves = choose(2, is_equivariant=symmetric, is_optimal=True)
@@ -222,7 +247,7 @@ def test_a_player_never_resumes_the_exploration_of_another(choose, examine, solu
         (player, "0", "first", good),
     ]
     for one, simulations, seat, moves in everything:
-        answer = examine(one, "--simulations", simulations, seat=seat)
+        answer = examine(one, "--simulations", simulations, seat=seat, with_text=False)
         assert answer[1]["iteration"] == one.iteration
         assert (answer[1]["seat"], answer[1]["simulations"]) == (seat, int(simulations))
         assert_counts(answer, moves, seat)
@@ -260,7 +285,7 @@ def test_an_override_table_is_used_only_with_repair_rounds(choose, examine, tmp_
         assert_counts(answer, table)
         assert answer[1]["overrides"] > 1000
         assert f" alone, {answer[1]['overrides']:,} overrides, moving first" in answer[2]
-        assert_counts(alone := examine(player), moves)
+        assert_counts(alone := examine(player, with_text=False), moves)
         assert alone[1]["overrides"] == 0 and "overrides" not in alone[2]
     found = [explore(rules, each.__getitem__, 0).games for each in (moves, *tables)]
     assert found[0] != found[1] != found[2] != found[0]
@@ -330,22 +355,21 @@ def weaken(moves, solution, positions, value, played):
     raise AssertionError
 
 
-@pytest.mark.parametrize(
-    ("value", "played", "perfect", "unbeatable"),
-    [(None, None, True, True), (1, 0, False, True), (0, -1, False, False)],
-)
-def test_the_goal_determines_the_exit_status(
-    choose, certify, solution, positions, value, played, perfect, unbeatable
-):
-    moves = choose(2, is_optimal=True)
-    if value is not None:
-        moves = weaken(moves, solution, positions, value, played)
-    for goal, holds in ((None, perfect), ("perfect", perfect), ("unbeatable", unbeatable)):
+def test_the_goal_determines_the_exit_status(choose, certify, solution, positions):
+    best = choose(2, is_optimal=True)
+    draws, loses = (weaken(best, solution, positions, *change) for change in ((1, 0), (0, -1)))
+    for moves, goal, perfect, unbeatable in [
+        (best, None, True, True),
+        (draws, None, False, True),
+        (draws, "perfect", False, True),
+        (draws, "unbeatable", False, True),
+        (loses, "unbeatable", False, False),
+    ]:
         arguments = ["--until", goal] if goal else []
         status, found = certify(moves, "--simulations", "0", *arguments)
-        assert status == (not holds) and found["searches"] == []
+        assert status == (not (unbeatable if goal == "unbeatable" else perfect))
         assert (found["perfect"], found["unbeatable"]) == (perfect, unbeatable)
-        assert found["blunders"] == (value is not None)
+        assert found["searches"] == [] and found["blunders"] == (moves is not best)
 
 
 def test_a_search_with_blunders_is_not_perfect(choose, certify):
@@ -359,20 +383,11 @@ def test_a_search_with_blunders_is_not_perfect(choose, certify):
 # Invalid options.
 
 
-def test_a_random_search_is_refused(choose, monkeypatch, tmp_path, capfd):
-    player = make_player(choose(1), search=UCT())
+def test_a_random_search_is_refused(monkeypatch, tmp_path, capfd):
+    player = make_player({}, search=UCT())
     monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-    assert verify.main(["--lines", "first", "--simulations", "2"]) == 2
-    assert capfd.readouterr() == (
-        "",
-        "error: uct is a random search, so nothing can be proved about it: use --simulations 0, "
-        "for the network alone\n",
-    )
-
-
-def test_a_goal_is_refused_with_lines(capfd):
-    assert verify.main(["--lines", "first", "--until", "perfect"]) == 2
-    assert "error: --until is for all positions" in capfd.readouterr().err
+    said = "uct is a random search, so nothing can be proved about it: use --simulations 0, for the"
+    check_program(verify.main, [("--lines first --simulations 2", said)], capfd)
 
 
 # Repair.
@@ -405,7 +420,7 @@ def test_symmetric_copies_are_repaired_alike(
     monkeypatch.setattr(seats, "make_act", make_and_note)
     moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
-    answer = examine(player, "--repair", "1")
+    answer = examine(player, "--repair", "1", with_text=False)
     better, _, known = with_table(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
@@ -427,49 +442,53 @@ def test_the_limit_of_rounds_counts_all_calls(
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
     player, rounds, contents = make_player(moves), [], []
     for most in (1, 1, 2):
-        answer = examine(player, "--repair", str(most), seat="second")
+        answer = examine(player, "--repair", str(most), seat="second", with_text=False)
         better, table, _ = with_table(moves, path)
-        assert_counts(answer, better, "second")
         assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
         rounds.append(table.rounds)
         contents.append(path.read_bytes())
+    assert_counts(answer, better, "second")
     assert rounds == [1, 1, 2] and contents[0] == contents[1] != contents[2]
 
 
-@pytest.mark.parametrize(
-    ("rounds", "simulations", "number"),
-    [(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
-)
-def test_each_round_searches_longer(choose, rounds, simulations, number, monkeypatch, tmp_path):
-    """The search starts with the refuted moves of the table."""
-    numbers, repairs, player = [], [], make_player(choose(1))
-    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
-    monkeypatch.setattr(seats, "make_decide", lambda agent: None)
-    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
-    monkeypatch.setattr(seats, "repair_games", lambda *given: repairs.append(given) or (table, []))
-    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    table = overrides.empty_table(player.game)._replace(rounds=rounds)
-    proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
-    seats._Games(player, 0, simulations, tmp_path / "table.npz", seats.finish).improve(proof)
-    assert numbers == [simulations, number] and [given[4] for given in repairs] == [table]
+@pytest.fixture
+def improve(monkeypatch, tmp_path):
+    """`(rounds, simulations, starts) -> simulations` of the agents of a repair."""
+
+    def improve(rounds, simulations=0, starts=()):
+        numbers, tables, player = [], [], make_player({})
+        table = overrides.empty_table(player.game)._replace(rounds=rounds)
+
+        def repair_games(game, table, lost, seat, analyze, symmetric):
+            tables.append(analyze)
+            return seats.Repaired(table, starts)
+
+        monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
+        for name in ("make_decide", "make_act", "override_agent"):
+            monkeypatch.setattr(seats, name, lambda *given: None)
+        monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
+        monkeypatch.setattr(seats, "repair_games", repair_games)
+        monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
+        monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
+        proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
+        seats._Games(player, 0, simulations, tmp_path / "table.npz", seats.finish).improve(proof)
+        assert all(each is table for each in tables)  # The search starts with its refuted moves.
+        return numbers
+
+    return improve
 
 
-def test_repairs_that_do_not_end_search_longer(choose, monkeypatch, tmp_path):
-    numbers, player = [], make_player(choose(1))
-    table = overrides.empty_table(player.game)._replace(rounds=1)
+def test_each_round_searches_longer(improve):
+    for rounds, simulations, number in [
+        *[(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
+    ]:
+        assert improve(rounds, simulations) == [simulations, number]
+
+
+def test_repairs_that_do_not_end_search_longer(improve, monkeypatch):
     monkeypatch.setattr(seats, "_GENERATIONS", 5)
     monkeypatch.setattr(seats, "_PATIENCE", 2)
-    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
-    for name in ("make_decide", "make_act"):
-        monkeypatch.setattr(seats, name, lambda agent: None)
-    monkeypatch.setattr(seats, "override_agent", lambda *given: None)
-    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
-    monkeypatch.setattr(seats, "repair_games", lambda *given: seats.Repaired(table, [(0,)]))
-    monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
-    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-    proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
-    seats._Games(player, 0, 0, tmp_path / "table.npz", seats.finish).improve(proof)
-    assert numbers == [0, 512, 1024, 2048]
+    assert improve(rounds=1, starts=[(0,)]) == [0, 512, 1024, 2048]
 
 
 def test_an_interrupted_repair_resumes(
@@ -528,6 +547,7 @@ def test_a_player_is_proved_and_repaired_from_python(choose, short_searches, tmp
 def test_a_seat_that_cannot_be_saved_stays_lost(examine, short_searches):
     """The result is of the explored player, without the next override table."""
     moves = pile_moves(is_optimal=False)
-    answer = examine(make_player(moves, "misere_pile"), "--repair", "1", seat="second")
+    player = make_player(moves, "misere_pile")
+    answer = examine(player, "--repair", "1", seat="second", with_text=False)
     assert_counts(answer, moves, "second", misere_pile_rules)
     assert answer[1]["overrides"] == 0 < answer[1]["ends"]["lost"]

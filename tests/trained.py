@@ -1,0 +1,180 @@
+"""What the tests of programs share: one trained run, and one program for each configuration.
+
+Compiled programs are kept for the whole session: another training with the same settings takes a
+moment instead of ten seconds.
+"""
+
+import contextlib
+import functools
+import io
+import os
+import pathlib
+import shutil
+import sys
+import types
+from typing import NamedTuple
+
+import jax
+import pytest
+
+from azjax import training
+from azjax.cli import console, train
+from azjax.games import solver
+from azjax.programs import prepare
+from azjax.proof import callbacks
+from azjax.proof import certificate as certificates
+from azjax.runs import checkpoint
+from azjax.training import metrics
+
+solve_once = functools.cache(solver.solve)
+_verification = callbacks._compile
+_PROGRAMS = {}
+
+
+def once(key, make):
+    if key not in _PROGRAMS:
+        _PROGRAMS[key] = make()
+    return _PROGRAMS[key]
+
+
+@functools.cache
+def make_iteration(parts, mesh, make=training.make_iteration):
+    """An iteration that is lowered and compiled once for each kind of state."""
+    function = make(parts, mesh)
+
+    def lower(state):
+        kind = parts, mesh, str(jax.tree.map(lambda leaf: leaf.dtype, state))
+        lowered = once(kind, lambda: function.lower(state))
+        return types.SimpleNamespace(
+            compile=lambda options: once((kind, "compiled"), lambda: lowered.compile(options))
+        )
+
+    return types.SimpleNamespace(lower=lower)
+
+
+def make_state(parts, key, mesh, check=None, make=training.make_state):
+    """The first state of a training, as a copy, because training donates it."""
+    kind = parts, mesh, str(jax.random.key_impl(key)), jax.random.key_data(key).tobytes()
+    state = once((kind, "state"), lambda: make(parts, key, mesh, check))
+    return jax.tree.map(lambda x: jax.device_put(x, x.sharding, may_alias=False), state)
+
+
+def compile_verification(parts, mesh, solution):
+    return once((parts, mesh, "verify"), lambda: _verification(parts, mesh, solution))
+
+
+def network_alone(parts, config, params):
+    """Replaces the searches of certificates, which take most of their time."""
+    return certificates.network_policy(parts, params)
+
+
+@contextlib.contextmanager
+def compiling_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solver, "solve", solve_once)
+        patch.setattr(training, "make_iteration", make_iteration)
+        patch.setattr(training, "make_state", make_state)
+        patch.setattr(callbacks, "_compile", compile_verification)
+        patch.setattr(certificates, "search_policy", network_alone)
+        yield patch
+
+
+# The trained run.
+
+RUN = ["--smoke", "--until", "never", "--max-iterations", "8", "--checkpoint-every", "2"]
+RUN += ["--keep-checkpoints", "2"]
+
+
+def is_iteration(number):
+    return lambda sink, record: record.iteration == number
+
+
+def goes_to(suffix):
+    return lambda old, new: str(new).endswith(suffix)
+
+
+# When a training may be killed: the function that is called, and whether it has ended.
+MOMENTS = {
+    "inside a save": (os, "rename", goes_to("checkpoints/4"), False),
+    "before the first checkpoint": (metrics.JsonLines, "__call__", is_iteration(1), True),
+    "between two checkpoints": (metrics.JsonLines, "__call__", is_iteration(3), True),
+    "right after a save": (os, "rename", goes_to("checkpoints/4"), True),
+    "while arrays are written": (
+        *(checkpoint.storage, "write_arrays"),
+        *(lambda file, _: pathlib.Path(file).match("4.*/state"), False),
+    ),
+    "while an old checkpoint is deleted": (os, "rename", goes_to(".deleted"), True),
+    "while metrics are rewritten": (os, "replace", goes_to("metrics.jsonl"), False),
+    "before the certificate": (os, "replace", goes_to("certificate.json"), False),
+}
+
+
+def copy_at(patch, run_dir, copies):
+    """Copies a run directory at every moment: it is what a killed program leaves on the disk."""
+
+    def watch(name, owner, method, is_due, after):
+        original = getattr(owner, method)
+
+        def watched(*arguments, **settings):
+            due = not (copies / name).exists() and is_due(*arguments)
+            if due and not after:
+                shutil.copytree(run_dir, copies / name)
+            result = original(*arguments, **settings)
+            if due and after:
+                shutil.copytree(run_dir, copies / name)
+            return result
+
+        patch.setattr(owner, method, watched)
+
+    for name, moment in MOMENTS.items():
+        watch(name, *moment)
+
+
+class Trained(NamedTuple):
+    run_dir: pathlib.Path
+    copies: pathlib.Path  # A folder for each moment.
+    out: str
+    err: str
+    calls: list[str]  # Of slow functions.
+
+
+def train_once(folder):
+    """A run of `azjax train` with a report; its certificate leaves out the two searches."""
+    run_dir, out, err, calls = folder / "run", io.StringIO(), io.StringIO(), []
+
+    def count(owner, name):
+        original = getattr(owner, name)
+        patch.setattr(owner, name, lambda *a, **kw: calls.append(name) or original(*a, **kw))
+
+    with contextlib.ExitStack() as stack:
+        patch = stack.enter_context(compiling_once())
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        count(solver, "solve")
+        count(prepare.checkpoint, "restore_player")
+        copy_at(patch, run_dir, folder / "copies")
+        patch.setattr(console, "_PAUSE", 3600.0)  # Slow machines would print lines of progress.
+        assert train.main([*RUN, "--run-dir", str(run_dir)]) == 0
+    return Trained(run_dir, folder / "copies", out.getvalue(), err.getvalue(), calls)
+
+
+def damage(run_dir, step):
+    (run_dir / "checkpoints" / str(step) / "player" / "arrays.npz").unlink()
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def process_environment():
+    """Variables with which a process finds the tests, and shares their compilation cache."""
+    return {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        "COLUMNS": "120",
+        "TERM": "xterm-256color",
+    }
