@@ -418,6 +418,7 @@ def test_symmetric_copies_are_repaired_alike(
         return make_act(agent)
 
     monkeypatch.setattr(seats, "make_act", make_and_note)
+    monkeypatch.setattr(seats, "_GENERATIONS", 10)
     moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--repair", "1", with_text=False)
