@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
-from azjax._files import replacing, write_json
+from azjax._files import remove, replacing, write_json
 from azjax.games import rows as packing
 from azjax.games.base import Game
 from azjax.proof.lines import Line, replay
@@ -124,6 +124,8 @@ def begin(
                     f"{folder / name} has the settings of another exploration, {stored}, not "
                     f"{given}: use another folder"
                 )
+    for leftover in folder.rglob(".*.tmp"):  # Of an exploration that was killed.
+        remove(leftover)
     if ply_path(folder, 0).exists():
         return
     _, legal = players_and_legal(game, replay(game, lines))

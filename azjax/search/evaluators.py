@@ -79,12 +79,12 @@ def network_evaluator(game: Game, network: Network) -> Evaluator:
 
     def evaluate(params, keys, states):
         del keys
+        check_batch(game, states)
         if params is None:
             raise ValueError(
                 "params is None, and the evaluator is a network: pass the network's parameters, "
                 "such as player.params or network.fold(variables)"
             )
-        check_batch(game, states)
         planes = jax.vmap(lambda state: game.observe(state, network.encoding))(states)
         logits, value, *_ = network.infer(params, planes)
         return logits, value

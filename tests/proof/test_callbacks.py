@@ -25,11 +25,17 @@ RECORD = Record(1, 0.0, 0, 0.0, {"loss": 0.0})
 def verifications():
     """Of a small game, and of the same game with the limits of a larger one."""
     larger = PARTS._replace(game=PARTS.game._replace(most_positions=10**6))
-    return [Verification(parts, training.make_mesh()) for parts in (PARTS, larger)]
+    found = [Verification(parts, training.make_mesh()) for parts in (PARTS, larger)]
+    found[0].on_start(make_loop())
+    return found
 
 
 @pytest.fixture
 def loop():
+    return make_loop()
+
+
+def make_loop():
     """After one iteration, with parameters that differ from their average."""
     state = training.make_state(PARTS, jax.random.key(0), training.make_mesh())
     wrong = jax.tree.map(lambda leaf: leaf + jnp.nan, state.learner.variables)
@@ -81,7 +87,7 @@ def test_verification_may_be_more_frequent(most, every):
     [(1, 9, [0, 1, 2, 3, 4, 5, 6]), (3, 9, [3, 6]), (3, 5, [3, 5, 6])],
 )
 def test_every_few_iterations_and_the_last_are_verified(every, last, found, verifications):
-    verdict = verifications[0].verdict or verifications[1].verdict
+    verdict = verifications[0].verdict
     verification = Verification.__new__(Verification)
     verification.every, verification._verify = every, lambda params: (verdict, params)
 
@@ -109,8 +115,7 @@ class Examined:
     """A verification with given results in each iteration: blunders, losses, search blunders."""
 
     def __init__(self, verifications, results):
-        verification = verifications[0]
-        self._verdict = verification.verdict or verifications[1].verdict
+        self._verdict = verifications[0].verdict
         self._results = iter(results)
 
     def next(self):
@@ -137,7 +142,7 @@ def test_the_training_stops_when_the_goal_is_proved(goal, results, stop, verific
     verification, shown = Examined(verifications, results), []
     path = tmp_path / "certificate.json"
     certification = Certification(verification, goal, 5, path, shown.append)
-    loop = types.SimpleNamespace(iteration=0, started=0.0, stop=False)
+    loop = types.SimpleNamespace(parts=PARTS, iteration=0, started=0.0, stop=False)
     while loop.iteration < 4 and not loop.stop:
         loop.iteration += 1
         verification.next()
@@ -155,7 +160,7 @@ def test_a_new_certificate_replaces_an_old_one_only_after_training(verifications
     verification.next()
     path = tmp_path / "certificate.json"
     path.write_text("old")
-    loop = types.SimpleNamespace(iteration=1, started=0.0, stop=False)
+    loop = types.SimpleNamespace(parts=PARTS, iteration=1, started=0.0, stop=False)
     certification = Certification(verification, "perfect", 5, path)
     certification.on_end(loop)
     assert path.read_text() == "old"
@@ -169,6 +174,6 @@ def test_a_resumed_run_stops_at_once_if_its_goal_is_proved(verifications, tmp_pa
         verification = Examined(verifications, [(0, 0, 0)])
         verification.next()
         certification = Certification(verification, "perfect", 5, tmp_path / "certificate.json")
-        loop = types.SimpleNamespace(iteration=iteration, started=0.0, stop=False)
+        loop = types.SimpleNamespace(parts=PARTS, iteration=iteration, started=0.0, stop=False)
         certification.on_start(loop)
         assert loop.stop == (iteration > 0)

@@ -353,7 +353,7 @@ def test_no_size_of_parts_is_too_small_for_a_sample(tic_tac_toe, seat, symmetric
 @pytest.mark.parametrize("starts", [((),), ((2,), (0, 0, 0))])
 def test_a_game_that_lasts_too_long_is_refused(starts, most, tmp_path):
     act = make_act(pair("nim"), lowest)
-    said = r"nim is not over after 3 moves, \[(\d), (\d), (\d)\], and its max_plies is 3: set max"
+    said = r"over after 3 moves, the actions \[(\d), (\d), (\d)\], and its max_plies is 3: set max"
     with pytest.raises(ValueError, match=said) as refused:
         explore_all(NIM._replace(max_plies=3), act, 0, tmp_path, starts=starts, most=most)
     line = tuple(map(int, re.search(said, str(refused.value)).groups()))

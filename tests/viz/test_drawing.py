@@ -11,6 +11,7 @@ import azjax
 from azjax import drawing
 from azjax.games import hexagons
 from azjax.games.base import init_batch
+from azjax.games.square import cell_names
 from azjax.games.tic_tac_toe import LINES
 from azjax.search import ALGORITHMS, make_search
 from azjax.search.evaluators import uniform_evaluator
@@ -230,7 +231,8 @@ def test_notebooks_show_searches(tic_tac_toe, algorithm):
     states = init_batch(tic_tac_toe, 20)
     result = search(None, jax.random.split(jax.random.key(0), 20), states)
     shown = svg_of(draw_search(tic_tac_toe, states, result)._repr_html_())
-    assert f"plays {int(result.action[0])}, value" in shown
+    name = cell_names(3, 3)[int(result.action[0])]
+    assert f"plays {name}, value" in shown
     assert "and 16 more" in shown
     shares = [f"{share:.0%}" for share in result.action_weights[:4].ravel()]
     assert [e.text for e in parts(shown, "text", "az-label")] == shares

@@ -20,6 +20,7 @@ from azjax.cli import console, report, train
 from azjax.drawing import signed
 from azjax.games import connect_four, solver
 from azjax.games.base import init_batch
+from azjax.games.square import cell_names
 from azjax.players.arena import Match, Tally
 from azjax.players.ratings import Interval
 from azjax.programs import run as run_module
@@ -282,7 +283,7 @@ def test_a_table_shows_the_board_before_each_move(tic_tac_toe):
     ]
     rows = [[cell.text for cell in row.findall("td")] for row in first.findall("tr")[1:]]
     assert [row[0] for row in rows] == ["1", "2", "3", "4", "5"]
-    assert [row[4] for row in rows] == ["0", "3", "1", "4", "2"]
+    assert [row[4] for row in rows] == ["a1", "a2", "b1", "b2", "c1"]
     assert [row[5] for row in rows] == ["+1", "−1", "+1", "−1", "+1"]
     assert rows[0][2] == f"[{', '.join(['0.11'] * 9)}]" and rows[0][3] == "+0.25"
     labels = [svg.get("aria-label") for svg in first.iter("svg")]
@@ -305,7 +306,7 @@ def test_a_strip_shows_each_position_with_its_move_and_value(tic_tac_toe):
     titles = [game.findtext("summary") for game in (first, second)]
     assert titles[1] == "Game 2: the second player wins after 6 moves"
     captions = [caption.text for caption in first.iter("figcaption")]
-    assert captions[:2] == ["1: 0 (11%), +0.25", "2: 3 (11%), +0.25"] and len(captions) == 5
+    assert captions[:2] == ["1: a1 (11%), +0.25", "2: a2 (11%), +0.25"] and len(captions) == 5
     boards = [svg.get("aria-label") for svg in first.iter("svg")]
     assert boards[:3] == ["board ... ... ...", "board X.. ... ...", "board X.. O.. ..."]
 
@@ -356,8 +357,8 @@ def test_the_value_shown_is_that_of_the_move_played(run, written, tic_tac_toe):
     action = int(result.action[0])
     expected = signed(float(result.q_values[0, action]))
     assert signed(float(result.value[0])) != expected  # The test needs them to differ.
-    shown = re.search(r"Start: .*?; the search plays (\d) with Q (\S+)", written.text)
-    assert shown.groups() == (str(action), expected)
+    shown = re.search(r"Start: .*?; the search plays (\S+) with Q (\S+)", written.text)
+    assert shown.groups() == (cell_names(3, 3)[action], expected)
 
 
 def test_a_run_writes_a_snapshot_of_every_iteration(run):
@@ -376,7 +377,7 @@ def test_the_report_shows_everything(run, written):
         *["losing lines as first", "losing lines as second", "Self-play speed"],
         *["Mean absolute error of the value, all positions"],
         *["The whole game, iteration by iteration"],
-        *["First moves", "Start", "After move 0", "After move 1", "After move 4"],
+        *["First moves", "Start", "After move a1", "After move b1", "After move b2"],
         *["Games of self-play", "Game 1:", "Game 3:"],
         *["Configuration", "learner.learning_rate", "search.num_simulations"],
     ):
