@@ -14,6 +14,7 @@ from azjax.cli import custom, verify
 from azjax.games import solver
 from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
+from azjax.games.square import cell_names
 from azjax.networks import Network
 from azjax.proof import deciding, exhaustive, overrides
 from azjax.proof import seat as seats
@@ -146,7 +147,10 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
     if every.lost:
         first = tuple(found["first_lost_game"])
         assert first in every.lost and len(first) == min(map(len, every.lost))
-        assert not text or f"the first lost game, {' '.join(map(str, first))}:" in text
+        names = "012345678" if rules is misere_pile_rules else cell_names(3, 3)
+        line = " ".join(names[action] for action in first)
+        assert not text or f"the first lost game, {line}:" in text
+
         assert "UNBEATABLE" not in text
     else:
         assert found["first_lost_game"] is None
