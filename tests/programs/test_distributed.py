@@ -215,7 +215,7 @@ def test_two_processes_write_one_run(whole):
     assert [line[:14] for line in lines[:5]] == [f"iteration    {n}" for n in range(1, 6)]
     assert f"run directory: {run_dir}\n" in outs[0]
     assert outs[1] == ""
-    assert errs == ["", ""]
+    assert errs == ["verifying the network with its searches, in every position\n", ""]
 
 
 # Restores, and prints a digest of the learner on each device of this process.

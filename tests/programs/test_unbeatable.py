@@ -150,7 +150,6 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
         names = "012345678" if rules is misere_pile_rules else cell_names(3, 3)
         line = " ".join(names[action] for action in first)
         assert not text or f"the first lost game, {line}:" in text
-
         assert "UNBEATABLE" not in text
     else:
         assert found["first_lost_game"] is None
