@@ -105,20 +105,23 @@ def check_free(run_dir: Path, *, numbered: bool = False) -> None:
 
 
 def _check_unused(path: pathlib.Path) -> None:
-    if os.path.isfile(path / "config.json"):
-        raise CheckpointError(
-            f"{path} exists already: continue that run with `resume=True`, or choose another "
-            "`run_dir`"
-        )
     if os.path.islink(path) and not os.path.exists(path):
         raise CheckpointError(
             f"{path} is a broken link to {os.readlink(path)}: remove it, or choose another "
             "`run_dir`"
         )
-    if os.path.exists(os.path.realpath(path)):  # Resolves paths such as `missing/..` as well.
+    if not os.path.exists(os.path.realpath(path)):  # Resolves paths such as `missing/..` as well.
+        return
+    # A run appears together with its configuration. Looked for in this order, a run that another
+    # program creates between the two is seen as one.
+    if os.path.isfile(path / "config.json"):
         raise CheckpointError(
-            f"{path} exists already and is not a run directory: choose another `run_dir`"
+            f"{path} exists already: continue that run with `resume=True`, or choose another "
+            "`run_dir`"
         )
+    raise CheckpointError(
+        f"{path} exists already and is not a run directory: choose another `run_dir`"
+    )
 
 
 def _create_run(
