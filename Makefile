@@ -3,7 +3,7 @@
 # Arguments of pytest:     make test TESTS="tests/games/test_games.py -x"
 
 ARGS =
-WORKERS = -n logical --maxprocesses 4 --dist worksteal
+WORKERS = -n logical --maxprocesses 4 --dist loadgroup
 TESTS = $(WORKERS) -m "not slow"
 VENV = .venv
 RUN = $(VENV)/bin/python
