@@ -1,14 +1,14 @@
 """Opens the run of a program, with custom games, networks and parts: `path/to/file.py:make`.
 
-Only code that the command line names is imported. It is compared with the record in the run
-directory. Code that only the run directory names is never run.
+Only code that the command line names is imported; a note is printed if its file was edited since
+training. Code that only the run directory names is never run.
 """
 
 import dataclasses
 import functools
 import pathlib
 import shlex
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import tyro
 
@@ -17,8 +17,8 @@ from azjax._commands import command
 from azjax.cli import console, functions
 from azjax.games.base import Game
 from azjax.networks import Network
-from azjax.runs import behavior, pretrained
 from azjax.runs import config as configs
+from azjax.runs import pretrained
 from azjax.runs.config import Config, CustomNetworkConfig, is_custom
 from azjax.runs.loading import is_pretrained, load, read_config
 from azjax.runs.player import Player
@@ -81,10 +81,7 @@ def check_only_run(run_dir: pathlib.Path, typed: Typed) -> Config:
 
 
 def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | None) -> None:
-    """Compares the names of functions and the digests of their files; a file may have moved.
-
-    An edited file passes if `check_edited` can compare its results later.
-    """
+    """Compares the names of functions; their files may have moved, or been edited."""
     place, _, digest = saved.partition("#")
     what = option.removeprefix("--")
     if typed is None or not is_custom(typed):
@@ -94,8 +91,7 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
             f"{option} {place}, if you trust that file"
         )
     (function, given), (name, _) = _split(functions.identify(typed)), _split(saved)
-    record = "network" if what == "network" else "rules"
-    if _is_same(saved, typed) or (function == name and behavior.has_record(run_dir, record)):
+    if function == name:
         return
     if given == digest:
         file = typed.rpartition(":")[0]
@@ -103,10 +99,9 @@ def _check_same(run_dir: pathlib.Path, option: str, saved: str, typed: str | Non
             f"{run_dir} was trained with the function {name} of this file, not with {function}: "
             f"use {option} {file}:{name}"
         )
-    unknown = f"; the run has no record of its {what} to compare" if function == name else ""
     raise ValueError(
         f"{option} {typed} has the SHA-256 {given[:12]}…, and {run_dir} was trained with "
-        f"{place}, which had {digest[:12]}…{unknown}: give that file as it was"
+        f"{place}, which had {digest[:12]}…: give that file as it was"
     )
 
 
@@ -121,37 +116,24 @@ def _is_same(saved: str, typed: str) -> bool:
     return _split(functions.identify(typed)) == _split(saved)
 
 
-def check_edited(run_dir: pathlib.Path, config: Config, typed: Typed, resume: bool = False) -> None:
-    """Compares custom code with what the run recorded of it, and prints a note on edited files.
-
-    Raises:
-      ValueError: as `behavior.check_rules` and `behavior.check_network` do.
-    """
+def note_edited(run_dir: pathlib.Path, config: Config, typed: Typed) -> None:
+    """Prints a note for each custom file that was edited since the run was trained."""
     if typed.parts is not None and config.parts:
-        parts = find_parts(typed.parts)
-        behavior.check_rules(run_dir, parts.game, resume)
-        behavior.check_network(run_dir, parts.game, parts.network)
-        if not _is_same(config.parts, typed.parts):
-            same = "its rules and its network are the same; search and loss were not compared"
-            _note_edited(run_dir.resolve(), typed.parts, same)
-        return
-    if typed.game is not None and is_custom(config.game):
-        behavior.check_rules(run_dir, find_game(typed.game), resume)
-        if not _is_same(config.game, typed.game):
-            same = f"its rules are the same in {behavior.NUM_GAMES} random games"
-            _note_edited(run_dir.resolve(), typed.game, same)
-    if typed.network is None or not isinstance(config.network, CustomNetworkConfig):
-        return
-    game, network = _make(config, typed)
-    behavior.check_network(run_dir, game, cast(Network, network))
-    if not _is_same(config.network.source, typed.network):
-        _note_edited(run_dir.resolve(), typed.network, "its network computes the same")
+        pairs = [(config.parts, typed.parts)]
+    else:
+        network = getattr(config.network, "source", None)
+        pairs = [(config.game, typed.game if is_custom(config.game) else None)]
+        pairs += [(network, typed.network)] if network else []
+    for saved, given in pairs:
+        if given is not None and not _is_same(saved, given):
+            _note_edited(run_dir.resolve(), given)
 
 
 @functools.cache
-def _note_edited(run_dir: pathlib.Path, typed: str, same: str) -> None:
-    """Prints once that an edited file is accepted."""
-    console.note(f"{typed} was edited since {run_dir.name} was trained, and {same}: it is used")
+def _note_edited(run_dir: pathlib.Path, typed: str) -> None:
+    console.note(
+        f"{typed} was edited since {run_dir.name} was trained: check that it computes the same"
+    )
 
 
 def name_player(typed: Typed, player: str | None) -> Typed:
@@ -231,7 +213,7 @@ def load_player(run_dir: pathlib.Path, typed: Typed, iteration: int | None = Non
     config = check_run(run_dir, typed)
     if is_pretrained(run_dir):
         return load(run_dir, iteration)
-    check_edited(run_dir, config, typed)
+    note_edited(run_dir, config, typed)
     if typed.parts is not None:
         return load(run_dir, iteration, parts=find_parts(typed.parts))
     return load(run_dir, iteration, *_make(config, typed))

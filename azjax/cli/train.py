@@ -35,7 +35,7 @@ def _main(arguments: list[str] | None) -> int:
     with contextlib.ExitStack() as context:
         options = parse(given, lambda known: launch.start(known, arguments is None))
         if options.resume and options.run_dir is not None:
-            custom.check_edited(options.run_dir, options.config, options.typed, resume=True)
+            custom.note_edited(options.run_dir, options.config, options.typed)
         place = options.run_dir or pathlib.Path("runs")
         # Made once before anything is compiled, because a missing login or package must stop here.
         processes.in_all(lambda: [_make_logger(log, place, options.config) for log in options.log])

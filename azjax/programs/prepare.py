@@ -22,7 +22,7 @@ from azjax.games.base import Game
 from azjax.programs.run import Run
 from azjax.proof import certificate as certificates
 from azjax.proof.callbacks import LabelledEvaluation, Verification
-from azjax.runs import behavior, checkpoint, lock
+from azjax.runs import checkpoint, lock
 from azjax.runs.config import Config, count_devices, fit_devices, is_custom
 from azjax.runs.config import make_parts as make_named_parts
 from azjax.runs.plan import Plan
@@ -99,8 +99,7 @@ def open_run(
             if resume:
                 processes.in_first(lambda: files.write_json(run_dir / "plan.json", content))
             else:
-                records = behavior.make_records(config, parts)
-                run_dir = runs.create_run(run_dir, config, content, records, numbered=numbered)
+                run_dir = runs.create_run(run_dir, config, content, numbered=numbered)
                 hold(run_dir)
             evaluation = LabelledEvaluation(parts, mesh.size) if parts.game.positions else None
             run = Run(

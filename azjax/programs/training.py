@@ -15,7 +15,7 @@ from azjax._settings import did_you_mean
 from azjax.games.base import Game
 from azjax.programs.prepare import MakeParts, open_run
 from azjax.programs.run import Run
-from azjax.runs import behavior, presets
+from azjax.runs import presets
 from azjax.runs.callbacks import Interrupts, Output
 from azjax.runs.config import Config, is_custom
 from azjax.runs.config import make_parts as make_named_parts
@@ -141,7 +141,4 @@ def _resumed(
         raise ValueError(f"{run_dir} is a run of {known}: give the same to resume it")
     if custom is None and given.game != config.game:
         raise ValueError(f"{run_dir} is a run of {config.game}, not of {given.game}")
-    if custom is not None:
-        behavior.check_rules(run_dir, custom.game, resume=True)
-        behavior.check_network(run_dir, custom.game, custom.network)
     return config, saved | changes

@@ -168,12 +168,6 @@ def test_no_program_imports_code_that_only_the_run_names(name, inside, capfd, mo
     )
     assert PROGRAMS[name](*GAME) == 2
     assert "add --network net.py:make, if you trust that file" in said(capfd)
-    edit("# Another file.\n")
-    pathlib.Path("run/rules.json").unlink()  # As in runs of older versions.
-    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-    error = said(capfd)
-    assert "--game pile.py:make has the SHA-256 " in error
-    assert "; the run has no record of its game to compare: give that file as it was" in error
 
 
 def edit(text, old="", file="pile.py"):
@@ -191,32 +185,8 @@ def edit(text, old="", file="pile.py"):
 def test_an_edited_comment_is_accepted(name, arguments, status, inside, capfd):
     edit("# A comment.\n")
     assert PROGRAMS[name](*GAME, *NETWORK_OPTION, *arguments) == status
-    sentence = "pile.py:make was edited since run was trained, and its rules are the same in 128 "
-    assert capfd.readouterr().err.count(f"{sentence}random games: it is used\n") == 1
-
-
-def test_an_edited_comment_in_the_network_is_accepted(inside, capfd):
-    edit("# A comment.\n", file="net.py")
-    assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 1
-    sentence = "net.py:make was edited since run was trained, and its network computes the same"
-    assert capfd.readouterr().err.count(f"{sentence}: it is used\n") == 1
-    edit("nn.gelu(nn.Dense(8)", "nn.relu(nn.Dense(8)", file="net.py")
-    for name in ("verify", "train"):
-        assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-        assert "the network is not the one that run was trained with; its arrays or" in said(capfd)
-    pathlib.Path("run/network.json").unlink()
-    assert PROGRAMS["verify"](*GAME, *NETWORK_OPTION) == 2
-    assert "; the run has no record of its network to compare: give" in said(capfd)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_other_rules_are_refused_by_every_program(name, inside, capfd):
-    edit("valid & moved.over, 1.0", "valid & moved.over, -1.0")
-    assert PROGRAMS[name](*GAME, *NETWORK_OPTION) == 2
-    assert said(capfd).endswith(
-        "the rules of misere_pile are not those that run was trained with; their rewards differ: "
-        "pass the original game, or train a new run\n"
-    )
+    sentence = "pile.py:make was edited since run was trained: check that it computes the same\n"
+    assert capfd.readouterr().err.count(sentence) == 1
 
 
 def test_a_file_can_move_but_not_its_function(inside, capfd):

@@ -20,7 +20,7 @@ from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.networks.rounding import quantize
 from azjax.players import arena
 from azjax.proof.verify import verify, verify_outputs
-from azjax.runs import behavior, checkpoint, presets
+from azjax.runs import checkpoint, presets
 from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
@@ -202,8 +202,6 @@ def use_training(player, states, folder):
 def use_runs(player, states, folder):
     azjax.export(player, folder / "player.onnx")
     azjax.export(player, folder / "player.stablehlo", num_simulations=2, batch_size=1)
-    behavior.observe_rules(player.game, "relative")
-    behavior.observe_network(player.game, make_network(MLPConfig(hidden=(8,)), player.game))
 
 
 def use_proof(player, states, folder):
