@@ -10,7 +10,7 @@ import tyro
 from azjax._settings import Count, Positive, Range, check
 from azjax.cli import console, custom, players, specs
 from azjax.games.base import Game
-from azjax.players import Agent, export, ratings
+from azjax.players import Agent, game_files, ratings, statistics
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
 from azjax.players.openings import MOST_OPENINGS, draw_openings
 from azjax.viz.chart import interval_chart, standalone
@@ -42,7 +42,7 @@ class Options:
         if self.plot:
             console.check_plot(self.plot)
         if self.export_games:
-            export.check_path(self.export_games)
+            game_files.check_path(self.export_games)
 
 
 def run(options: Options) -> int:
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
     if len(agents) < 2:
         raise ValueError("a match needs two players: name 2 players or more")
     if options.export_games:
-        export.check_path(options.export_games, game)
+        game_files.check_path(options.export_games, game)
     key_openings, key_games = jax.random.split(jax.random.key(options.seed))
     openings = None
     if options.openings:
@@ -66,10 +66,10 @@ def run(options: Options) -> int:
     _show_matches(matches)
     _show_ratings(fitted)
     if options.plot:
-        intervals = {name: ratings.Interval(*rest) for name, *rest in _best(fitted)}
+        intervals = {name: statistics.Interval(*rest) for name, *rest in _best(fitted)}
         standalone(interval_chart("Elo, 95% intervals", intervals)).save(options.plot)
     if options.export_games:
-        export.write_games(options.export_games, game, played, openings and openings.actions)
+        game_files.write_games(options.export_games, game, played, openings and openings.actions)
     return 0
 
 
@@ -106,7 +106,7 @@ def _show_matches(matches: list[Match]) -> None:
 
 
 def _score(match: Match, tally: Tally) -> str:
-    score = ratings.mean_score(tally.wins, tally.draws, tally.losses)
+    score = statistics.mean_score(tally.wins, tally.draws, tally.losses)
     if match.deterministic:  # Without randomness there is no interval.
         return f"{score.estimate:.3f}"
     return f"{score.estimate:.3f} [{score.low:.2f}, {score.high:.2f}]"

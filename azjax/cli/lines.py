@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from azjax.cli import console
-from azjax.players.export import name_moves
+from azjax.players.game_files import name_moves
 from azjax.proof import exhaustive
 from azjax.proof.lines import replay
 from azjax.proof.overrides import OverrideTable

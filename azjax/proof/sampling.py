@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from azjax.games import rows as packing
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 
 GROUPS = 16  # Independent samples; their spread estimates the error of their mean.
 

@@ -12,7 +12,7 @@ import pytest
 
 from azjax.games.tic_tac_toe import LINES
 from azjax.players import perfect_agent
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 from azjax.search.evaluators import rollout
 from experiments.lecture import __main__ as program
 from experiments.lecture import exploration, integration, learning, matches, network, steps

@@ -11,7 +11,7 @@ import azjax
 from azjax.games import connect_four
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.players import alpha_beta_agent
-from azjax.players.ratings import mean_proportion, proportion
+from azjax.players.statistics import mean_proportion, proportion
 from azjax.proof.labelled import MEAN, ErrorCounts, count_errors, in_slices, random_errors, rates
 from azjax.proof.verify import verify
 from reference import Position

@@ -22,7 +22,7 @@ from azjax.games import connect_four, solver
 from azjax.games.base import init_batch
 from azjax.games.square import cell_names
 from azjax.players.arena import Match, Tally
-from azjax.players.ratings import Interval
+from azjax.players.statistics import Interval
 from azjax.programs import run as run_module
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import verify
