@@ -1,10 +1,8 @@
-"""Matches during training: metrics, opponents, and a training that they leave unchanged."""
+"""Matches during training: opponents, budgets, metrics, and the best network in its folder."""
 
 import types
-from xml.etree import ElementTree
 
 import jax
-import numpy as np
 import pytest
 
 import azjax as az
@@ -12,7 +10,7 @@ from azjax.players.arena import Match, Tally
 from azjax.runs import presets, strength
 from azjax.runs.config import make_parts
 from azjax.runs.directory import CheckpointError
-from azjax.viz import report
+from azjax.search import PUCT
 
 TINY = presets.smoke(presets.get("default"))
 WON, DRAWN = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10)
@@ -31,15 +29,21 @@ class FakeLoop(types.SimpleNamespace):
 
 @pytest.fixture
 def played(monkeypatch):
-    """Replaces the matches by results from `tally`; returns what was played."""
-    played = types.SimpleNamespace(tally=DRAWN, matches=[])
+    """Replaces matches by results from `tally`; `matches` has the networks, keys and budgets."""
+    played = types.SimpleNamespace(tally=DRAWN, matches=[], openings=[])
 
     def play_match(game, first, second, num_games, key, openings):
         weights = [float(agent.params["w"]) if agent.params else None for agent in (first, second)]
-        played.matches.append((*weights, jax.random.key_data(key).tolist()))
+        budgets = first.nodes - 1, second.nodes - 1, num_games
+        played.matches.append((tuple(weights), tuple(jax.random.key_data(key).tolist()), budgets))
         return Match(first.name, second.name, played.tally, played.tally, False)
 
+    def random_openings(*arguments):
+        played.openings.append(arguments[2:])
+
     monkeypatch.setattr(strength, "play_match", play_match)
+    monkeypatch.setattr(strength, "random_openings", random_openings)
+    monkeypatch.setattr(strength.jax, "jit", lambda fold: fold)
     return played
 
 
@@ -58,14 +62,31 @@ def test_a_network_that_wins_becomes_the_best_one(parts, played, tmp_path):
         callback.on_iteration(loop)
     assert loops[0].metrics == {}
     assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2]
-    opponents = [match[:2] for match in played.matches]
-    assert opponents == [(2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2)]
-    assert len({tuple(match[2]) for match in played.matches}) == 6
+    opponents, keys, budgets = zip(*played.matches, strict=True)
+    assert opponents == ((2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2))
+    assert len(set(keys)) == 6 and set(budgets[::2]) == {(4, 100, 4)} != set(budgets[1::2])
     first, drawn = loops[1].metrics, loops[2].metrics
     assert 0 < first["elo_best_low"] < first["elo_best"] == first["elo_best_high"]
     assert drawn["elo_uct"] == pytest.approx(0, abs=1e-6)
     assert drawn["elo_uct_low"] < 0 < drawn["elo_uct_high"]
     assert {path.name for path in (tmp_path / "strength").iterdir()} == {"0", "2", "6"}
+
+
+def test_its_settings_are_those_of_the_matches(parts, played):
+    """Simulations of UCT, the search of the network, the seed, and the games."""
+    keys = set()
+    for seed in (0, 1):
+        callback = az.callbacks.Strength(
+            parts, 1, 6, seed, search=PUCT(num_simulations=3), simulations=7
+        )
+        callback.on_start(FakeLoop(0))
+        callback.on_iteration(FakeLoop(1))
+        (_, key, against_uct), (_, other, against_best) = played.matches
+        assert (against_uct, against_best) == ((3, 7, 6), (3, 3, 6))
+        assert played.openings.pop() == (3, 2)
+        keys |= {key, other}
+        played.matches.clear()
+    assert len(keys) == 4
 
 
 def test_a_resumed_training_finds_the_best_one_of_then(parts, played, tmp_path):
@@ -85,10 +106,12 @@ def test_a_resumed_training_finds_the_best_one_of_then(parts, played, tmp_path):
     callback = start(2)  # Where it was killed after iteration 3.
     assert {path.name for path in tmp_path.iterdir()} == {"1", "2"}
     callback.on_iteration(FakeLoop(3))
-    assert played.matches[1][:2] == (3, 2)
+    assert played.matches[1][0] == (3, 2)
     (tmp_path / "3" / "arrays.npz").write_bytes(b"damaged")
     with pytest.raises(CheckpointError, match="3 is damaged .*: delete it, and the network of the"):
         start(3)
+    with pytest.raises(ValueError, match="every is 0 and num_games 64: use 1 and 2 or more"):
+        az.callbacks.Strength(parts, every=0)
 
 
 def test_links_are_deleted_but_not_followed(parts, played, tmp_path):
@@ -105,33 +128,3 @@ def test_links_are_deleted_but_not_followed(parts, played, tmp_path):
     callback.on_start(FakeLoop(1))
     assert [path.name for path in folder.iterdir()] == ["1"] and not (folder / "1").is_symlink()
     assert [*outside.rglob("*")] == [outside / "1"]
-
-
-def test_the_report_draws_elo_with_its_intervals():
-    elo = {"elo_uct": 10.0, "elo_uct_low": -5.0, "elo_uct_high": 30.0}
-    records = [{"iteration": i, "loss": 1.0, **(elo if i % 2 else {})} for i in range(1, 6)]
-    (section,) = report._curves(records, az.make("connect_four"))
-    drawn = ElementTree.tostring(section.element).decode()
-    assert "against UCT" in drawn and drawn.count("az-band") == 1
-
-
-def test_numbers_out_of_range_are_refused(parts):
-    with pytest.raises(ValueError, match="every is 0 and num_games 64: use 1 and 2 or more"):
-        az.callbacks.Strength(parts, every=0)
-
-
-def test_training_is_bit_for_bit_the_same_with_matches(tmp_path):
-    few = {"max_iterations": 2, "until": "never", "report": False, "display": False}
-    plain = az.train(TINY, tmp_path / "plain", **few)
-    run = az.train(TINY, tmp_path / "run", strength_every=1, strength_games=4, **few)
-    jax.tree.map(np.testing.assert_array_equal, run.loop.average, plain.loop.average)
-    jax.tree.map(
-        np.testing.assert_array_equal,
-        run.loop.state.learner.variables,
-        plain.loop.state.learner.variables,
-    )
-    for ours, theirs in zip(run.metrics, plain.metrics, strict=True):
-        assert ours["loss"] == theirs["loss"] and "elo_uct" not in theirs
-        assert ours["elo_uct_low"] <= ours["elo_uct"] <= ours["elo_uct_high"]
-        assert ours["elo_uct_low"] < ours["elo_uct_high"]
-    assert (tmp_path / "run" / "strength").is_dir()
