@@ -1,22 +1,22 @@
-"""The rules of Connect Four."""
+"""The rules of Connect Four, on four rows of five cells."""
 
 from reference import Position
 
 
 def start():
-    return Position((0,) * 42, 0, False)
+    return Position((0,) * 20, 0, False)
 
 
 def legal(position):
-    return [] if position.over else [i for i in range(7) if position.board[i] == 0]
+    return [] if position.over else [i for i in range(5) if position.board[i] == 0]
 
 
 def play(position, action):
     if action not in legal(position):
         return position, 0
     mark = 1 if position.player == 0 else -1
-    rows = [list(position.board[7 * r : 7 * r + 7]) for r in range(6)]
-    row = max(r for r in range(6) if rows[r][action] == 0)  # Row 5 is the lowest.
+    rows = [list(position.board[5 * r : 5 * r + 5]) for r in range(4)]
+    row = max(r for r in range(4) if rows[r][action] == 0)  # Row 3 is the lowest.
     rows[row][action] = mark
     won = longest_line(rows, row, action) >= 4
     board = tuple(cell for row in rows for cell in row)
@@ -34,6 +34,6 @@ def longest_line(rows, row, column):
 def run(rows, row, column, down, right):
     """Counts the equal stones that follow a cell in a direction."""
     r, c = row + down, column + right
-    if not (0 <= r < 6 and 0 <= c < 7) or rows[r][c] != rows[row][column]:
+    if not (0 <= r < 4 and 0 <= c < 5) or rows[r][c] != rows[row][column]:
         return 0
     return 1 + run(rows, r, c, down, right)

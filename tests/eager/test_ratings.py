@@ -1,6 +1,5 @@
 """Intervals have their coverage, and ratings are the mode of the posterior."""
 
-import functools
 import itertools
 import math
 
@@ -8,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.players.ratings import elo_difference, fit, mean_proportion, mean_score, proportion
+from azjax.players.ratings import fit
+from azjax.players.statistics import elo_difference, mean_proportion, mean_score, proportion
 from refusals import assert_refused
 
 ELO = 400 / math.log(10)
 PAIRS = np.array(list(itertools.permutations(range(5), 2)))
-RATES = [(0.4, 0.3, 0.3), (0, 0.02, 0.98), (0.01, 0.01, 0.98), (1e-3, 0, 0.999), (0.1, 0.9, 0)]
 
 
 def test_proportion_is_the_formula_of_wilson():
@@ -25,11 +24,6 @@ def test_proportion_is_the_formula_of_wilson():
             assert proportion(count, total, confidence) == pytest.approx([rate, *ends], abs=1e-7)
 
 
-def test_a_mean_of_one_rate_is_that_rate():
-    assert mean_proportion([3], [10]) == pytest.approx(proportion(3, 10))
-    assert mean_proportion([5, 0], [10, 4]).estimate == 0.25
-
-
 def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
     few, many = proportion(1, 10), proportion(11, 12)
     below, above = (
@@ -39,18 +33,6 @@ def test_the_squared_margins_of_a_mean_are_those_of_its_rates_summed():
     assert abs(below - above) > 0.01
     result = mean_proportion(np.array([1, 11]), np.array([10, 12]))
     assert result == pytest.approx([mean, mean - below, mean + above])
-
-
-@pytest.mark.slow
-def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
-    """Rates of 1 to 40%, from 200 samples each."""
-    rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
-    drawn = rng.binomial(200, chances, (400, 6)).tolist()
-    result = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
-    mean = chances.mean()
-    assert 0.93 <= np.mean((result[:, 1] <= mean) & (mean <= result[:, 2])) <= 0.98
-    normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
-    assert np.mean(result[:, 2] - result[:, 1]) == pytest.approx(normal, rel=0.05)
 
 
 def test_mean_score_of_decided_games_is_the_interval_of_clopper_and_pearson():
@@ -74,19 +56,6 @@ def test_mean_score_covers_every_mean_of_twenty_games():
         assert (chance * covers).sum() > 0.95
 
 
-@pytest.mark.parametrize("rates", RATES)
-@pytest.mark.slow
-def test_mean_score_covers_and_is_not_wide(rates, games=100, samples=1000):
-    interval = functools.lru_cache(mean_score)
-    drawn = np.random.default_rng(0).multinomial(games, rates, samples).tolist()
-    result = np.array([interval(*triple) for triple in drawn])
-    mean = rates[0] + rates[1] / 2
-    covered = np.mean((result[:, 1] <= mean) & (mean <= result[:, 2]))
-    assert covered >= 0.93
-    normal = 2 * 1.96 * math.sqrt((rates[0] + rates[1] / 4 - mean**2) / games)
-    assert np.mean(result[:, 2] - result[:, 1]) < normal + 3 / games
-
-
 def test_mean_score_is_symmetric():
     for wins, draws, losses in [(3, 5, 12), (0, 30, 1), (1, 0, 50)]:
         left, right = mean_score(wins, draws, losses, 0.8), mean_score(losses, draws, wins, 0.8)
@@ -101,29 +70,6 @@ def tournament(seed, elo, advantage, nu, games):
     weights = np.stack([np.exp(x / 2), np.full(len(x), nu), np.exp(-x / 2)], axis=1)
     rates = weights / weights.sum(axis=1, keepdims=True)
     return np.random.default_rng(seed).multinomial(games, rates)
-
-
-def test_ratings_cover_the_true_values():
-    seed = 0
-    elo = np.random.default_rng(seed).normal(0, 200, 5)
-    truth = np.append(elo - elo.mean(), 60.0)
-    covered = []
-    for number in range(200):
-        counts = tournament([seed, number], elo, 60, 0.7, 20)
-        result = fit("abcde", *PAIRS.T, counts)
-        low = np.append(result.low, result.first_move_advantage.low)
-        high = np.append(result.high, result.first_move_advantage.high)
-        covered.append((low <= truth) & (truth <= high))
-    share = np.mean(covered, axis=0)
-    assert ((share >= 0.9) & (share <= 0.99)).all()
-
-
-def test_many_games_recover_the_true_values():
-    elo = np.array([0, 30, 400, -200, -230.0])
-    result = fit("abcde", *PAIRS.T, tournament(0, elo, -80, 1.5, 10**6))
-    np.testing.assert_allclose(result.ratings, elo, atol=1)
-    assert result.first_move_advantage.estimate == pytest.approx(-80, abs=0.5)
-    assert result.draw_parameter == pytest.approx(1.5, abs=0.01)
 
 
 def log_posterior(theta, first, second, counts):

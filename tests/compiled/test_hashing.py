@@ -15,6 +15,7 @@ from nim import NIM
 BOARD = [1, -1, 0, 0, 1, 0, 0, 0, -1]
 
 
+@pytest.mark.compiles(1)
 def test_contents_are_the_numbers_of_a_state(some_states):
     state = from_board(BOARD)
     expected = np.array([*BOARD, 0, 0], np.int32).astype(np.uint32)
@@ -24,6 +25,7 @@ def test_contents_are_the_numbers_of_a_state(some_states):
     np.testing.assert_array_equal(many, jax.jit(jax.vmap(hashing.contents))(some_states))
 
 
+@pytest.mark.compiles(1)
 def test_the_host_and_the_device_agree(some_states):
     numbers = hashing.contents(some_states, axes=1)
     weights = np.random.default_rng(0).integers(2**32, size=11, dtype=np.uint32)

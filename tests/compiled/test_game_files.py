@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import azjax
+import guard
 from azjax.cli import arena
 from azjax.games.square import cell_names
-from azjax.players import export, random_agent
+from azjax.players import game_files, random_agent
 from azjax.players.arena import PlayedGames, Results
 from reference import tic_tac_toe as rules
-
-KEY = jax.random.key(0)
+from refusals import check_program
 
 
 def replay(game):
@@ -35,18 +35,18 @@ def read(path):
 def test_a_tournament_is_exported_with_its_openings(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # Without runs.
     path = tmp_path / "games.jsonl"
-    arguments = ["random", "minimax:1", "--games", 20, "--openings", 3, "--opening-plies", 2]
-    assert arena.main([str(word) for word in [*arguments, "--export-games", path]]) == 0
+    options = "random minimax:1 --games 20 --openings 3 --opening-plies 2 --export-games"
+    with guard.sharing():
+        assert arena.main([*options.split(), str(path)]) == 0
     games = read(path)
     assert len(games) == 24  # Every opening equally often from each seat.
     assert len({tuple(game["actions"][:2]) for game in games}) == 3
     for game in games:
         assert replay(game) == game["result"] and game["opening_plies"] == 2
         assert game["game"] == "tic_tac_toe"
-    assert [game["players"] for game in games[::12]] == [
-        ["random", "minimax(1)"],
-        ["minimax(1)", "random"],
-    ]
+        assert game["moves"] == [cell_names(3, 3)[action] for action in game["actions"]]
+    sides = [game["players"] for game in games[::12]]
+    assert sides == [["random", "minimax(1)"], ["minimax(1)", "random"]]
     won = [row.split()[3] for row in capsys.readouterr().out.splitlines()[1:3]]
     results = np.array([game["result"] for game in games])
     assert won == [str((results[:12] == 1).sum()), str((results[12:] == -1).sum())]
@@ -54,12 +54,12 @@ def test_a_tournament_is_exported_with_its_openings(tmp_path, monkeypatch, capsy
 
 def test_a_player_is_exported_against_itself(tmp_path):
     game, path = azjax.make("tic_tac_toe"), tmp_path / "games.jsonl"
-    export.export_games(path, game, random_agent(game), random_agent(game), 10, KEY)
+    player = random_agent(game)
+    with guard.sharing():
+        game_files.export_games(path, game, player, player, 10, jax.random.key(0))
     games = read(path)
     assert len(games) == 10 and len({tuple(game["actions"]) for game in games}) > 5
-    for one in games:
-        assert replay(one) == one["result"]
-        assert one["moves"] == [cell_names(3, 3)[action] for action in one["actions"]]
+    assert all(replay(one) == one["result"] for one in games)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,19 @@ def test_sgf(name, actions, outcome, sgf, tmp_path):
         pytest.importorskip("pgx")
     padded = np.array([[*actions, -1, -1]], np.int32)
     results = Results(np.array([outcome]), np.array([len(actions)]), np.zeros(1), padded)
-    played = [PlayedGames(("a]b", "c"), results)]
-    export.write_games(tmp_path / "x.sgf", azjax.make(name), played)
+    with guard.sharing():
+        played = [PlayedGames(("a]b", "c"), results)]
+        game_files.write_games(tmp_path / "x.sgf", azjax.make(name), played)
     assert (tmp_path / "x.sgf").read_text().endswith(f"{sgf}\n")
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
+def test_wrong_paths_are_refused_before_the_games(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(arena, "round_robin", None)
+    rows = [
         ("x.pgn", "x.pgn is not a file of games: use a name that ends in .jsonl or .sgf"),
         ("x.sgf", "tic_tac_toe has no SGF format here, only Go, Othello and Hex have one"),
         ("nowhere/x.jsonl", "there is no folder nowhere"),
-    ],
-)
-def test_wrong_paths_are_refused_before_the_games(path, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(arena, "round_robin", None)
-    assert arena.main(["random", "minimax:1", "--export-games", path]) == 2
-    assert message in capsys.readouterr().err
+    ]
+    rows = [(f"random minimax:1 --export-games {path}", said) for path, said in rows]
+    check_program(arena.main, rows, capfd)
