@@ -4,6 +4,7 @@ import functools
 
 import jax
 import numpy as np
+import pytest
 
 import azjax as az
 from azjax import games
@@ -70,3 +71,25 @@ def read(path):
 def assert_close(arrays, wanted):
     for array, expected in zip(arrays, wanted, strict=True):
         np.testing.assert_allclose(array, expected, atol=1e-5)
+
+
+def assert_onnx(name, states, folder):
+    """Checks that an ONNX file computes the network of a player."""
+    runtime = pytest.importorskip("onnxruntime")
+    player = make_player(name)
+    planes = np.asarray(jax.vmap(lambda state: player.game.observe(state, "relative"))(states))
+    expected = jax.device_get(player.parts.network.infer(player.params, planes))
+    for size in (len(planes), None) if name == "quantized" else (None,):
+        path = az.export(player, folder / "player.onnx", batch_size=size)
+        session = runtime.InferenceSession(path)
+        (given,) = session.get_inputs()
+        assert (given.name, given.shape) == ("planes", [size or "b", 3, 3, 2])
+        outputs = session.run(None, {"planes": planes})
+        if name == "quantized":
+            assert [x.tobytes() for x in outputs] == [x.tobytes() for x in expected]
+        else:
+            assert_close(outputs, expected)
+        about = session.get_modelmeta().custom_metadata_map
+        assert about == {"game": "tic_tac_toe", "encoding": "relative", "iteration": "0"}
+    empty = session.run(None, {"planes": planes[:0]})
+    assert [output.shape for output in empty] == [(0, 9), (0,)]

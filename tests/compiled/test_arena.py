@@ -238,8 +238,14 @@ def test_a_tournament_plays_every_pair_once(perfect):
     assert [match[:2] for match in matches] == pairs
     games = [(match.moving_first.games, match.moving_second.games) for match in matches]
     assert games == [(10, 10), (1, 1), (10, 10)] and sum(reports) == 42
-    ratings = arena.rate(matches)
-    assert ratings.names == ("perfect", "random", "lowest") and ratings.ratings.argmax() == 0
+
+
+def test_ratings_of_a_match_count_both_seats():
+    """Without an advantage of moving first, which one with swapped results would have."""
+    won = arena.Tally(20, 5, 3, 28)
+    rated = arena.rate([arena.Match("a", "b", won, won, False)])
+    assert rated.names == ("a", "b") and rated.ratings[0] > 100
+    assert rated.first_move_advantage.estimate == pytest.approx(0, abs=1e-6)
 
 
 def test_refusals(perfect, openings):

@@ -194,7 +194,7 @@ def test_refuses_to_save_parameters_that_are_not_finite(run, state):
     before = files(run)
     for part in ("variables", "ema_params", "opt_state"):
         poison = jax.tree.map(
-            lambda leaf: leaf * jnp.inf if leaf.dtype == jnp.float32 else leaf,
+            lambda leaf: leaf + jnp.inf if leaf.dtype == jnp.float32 else leaf,
             getattr(state.learner, part),
         )
         learner = state.learner._replace(**{part: poison})

@@ -63,9 +63,6 @@ def make_agent(kind, name):
     evaluate = Evaluator(bench(name).evaluate, is_deterministic=True)
     if kind == "random":
         return random_agent(game)
-    if kind in ("perfect", "sampled"):
-        perfect = perfect_agent(game, solver.solve(game))
-        return perfect if kind == "perfect" else sampled(perfect)
     if kind == "network":
         return network_agent(game, evaluate, table)
     if kind in ("puct", "gumbel"):
@@ -76,10 +73,17 @@ def make_agent(kind, name):
     return make(game, 3, evaluate, table)
 
 
+@pytest.fixture(scope="module")
+def perfect(solution):
+    return perfect_agent(bench("tic_tac_toe").game, solution)
+
+
 @pytest.mark.parametrize("kind", HAS)
-@pytest.mark.usefixtures("solution")
-def test_contract(kind):
-    agent = make_agent(kind, "tic_tac_toe")
+def test_contract(kind, perfect):
+    if kind in ("perfect", "sampled"):
+        agent = perfect if kind == "perfect" else sampled(perfect)
+    else:
+        agent = make_agent(kind, "tic_tac_toe")
     assert agent.deterministic == (kind not in RANDOM)
     assert_contract(agent, "tic_tac_toe", HAS[kind])
 
@@ -112,8 +116,8 @@ def test_draws_follow_the_weights():
     assert np.ptp(weights[weights > 0]) > 0.05
 
 
-def test_a_perfect_player_plays_the_first_of_the_optimal_actions(solution):
-    decision = ask(make_agent("perfect", "tic_tac_toe"), solution.decision_states)
+def test_a_perfect_player_plays_the_first_of_the_optimal_actions(perfect, solution):
+    decision = ask(perfect, solution.decision_states)
     rows = solution.decisions
     np.testing.assert_array_equal(decision.action, solution.optimal[rows].argmax(axis=1))
     np.testing.assert_array_equal(decision.weights > 0, solution.optimal[rows])
@@ -161,7 +165,8 @@ def test_searches_to_a_horizon_equal_the_recursion(name):
             assert decision.nodes[row] == expected.positions
         values.append(decision.value)
     np.testing.assert_array_equal(*values)
-    assert (abs(decision.q_values) % 1 > 0).any()  # The horizon was evaluated.
+    if name == "tic_tac_toe":  # The horizon was evaluated.
+        assert (abs(decision.q_values) % 1 > 0).any()
 
 
 def test_full_searches_where_a_player_may_move_twice(pile):
@@ -212,11 +217,11 @@ def test_a_search_ends_with_its_time(tic_tac_toe):
     assert (agent.traceable, agent.deterministic, agent.nodes) == (False, False, 701)
     assert agent.name == "gumbel(0.4 s)"
     agent.act(None, key, states)  # Measures the speed.
-    clock.cost = 0.004
+    clock.cost = 0.002
     began, decision = clock(), agent.act(None, key, states)  # Corrects the estimate.
     assert clock() - began == pytest.approx(0.4, rel=0.1)
     count = int(decision.nodes[0])
-    assert 60 < count <= 100 and (decision.nodes == count).all()
+    assert 120 < count <= 200 and (decision.nodes == count).all()
     whole = make_search(Gumbel(num_simulations=count), tic_tac_toe, uniform_evaluator(tic_tac_toe))
     expected = jax.jit(whole)(None, jax.random.split(key, 2), states)
     np.testing.assert_array_equal(decision.visit_counts, expected.visit_counts)

@@ -14,9 +14,10 @@ from azjax.games import connect_four
 from azjax.games.base import init_batch, random_action, where
 from azjax.games.display import Display
 from azjax.games.in_a_row import find_lines
-from azjax.games.square import column_name
+from azjax.games.square import column_name, on_cells
 from azjax.games.tic_tac_toe import from_board
 from nim import NIM
+from reference import othello as othello_rules
 from refusals import assert_refused
 
 
@@ -215,3 +216,21 @@ def test_moves_have_their_usual_names():
         moves.append(breakthrough.display.name_actions(state)[action])
         state, _ = breakthrough.step(state, jnp.int32(action))
     assert moves == ["b4b3", "c2c3"]
+
+
+def test_pictures_show_values_where_the_mover_plays_and_the_last_move_of_the_opponent():
+    own, other = np.array([0, 2, 1, 3]), np.array([1, 0, 2, 3])
+    shown = on_cells(own, other, [0.0, 0.1, 0.2, 0.3, 0.4], "abcde", 0)
+    assert shown["values"].tolist() == [0.0, 0.2, 0.1, 0.3]
+    assert shown["labels"] == ["a", "c", "b", "d"] and shown["last"] == 1
+    assert on_cells(own, other, None, None, 4) == {"values": None, "labels": None, "last": None}
+
+
+def test_discs_are_flipped_only_between_two():
+    game, position = games.make("othello:4"), othello_rules.start()
+    state = game.init()
+    for _ in range(4):
+        action = othello_rules.legal(position)[-1]
+        position, _ = othello_rules.play(position, action)
+        state, _ = game.step(state, jnp.int32(action))
+        assert tuple(state.board.tolist()) == position.board

@@ -13,7 +13,7 @@ from azjax.runs.directory import CheckpointError
 from azjax.search import PUCT
 
 TINY = presets.smoke(presets.get("default"))
-WON, DRAWN = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10)
+WON, DRAWN, AHEAD = Tally(10, 0, 0, 10), Tally(0, 10, 0, 10), Tally(11, 0, 9, 20)
 
 
 class FakeLoop(types.SimpleNamespace):
@@ -56,15 +56,15 @@ def parts():
 def test_a_network_that_wins_becomes_the_best_one(parts, played, tmp_path):
     callback = az.callbacks.Strength(parts, every=2, num_games=4, folder=tmp_path / "strength")
     callback.on_start(FakeLoop(0))
-    loops = [FakeLoop(iteration) for iteration in (1, 2, 4, 6)]
-    for loop, tally in zip(loops, (WON, WON, DRAWN, WON), strict=True):
+    loops = [FakeLoop(iteration) for iteration in (1, 2, 4, 6, 8)]
+    for loop, tally in zip(loops, (WON, WON, DRAWN, WON, AHEAD), strict=True):
         played.tally = tally
         callback.on_iteration(loop)
     assert loops[0].metrics == {}
-    assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2]
+    assert [loop.metrics["elo_best_iteration"] for loop in loops[1:]] == [0, 2, 2, 6]
     opponents, keys, budgets = zip(*played.matches, strict=True)
-    assert opponents == ((2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2))
-    assert len(set(keys)) == 6 and set(budgets[::2]) == {(4, 100, 4)} != set(budgets[1::2])
+    assert opponents[:6] == ((2, None), (2, 0), (4, None), (4, 2), (6, None), (6, 2))
+    assert len(set(keys)) == 8 and set(budgets[::2]) == {(4, 100, 4)} != set(budgets[1::2])
     first, drawn = loops[1].metrics, loops[2].metrics
     assert 0 < first["elo_best_low"] < first["elo_best"] == first["elo_best_high"]
     assert drawn["elo_uct"] == pytest.approx(0, abs=1e-6)

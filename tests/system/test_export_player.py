@@ -12,7 +12,7 @@ import azjax as az
 from azjax.cli import export as program
 from azjax.runs.export import name_leaves
 from azjax.search import PUCT, Gumbel
-from exported import NETWORKS, assert_close, make_player, read
+from exported import NETWORKS, assert_close, assert_onnx, make_player, read
 from refusals import check_program
 from run_directories import make_run
 
@@ -24,6 +24,7 @@ def test_a_file_evaluates_what_the_player_evaluates(name, some_states, tmp_path)
     player = make_player(name)
     exported = read(az.export(player, tmp_path / "player.stablehlo"))
     assert_close(exported.call(name_leaves(some_states)), player.evaluate(some_states))
+    assert_onnx(name, some_states, tmp_path)
 
 
 @pytest.mark.parametrize("search", [Gumbel(), PUCT(), PUCT(engine="mctx")])
