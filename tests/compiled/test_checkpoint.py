@@ -139,11 +139,6 @@ def test_rows_in_the_files_of_two_processes_are_one_array(tmp_path):
         storage.read_arrays(tmp_path.glob("*.npz"), target)
 
 
-def test_a_name_that_is_not_utf_8_works(state, tmp_path):
-    run_dir = make_run(tmp_path / os.fsdecode(b"l\xe4ufe"), state, [0.0])
-    assert_same(restore(run_dir).state, at(state, 1))
-
-
 def test_a_full_disk_is_reported_once(run, state, monkeypatch):
     gc.collect()  # Ignores leftovers of other tests.
     ignored, before = [], files(run)
@@ -169,7 +164,7 @@ def test_a_run_keeps_its_key_implementation(before, after, state, tmp_path):
     parts = PARTS._replace(learner=learner)
     with jax.default_prng_impl(before):
         kept = dataclasses.replace(make_state(parts=parts), key=jax.random.key(7))
-        run_dir = make_run(tmp_path / "run", kept, [0.0])
+        run_dir = make_run(tmp_path / os.fsdecode(b"l\xe4ufe"), kept, [0.0])  # Not UTF-8.
     with jax.default_prng_impl(after):
         restored, skipped = checkpoint.restore(run_dir, parts, training.make_mesh())
         assert checkpoint.restore_player(run_dir, PARTS.network)[1] == 1
@@ -182,12 +177,6 @@ def test_a_run_keeps_its_key_implementation(before, after, state, tmp_path):
 def test_a_run_without_checkpoints_has_no_state(tmp_path):
     runs.create_run(tmp_path / "run", CONFIG)
     assert restore(tmp_path / "run") == (None, [])
-
-
-def test_saving_twice_keeps_the_first(run, state):
-    before = files(run)
-    checkpoint.save(run, at(state, 3), 5.0)
-    assert files(run) == before
 
 
 def test_refuses_to_save_parameters_that_are_not_finite(run, state):
@@ -343,17 +332,18 @@ def test_falls_back_to_the_newest_sound_checkpoint(damage, run, state):
     assert files(run / "damaged" / "2-1") | files(run / "damaged" / "3-1") == damaged
 
 
-def test_a_second_damaged_checkpoint_has_another_name(run, state):
+def test_only_what_is_newer_is_set_aside(run, state):
+    """A damaged older checkpoint stays until it is pruned; a second damaged one gets a new name."""
+    empty(run / "checkpoints" / "1")
+    assert restore(run, set_aside=True).skipped == []
     for number in (1, 2):
         flip_a_byte(run / "checkpoints" / "3")
         restore(run, set_aside=True)
         assert (run / "damaged" / f"3-{number}").is_dir()
         checkpoint.save(run, at(state, 3), 0.0)
-
-
-def test_ignores_a_damaged_older_checkpoint(run, state):
-    empty(run / "checkpoints" / "1")
-    assert restore(run, set_aside=True).skipped == []
+    before = files(run)
+    checkpoint.save(run, at(state, 3), 5.0)  # There is a sound one.
+    assert files(run) == before
     checkpoint.save(run, at(state, 4), -1.0)
     assert steps(run) == [2, 3, 4]
 
@@ -448,7 +438,7 @@ def test_loads_only_the_requested_checkpoint(run, tmp_path):
     assert azjax.load(run).iteration == 2
 
 
-@pytest.mark.compiles(1)  # The network that is made for a given game.
+@pytest.mark.compiles(2)  # The network of `PARTS`, and that which is made for a given game.
 def test_a_player_is_loaded_only_with_the_game_and_network_of_its_run(run):
     game, other = azjax.make("tic_tac_toe"), azjax.make("connect_four")
     for same in ({"game": game}, {"network": PARTS.network}, {"parts": PARTS}):

@@ -31,15 +31,6 @@ def states(some_states):
     return jax.tree.map(lambda leaf: leaf[:5], some_states)
 
 
-@pytest.mark.compiles(3)  # The player, and the file for two sizes.
-def test_a_file_evaluates_any_number_of_positions(states, tmp_path):
-    player = make_player()
-    exported = read(az.export(player, tmp_path / FILE))
-    assert exported.platforms == ("cpu", "cuda", "tpu") and exported.nr_devices == 1
-    assert_close(exported.call(name_leaves(states)), player.evaluate(states))
-    assert exported.call(name_leaves(init_batch(player.game, 1)))[1].shape == (1,)
-
-
 @pytest.mark.compiles(2)  # The player's search, and the file's.
 def test_a_file_searches_as_its_seed_says(states, tmp_path):
     player = make_player(search=UCT())

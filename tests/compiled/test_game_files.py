@@ -11,7 +11,8 @@ import guard
 from azjax.cli import arena
 from azjax.games.square import cell_names
 from azjax.players import game_files, random_agent
-from azjax.players.arena import PlayedGames, Results
+from azjax.players.arena import PlayedGames, Results, play_match
+from azjax.players.openings import draw_openings
 from reference import tic_tac_toe as rules
 from refusals import check_program
 
@@ -28,38 +29,26 @@ def replay(game):
     return outcome
 
 
-def read(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def test_a_tournament_is_exported_with_its_openings(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)  # Without runs.
-    path = tmp_path / "games.jsonl"
-    options = "random minimax:1 --games 20 --openings 3 --opening-plies 2 --export-games"
+def test_games_are_written_with_their_openings(tmp_path):
+    """Of both assignments of the players to seats; outcomes are those of player 0."""
+    game, path, played = azjax.make("tic_tac_toe"), tmp_path / "games.jsonl", []
+    first, second = random_agent(game), random_agent(game)._replace(name="other")
     with guard.sharing():
-        assert arena.main([*options.split(), str(path)]) == 0
-    games = read(path)
-    assert len(games) == 24  # Every opening equally often from each seat.
-    assert len({tuple(game["actions"][:2]) for game in games}) == 3
-    for game in games:
-        assert replay(game) == game["result"] and game["opening_plies"] == 2
-        assert game["game"] == "tic_tac_toe"
-        assert game["moves"] == [cell_names(3, 3)[action] for action in game["actions"]]
-    sides = [game["players"] for game in games[::12]]
-    assert sides == [["random", "minimax(1)"], ["minimax(1)", "random"]]
-    won = [row.split()[3] for row in capsys.readouterr().out.splitlines()[1:3]]
-    results = np.array([game["result"] for game in games])
-    assert won == [str((results[:12] == 1).sum()), str((results[12:] == -1).sum())]
-
-
-def test_a_player_is_exported_against_itself(tmp_path):
-    game, path = azjax.make("tic_tac_toe"), tmp_path / "games.jsonl"
-    player = random_agent(game)
-    with guard.sharing():
-        game_files.export_games(path, game, player, player, 10, jax.random.key(0))
-    games = read(path)
-    assert len(games) == 10 and len({tuple(game["actions"]) for game in games}) > 5
-    assert all(replay(one) == one["result"] for one in games)
+        openings = draw_openings(game, jax.random.key(1), 3, 2)
+        options = {"openings": openings.states, "record": played.append}
+        match = play_match(game, first, second, 24, jax.random.key(0), **options)
+        game_files.write_games(path, game, played, openings.actions)
+    games = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(games) == 24 and len({tuple(one["actions"][:2]) for one in games}) == 3
+    for one in games:
+        assert replay(one) == one["result"]
+        assert (one["game"], one["opening_plies"]) == ("tic_tac_toe", 2)
+        assert one["moves"] == [cell_names(3, 3)[action] for action in one["actions"]]
+    sides = [one["players"] for one in games[::12]]
+    assert sides == [["random", "other"], ["other", "random"]]
+    results = np.array([one["result"] for one in games])
+    assert match.moving_first.wins == (results[:12] == 1).sum()
+    assert match.moving_second.wins == (results[12:] == -1).sum()
 
 
 @pytest.mark.parametrize(
@@ -68,12 +57,9 @@ def test_a_player_is_exported_against_itself(tmp_path):
         ("hex:3", [2, 2], 1, "(;FF[4]GM[11]CA[UTF-8]SZ[3]PB[a\\]b]PW[c]RE[B+];B[c1];W[a3])"),
         ("hex_swap:3", [2, 9, 0], -1, "RE[W+];B[c1];W[swap-pieces];B[a1])"),
         ("othello:4", [1, 0], 0, "(;FF[4]GM[2]CA[UTF-8]SZ[4]PB[a\\]b]PW[c]RE[0];B[ba];W[aa])"),
-        ("pgx:go_5x5", [7, 25], -1, "GM[1]CA[UTF-8]SZ[5]PB[a\\]b]PW[c]RE[W+]KM[7.5];B[cb];W[])"),
     ],
 )
 def test_sgf(name, actions, outcome, sgf, tmp_path):
-    if name.startswith("pgx"):
-        pytest.importorskip("pgx")
     padded = np.array([[*actions, -1, -1]], np.int32)
     results = Results(np.array([outcome]), np.array([len(actions)]), np.zeros(1), padded)
     with guard.sharing():

@@ -11,7 +11,6 @@ import pytest
 import guard
 from azjax import games
 from azjax.games import from_pgx
-from azjax.games.check import check_game
 from refusals import assert_refused
 from side_by_side import assert_same_rules
 
@@ -27,7 +26,6 @@ def _shared():
 
 def test_tic_tac_toe_has_the_same_rules_and_pictures():
     assert_same_rules("tic_tac_toe", "tic_tac_toe")
-    check_game(games.make("pgx:tic_tac_toe"), num_games=16)
 
 
 def test_positions_and_moves_are_written_as_in_our_game(name="tic_tac_toe"):

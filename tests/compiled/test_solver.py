@@ -47,19 +47,13 @@ def test_tic_tac_toe_counts(tic_tac_toe, solution):
     assert solution.values[0] == 0
 
 
-def test_states_are_the_reachable_positions_of_each_ply(solved):
-    solution, rules = solved
-    listed = positions(solution)
-    assert listed[0] == rules.start()
-    bounds = itertools.pairwise(solution.layers)
-    plies = [listed[start:end] for start, end in bounds]
-    assert [len(ply) for ply in plies] == [len(set(ply)) for ply in plies]
-    assert [set(ply) for ply in plies] == minimax.reachable(rules)
-
-
 def test_solution_equals_the_reference(solved):
     solution, rules = solved
     listed = positions(solution)
+    plies = [listed[start:end] for start, end in itertools.pairwise(solution.layers)]
+    assert [len(ply) for ply in plies] == [len(set(ply)) for ply in plies]
+    assert [set(ply) for ply in plies] == minimax.reachable(rules)
+    assert listed[0] == rules.start()
     for s in range(0, len(listed), 3 if len(listed) > 1000 else 1):
         position = listed[s]
         outcomes = minimax.action_values(rules, position)
@@ -77,14 +71,6 @@ def test_solution_equals_the_reference(solved):
             assert listed[solution.children[s, action]] == (after if legal else rules.start())
             assert solution.rewards[s, action] == reward
             assert solution.action_values[s, action] == outcomes.get(action, -np.inf)
-
-
-def test_values_follow_from_player_ids_where_a_player_moves_twice(pile_solution):
-    """Hand values: a hard-coded discount of -1 would make two stones a win."""
-    left = (pile_solution.states.board == 0).sum(axis=1)
-    np.testing.assert_array_equal(pile_solution.values, np.array([0, -1, -1, 1, 1, 1])[left])
-    assert (pile_solution.optimal[left == 3] == [False, True]).all()
-    assert (pile_solution.optimal[left == 5] == [True, False]).all()
 
 
 def test_decision_states_are_those_that_are_not_over(solution):

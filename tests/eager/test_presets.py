@@ -62,10 +62,6 @@ def iterations(config):
     return config.replay.capacity / moves, config.learner.decay_steps / config.learner.steps
 
 
-def test_connect_four_stores_24_iterations_and_decays_over_1500():
-    assert iterations(presets.get("connect_four")) == (24, 1500)
-
-
 def test_large_games_differ_little_from_connect_four():
     old, new = presets.get("connect_four"), presets.get("large")
     changes = {name: (before, after) for name, before, after in list_changes(old, new)}

@@ -49,10 +49,6 @@ def test_different_rows_have_different_hashes():
     assert len(np.unique(halves)) > 0.999 * len(halves)
 
 
-def test_no_rows_have_no_groups():
-    assert [len(result) for result in rows.group_equal(np.zeros((0, 4), np.uint8))] == [0, 0, 0]
-
-
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
 def test_any_number_of_rows_is_processed_in_batches(count):
     """The results of an empty batch have their shapes and types."""

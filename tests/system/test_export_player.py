@@ -23,6 +23,7 @@ pytest.importorskip("flatbuffers")
 def test_a_file_evaluates_what_the_player_evaluates(name, some_states, tmp_path):
     player = make_player(name)
     exported = read(az.export(player, tmp_path / "player.stablehlo"))
+    assert exported.platforms == ("cpu", "cuda", "tpu") and exported.nr_devices == 1
     assert_close(exported.call(name_leaves(some_states)), player.evaluate(some_states))
     assert_onnx(name, some_states, tmp_path)
 

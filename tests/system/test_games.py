@@ -11,6 +11,7 @@ import pytest
 from azjax import games, players
 from azjax.games import solver
 from azjax.games.base import random_action
+from azjax.games.check import check_game
 from azjax.games.rows import in_batches
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
@@ -100,3 +101,10 @@ def test_there_are_no_draws(name):
 
     over, total = jax.jit(jax.vmap(finish))(jax.random.split(jax.random.key(0), 64))
     assert over.all() and (total == 1).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", "connect_four:3x5", "mnk:1x4x2", "othello:4", "hex:3"]
+)
+def test_games_satisfy_the_contract(name):
+    check_game(games.make(name))

@@ -20,8 +20,8 @@ OPTIMISED = {"xla_backend_optimization_level": 2, "xla_llvm_disable_expensive_pa
 
 
 def test_every_game_satisfies_the_contract():
-    check_game(games.make("pgx:go_3x3"), num_games=16)
-    check_game(games.make("pgx:connect_four"), num_games=16)
+    for name in ("tic_tac_toe", "go_3x3", "connect_four"):
+        check_game(games.make(f"pgx:{name}"), num_games=16)
 
 
 @pytest.mark.parametrize("name", SAME)

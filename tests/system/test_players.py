@@ -4,7 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.players import alpha_beta_agent, minimax_agent, network_agent, search_agent
+from azjax.players import (
+    alpha_beta_agent,
+    minimax_agent,
+    network_agent,
+    perfect_agent,
+    random_agent,
+    search_agent,
+)
+from azjax.players.arena import play_games
 from azjax.search import PUCT
 from azjax.search.evaluators import Evaluator
 from contract import ask, assert_contract, rows_of, same
@@ -64,3 +72,23 @@ def test_contract_in_connect_four(kind):
     else:
         agent = alpha_beta_agent(game, 2, evaluate, table)
     assert_contract(agent, "connect_four", fields)
+
+
+def test_players_that_cannot_be_traced_play_on_the_host(solution):
+    game, calls = bench("tic_tac_toe").game, []
+    perfect = perfect_agent(game, solution)
+
+    def act(params, key, states):
+        calls.append(len(np.asarray(states.board)))  # A tracer would not be an array.
+        return perfect.act(params, key, states)
+
+    on_host = perfect._replace(act=act, traceable=False)
+    for seat in (0, 1):
+        played = [
+            play_games(game, one, random_agent(game), 20, jax.random.key(0), seat)
+            for one in (on_host, perfect)
+        ]
+        assert all(map(np.array_equal, *played))
+        last = played[0].plies.max() - 1  # Called only in its plies, once for the whole batch.
+        assert calls == [20] * len([ply for ply in range(last + 1) if ply % 2 == seat])
+        calls.clear()

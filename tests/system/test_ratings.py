@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from azjax.players.ratings import fit
-from azjax.players.statistics import mean_proportion, mean_score
+from azjax.players.statistics import mean_score
 
 ELO = 400 / math.log(10)
 PAIRS = np.array(list(itertools.permutations(range(5), 2)))
@@ -21,17 +21,6 @@ def tournament(seed, elo, advantage, nu, games):
     weights = np.stack([np.exp(x / 2), np.full(len(x), nu), np.exp(-x / 2)], axis=1)
     rates = weights / weights.sum(axis=1, keepdims=True)
     return np.random.default_rng(seed).multinomial(games, rates)
-
-
-def test_the_interval_of_a_mean_of_rates_covers_and_is_not_wide():
-    """Rates of 1 to 40%, from 200 samples each."""
-    rng, chances = np.random.default_rng(0), np.array([0.01, 0.03, 0.1, 0.2, 0.3, 0.4])
-    drawn = rng.binomial(200, chances, (400, 6)).tolist()
-    result = np.array([mean_proportion(counts, [200] * 6) for counts in drawn])
-    mean = chances.mean()
-    assert 0.93 <= np.mean((result[:, 1] <= mean) & (mean <= result[:, 2])) <= 0.98
-    normal = 2 * 1.96 * math.sqrt((chances * (1 - chances) / 200).sum()) / 6
-    assert np.mean(result[:, 2] - result[:, 1]) == pytest.approx(normal, rel=0.05)
 
 
 @pytest.mark.parametrize("rates", RATES)
