@@ -1,8 +1,6 @@
 """Matches against replays in plain Python, exact probabilities, and scripted players."""
 
-import functools
 import itertools
-import math
 import types
 
 import jax
@@ -16,7 +14,6 @@ from azjax.players import Agent, Decision, arena, perfect_agent, random_agent
 from azjax.players.arena import play_games, play_match, round_robin
 from azjax.players.openings import random_openings
 from reference import misere_pile as misere_pile_rules
-from reference import tic_tac_toe as tic_tac_toe_rules
 from refusals import assert_refused
 from tables import bench
 
@@ -68,33 +65,6 @@ def test_deterministic_players_play_one_game_per_seat(perfect):
     won, lost = arena.Tally(1, 0, 0, 1), arena.Tally(0, 0, 1, 1)
     assert play_match(GAME, perfect, LOWEST, 2, KEY)[2:4] == (won, won)
     assert play_match(GAME, LOWEST, perfect, 2, KEY)[2:4] == (lost, lost)
-
-
-@functools.cache
-def random_play(rules, position):
-    """The probability of each outcome of random games for player 0, and the mean length."""
-    if position.over:
-        return np.array([0, 0, 0, 0.0])
-    result = []
-    for action in rules.legal(position):
-        after, reward = rules.play(position, action)
-        below = random_play(rules, after) + [0, 0, 0, 1]
-        if after.over:
-            below[1 - (reward if position.player == 0 else -reward)] = 1
-        result.append(below)
-    return np.mean(result, axis=0)
-
-
-def test_random_games_have_the_exact_rates():
-    """Wins, draws, losses and the length of 20,000 games, within five standard errors."""
-    *rates, length = random_play(tic_tac_toe_rules, tic_tac_toe_rules.start())
-    assert rates == pytest.approx([0.585, 0.127, 0.288], abs=5e-4)
-    games = play_games(GAME, UNIFORM, UNIFORM, 20_000, KEY, seat=1)
-    for winner, rate in zip((1, 0, -1), rates, strict=True):
-        error = math.sqrt(rate * (1 - rate) / 20_000)
-        assert abs(np.mean(-games.outcomes == winner) - rate) <= 5 * error
-    assert abs(games.plies.mean() - length) <= 5 * games.plies.std() / math.sqrt(20_000)
-    assert (games.plies.min(), games.plies.max()) == (5, 9)
 
 
 def test_the_key_determines_the_games_of_every_batch_and_seat():
@@ -189,20 +159,6 @@ def test_random_openings():
         assert ((states.board != 0).sum(axis=1) == plies).all()
         assert not states.over.any() and (states.player == plies % 2).all()
     assert rows(states) != rows(random_openings(GAME, jax.random.key(1), 20, plies))
-
-
-def test_large_trees_leave_room_for_few_games():
-    for nodes, games, expected in [
-        (1, 10**9, 8192),
-        (101, 10**6, 1296),
-        (101, 5, 5),
-        (1001, 200, 100),  # Not 130 and then 70.
-        (8000, 1000, 32),
-        (10**5, 1000, 32),
-        (10**6 + 1, 1000, 4),  # A gigabyte of trees.
-        (10**8, 1000, 1),
-    ]:
-        assert arena._batch_size(UNIFORM, UNIFORM._replace(nodes=nodes), games) == expected
 
 
 # Tournaments.

@@ -25,7 +25,8 @@ def after(*lines):
 
 def decide(overrides, states, game=GAME):
     agent = network_agent(game, uniform_evaluator(game), None)
-    return oriented_agent(game, "relative", agent, overrides).act(None, jax.random.key(0), states)
+    act = jax.jit(oriented_agent(game, "relative", agent, overrides).act)
+    return act(None, jax.random.key(0), states)
 
 
 def test_overrides_hold_in_all_symmetric_copies_and_nowhere_else():

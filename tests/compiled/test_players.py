@@ -222,7 +222,7 @@ def test_a_search_ends_with_its_time(tic_tac_toe):
     assert clock() - began == pytest.approx(0.4, rel=0.1)
     count = int(decision.nodes[0])
     assert 120 < count <= 200 and (decision.nodes == count).all()
-    # The first phase of sequential halving: 200 / (9 log2(9)), where 375 had been planned.
+    # The first phase of sequential halving: 190 / (8 log2(8)), where 375 had been planned.
     assert decision.visit_counts[0][states.board[0] == 0].min() == 7
     clock.cost = 1e-6
     for seed in (3, 4):  # Time for more simulations than the tree can store.

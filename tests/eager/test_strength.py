@@ -112,19 +112,3 @@ def test_a_resumed_training_finds_the_best_one_of_then(parts, played, tmp_path):
         start(3)
     with pytest.raises(ValueError, match="every is 0 and num_games 64: use 1 and 2 or more"):
         az.callbacks.Strength(parts, every=0)
-
-
-def test_links_are_deleted_but_not_followed(parts, played, tmp_path):
-    folder, outside = tmp_path / "strength", tmp_path / "outside"
-    callback = az.callbacks.Strength(parts, every=1, num_games=4, folder=folder)
-    callback.on_start(FakeLoop(0))
-    (outside / "1").mkdir(parents=True)
-    for name in ("1.partial", "7", "8"):
-        (folder / name).symlink_to(outside)
-    played.tally = WON
-    callback.on_iteration(FakeLoop(1))
-    callback.on_checkpoint(FakeLoop(1))
-    (folder / "9").symlink_to(outside)
-    callback.on_start(FakeLoop(1))
-    assert [path.name for path in folder.iterdir()] == ["1"] and not (folder / "1").is_symlink()
-    assert [*outside.rglob("*")] == [outside / "1"]
