@@ -1,6 +1,6 @@
 # All commands use the environment .venv, which make creates. Only a Python must be installed.
 # Arguments of a program:  make train ARGS="--seed 1"
-# Arguments of pytest:     make test TESTS="tests/games/test_games.py -x"
+# Arguments of pytest:     make test TESTS="tests/eager/test_games.py -x"
 
 ARGS =
 WORKERS = -n logical --maxprocesses 4 --dist loadgroup

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from azjax import training
+import dots
+from azjax import games, training
 from azjax._settings import list_changes
 from azjax.runs import presets
-from azjax.runs.config import Config, fit_devices, make_parts
+from azjax.runs.config import Config, count_devices, fit_devices, make_parts
 from azjax.search import PUCT
 
 SMALL = {"connect_four": "connect_four:4x4", "large": "othello:6"}  # Faster to build.
@@ -98,3 +99,20 @@ def test_the_preset_of_the_paper_learns_as_alphazero_did():
     others = learner.clip_norm, learner.ema_decay, learner.weight_decay, learner.policy_surprise
     assert not any(others) and config.selfplay.archive == 0
     assert learner.final_learning_rate < learner.learning_rate and learner.decay_steps > 0
+
+
+def test_a_preset_fits_a_game():
+    """One encoding replaces that of the preset; symmetries must divide every width."""
+    shared = dataclasses.replace(Config().network, symmetric=True, width=16, head_hidden=8)
+    fitted = presets.fit(Config(network=shared), games.make("tic_tac_toe")).network
+    assert fitted.symmetric and fitted.encoding == "relative"
+    for narrow in ({"width": 12}, {"head_hidden": 12}):
+        network = dataclasses.replace(shared, **narrow)
+        assert not presets.fit(Config(network=network), games.make("tic_tac_toe")).network.symmetric
+    assert presets.fit(Config(network=shared), dots.make()).network.encoding == "edges"
+
+
+def test_the_devices_divide_the_shards_or_the_games_and_samples():
+    assert count_devices(16, 6) == 4 and count_devices(16, 6, processes=8) == 2
+    assert count_devices(8, 64, evenly=(1024, 512)) == 64
+    assert count_devices(8, 64, evenly=(1024, 96)) == 32 and count_devices(7, 4) == 1
