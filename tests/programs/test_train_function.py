@@ -144,16 +144,13 @@ def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capf
     assert "edited.py:make was edited since run was trained" in capfd.readouterr().err
     pathlib.Path("wrong.py").write_text(PARTS_FILE.replace('norm="none"', 'norm="layer"'))
     unnamed = "run has custom parts, and azjax imports only code that you name: add --parts mine.py"
-    rows = [("--run-dir run", unnamed), ("--run-dir run --parts wrong.py:make", "network")]
+    rows = [("--run-dir run", unnamed), ("--run-dir run --parts wrong.py:make", "its custom parts")]
     check_program(verify.main, rows, capfd)
     both = "--parts has its own game: leave --game out"
     check_program(train.main, [([*named, "--game", "hex:3"], both)], capfd)
-    other = parts._replace(game=parts.game._replace(step=lambda state, action: (state, 0.0)))
     make_run("other", TINY)
     rows = [
         (lambda: az.load("run"), "the parts are custom, mine.py:make", "pass them as parts="),
-        (lambda: az.load("run", parts=other), "rules"),
-        (lambda: az.train(other, "run", resume=True), "rules"),
         (lambda: az.train("tic_tac_toe", "run", resume=True), "custom parts: give the same to"),
         (lambda: az.train(parts, "other", resume=True), "is a run of tic_tac_toe: give the same"),
         (lambda: az.train("hex:3", "other", resume=True), "is a run of tic_tac_toe, not of hex:3"),
