@@ -243,9 +243,7 @@ def _describe_damage(run_dir: Path, step: int, error: Exception) -> str:
 
 
 def _summarize(error: Exception) -> str:
-    """Returns the first line of an error message, shortened."""
-    lines = str(error).split("\n")
-    return textwrap.shorten(lines[0] or type(error).__name__, 200, placeholder="…")
+    return textwrap.shorten(str(error) or type(error).__name__, 200, placeholder="…")
 
 
 def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:

@@ -98,9 +98,7 @@ def _read_rows(stored: dict, like: jax.ShapeDtypeStruct, index: Any) -> np.ndarr
         if low < high or start == stop:
             with file.open(entry) as member:
                 np.lib.format.read_magic(member)
-                shape, transposed, dtype = np.lib.format.read_array_header_1_0(member)
-                if transposed:
-                    raise ValueError(f"its array {entry} is in Fortran order")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(member)
                 row = dtype.itemsize * math.prod(shape[1:])
                 member.seek((low - first) * row, os.SEEK_CUR)
                 parts.append(np.frombuffer(member.read((high - low) * row), dtype))
