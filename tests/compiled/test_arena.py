@@ -153,7 +153,7 @@ def rows(states):
 
 
 def test_random_openings():
-    for plies, result in [(1, 9), (4, 20)]:
+    for plies, result in [(1, 9), (4, 20), (8, 20)]:
         states = random_openings(GAME, KEY, 20, plies)
         assert len(states.board) == len(rows(states)) == result
         assert ((states.board != 0).sum(axis=1) == plies).all()
