@@ -8,6 +8,7 @@ the player needs, and only if no game is lost. `azjax.runs.pretrained` describes
 """
 
 from azjax.cli import run_program
+from azjax.cli.parsing import Place
 
 if __name__ == "__main__":
     run_program("experiments.add_overrides")
@@ -16,8 +17,6 @@ import dataclasses
 import pathlib
 import tempfile
 from typing import Annotated
-
-import tyro
 
 from azjax._commands import command
 from azjax.cli import console, launch, lines
@@ -33,7 +32,7 @@ from azjax.runs import pretrained
 class Options:
     """Writes the overrides that a player needs into its file, if no game is lost."""
 
-    player: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = "connect_four"
+    player: Annotated[str, Place.POSITIONAL] = "connect_four"
     """A player that comes with azjax."""
     table: pathlib.Path | None = None
     """The override table. Default: the table that azjax verify with --lines and --repair writes."""

@@ -5,10 +5,10 @@ import pathlib
 from typing import Annotated
 
 import jax
-import tyro
 
-from azjax._settings import Count, Positive, Range, check
+from azjax._settings import Count, Positive, Range
 from azjax.cli import console, custom, players, specs
+from azjax.cli.parsing import Place
 from azjax.games.base import Game
 from azjax.players import Agent, export, ratings
 from azjax.players.arena import Match, PlayedGames, Tally, rate, round_robin
@@ -20,7 +20,7 @@ from azjax.viz.chart import interval_chart, standalone
 class Options:
     """Plays a match between every two players, from both seats, and rates them."""
 
-    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER ...")]
+    players: Annotated[tuple[str, ...], Place.POSITIONAL] = ()
     """Two or more players, such as random, perfect, uct:100 or network@runs/NAME#20."""
     games: Positive = 1000
     """Games of each pairing, half of them from each seat."""
@@ -38,7 +38,6 @@ class Options:
     typed: custom.Option = custom.NOTHING
 
     def __post_init__(self):
-        check("--", self)
         if self.plot:
             console.check_plot(self.plot)
         if self.export_games:

@@ -5,10 +5,10 @@ import pathlib
 from typing import Annotated, Any
 
 import numpy as np
-import tyro
 
 from azjax import runs
 from azjax.cli import console, custom
+from azjax.cli.parsing import Place
 from azjax.drawing import check_folder, node
 from azjax.games.base import Game
 from azjax.games.solver import Solution
@@ -35,7 +35,7 @@ _ROUNDED = 3  # Bytes per weight in large networks.
 class Options:
     """Writes a page about a player: a tour, games against it, and its search step by step."""
 
-    player: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[PLAYER]")] = None
+    player: Annotated[str | None, Place.POSITIONAL] = None
     """A player that comes with azjax, such as connect_four. For a run, use --run-dir instead."""
     out: pathlib.Path = pathlib.Path("explain.html")
     """The page."""

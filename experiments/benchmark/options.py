@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from azjax import games
 from azjax._commands import command
-from azjax._settings import MOST, Positive, Range, Simulations, check
+from azjax._settings import MOST, Positive, Range, Simulations
 from azjax.networks.base import DEEPEST, WIDEST
 from azjax.runs import presets
 
@@ -81,7 +81,6 @@ class Options:
     """File for the results, JSON."""
 
     def __post_init__(self):
-        check("--", self)
         for name in ("batch_sizes", "cost_games", "train_games"):
             given = getattr(self, name)
             if not given or not all(1 <= number <= MOST for number in given):

@@ -16,7 +16,7 @@ from typing import Annotated
 from azjax import _interrupts as interrupts
 from azjax import games, runs
 from azjax._files import write_json
-from azjax._settings import Range, check
+from azjax._settings import Range
 from azjax.cli import console, parsing
 from azjax.games import solver
 from azjax.proof.certificate import device_name, versions
@@ -37,9 +37,6 @@ class Options:
     """A trained run for the experiment with a network. Default: train one for two iterations."""
     seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Seed of all randomness: the same seed gives the same numbers."""
-
-    def __post_init__(self):
-        check("--", self)
 
 
 def _experiments(options: Options) -> tuple[Experiment, ...]:
