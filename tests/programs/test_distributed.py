@@ -24,7 +24,7 @@ from azjax.programs import prepare
 from azjax.runs import checkpoint, lock, presets
 from azjax.runs.config import Config, count_devices, fit_devices, make_parts
 from azjax.training.sharding import make_mesh
-from test_imports import ROOT
+from source import ROOT
 
 # Two processes with two devices each, which share four shards of the buffer.
 SHORT = ["--smoke", "--max-iterations", "5", "--checkpoint-every", "1", "--keep-checkpoints", "9"]

@@ -1,18 +1,21 @@
 """The command `azjax`: its programs, its help, unknown names, and the first line of a program."""
 
 import ast
+import dataclasses
 import importlib
-import os
 import runpy
-import subprocess
 import sys
+import time
 import types
 
+import jax
 import pytest
 
 from azjax import cli
-from terminal import Terminal
-from test_imports import ROOT
+from azjax.cli import console
+from azjax.programs import prepare
+from azjax.runs.config import Config
+from source import ROOT
 
 
 def run(monkeypatch, *arguments):
@@ -38,9 +41,6 @@ def test_a_program_receives_the_other_arguments_and_returns_its_status(monkeypat
         module = importlib.import_module(f"azjax.cli.{name}")
         monkeypatch.setattr(module, "main", lambda: sys.argv)
         assert run(monkeypatch, name, "--seed", "3") == [f"azjax {name}", "--seed", "3"]
-
-
-# The first line of a program.
 
 
 def test_programs_start_before_the_heavy_imports():
@@ -73,22 +73,29 @@ def test_a_line_is_printed_before_the_program_is_imported(monkeypatch, capsys):
         assert stop.value.code == line
 
 
-def test_a_process_prints_the_line_before_it_imports_jax(tmp_path):
-    (tmp_path / "jax.py").write_text("import os\nos.write(2, b'import jax\\n')\nos._exit(0)\n")
-    command = [sys.executable, "-m", "experiments.verify"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("", "azjax verify: starting…\nimport jax\n")
+def test_a_pipe_has_lines_about_what_takes_long(monkeypatch, capsys):
+    for pause, is_long in ((0.02, True), (3600.0, False)):
+        monkeypatch.setattr(console, "_PAUSE", pause)
+        with console.busy("compiling…"):
+            time.sleep(0.2)
+        with console.progress() as bar:
+            task = bar.add_task("positions", total=1000)
+            bar.update(task, completed=500)
+            time.sleep(0.2)
+        for _ in console.track(range(2), "seeds"):
+            time.sleep(0.2)
+        out, err = capsys.readouterr()
+        expected = ("compiling…, 0 s\n", "positions: 500 of 1,000, 0 s\n", "seeds: 1 of 2, 0 s\n")
+        assert out == "" and [text in err for text in expected] == [is_long] * 3
 
 
-def test_a_terminal_shows_the_line_until_the_imports_end():
-    lines = """
-import sys, types
-from azjax.cli import run_program
-sys.modules["azjax.cli.test"] = types.SimpleNamespace(main=lambda: print("done"))
-run_program("azjax.cli.test")
-"""
-    with Terminal(["-c", lines], os.environ | {"PYTHONPATH": str(ROOT)}) as terminal:
-        assert terminal.finish() == 0
-    line = "azjax test: starting…"
-    assert terminal.screen == f"{line}\r{' ' * len(line)}\rdone\n"
+def test_a_run_uses_the_seed_of_its_settings(monkeypatch):
+    keys = []
+
+    def note(parts, key, *others):
+        keys.append(key)
+
+    monkeypatch.setattr(prepare.training, "make_state", note)
+    for seed in (7, 8):
+        prepare._make_state(dataclasses.replace(Config(), seed=seed), None, None)
+    assert keys == [jax.random.key(7), jax.random.key(8)]
