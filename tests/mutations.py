@@ -74,7 +74,7 @@ MUTATIONS = [
 
 
 # Imported once; each mistake is then made in a fork of the process. None starts a thread of JAX.
-LIBRARIES = "chex flashbax flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy tyro"
+LIBRARIES = "chex flax.nnx jax.numpy mctx numpy optax pytest rich.console scipy tyro"
 TIMEOUT = 600  # Seconds after which a test counts as hanging.
 
 

@@ -20,10 +20,12 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, Gumbel, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import Games, SelfPlayConfig, start_games, unroll
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import Games, self_play, start_games
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from refusals import assert_refused
 from run_directories import make_run
+from small import playing
 
 CONFIG = presets.smoke(presets.get("default"))
 
@@ -113,7 +115,7 @@ def test_loads_a_player(run_dir):
 def test_the_player_is_the_averaged_network(player, states, state):
     parts = make_parts(CONFIG)
     planes = jax.vmap(lambda s: parts.game.observe(s, parts.network.encoding))(states)
-    logits, value = parts.network.apply(state.learner.ema_params, planes)
+    logits, value = parts.network.apply(state.learner.average, planes)
     np.testing.assert_allclose(player.evaluate(states)[0], logits, atol=1e-5)
     np.testing.assert_allclose(player.evaluate(states)[1], value, atol=1e-5)
 
@@ -183,7 +185,7 @@ def test_calls_without_a_meaning_are_refused(player, states, tmp_path):
         (jax.random.key_data(jax.random.split(KEY, 4)), "the key is of type uint32: use typed"),
         (0, "the key is of type int", ": use typed keys, such as jax.random.key"),
     ]
-    selfplay = functools.partial(unroll, SelfPlayConfig(), GAME, "relative", PLAIN, None)
+    selfplay = functools.partial(self_play, PLAYING, None)
     for key, *said in keys:
         rows.append((search(key), *said))
         rows.append((functools.partial(PLAIN, None, key, states), *said))
@@ -208,6 +210,7 @@ WRONG = [
 GAME = azjax.make("tic_tac_toe")
 UNIFORM = uniform_evaluator(GAME)
 PLAIN = make_search(Gumbel(num_simulations=2), GAME, UNIFORM)
+PLAYING = playing(GAME, Gumbel(num_simulations=2), UNIFORM)
 MOVERS = {
     "random": players.random_agent(GAME),
     "perfect": None,  # Built from the solution, below.
@@ -224,14 +227,14 @@ def entries(player, solution):
     """Every entry point that takes a batch of states, by name."""
     movers = MOVERS | {"perfect": players.perfect_agent(GAME, solution)}
     acts = {name: functools.partial(a.act, a.params, KEY) for name, a in movers.items()}
-    selfplay = functools.partial(unroll, SelfPlayConfig(), GAME, "relative", PLAIN, None, KEY)
+    selfplay = functools.partial(self_play, PLAYING, None, KEY)
     match = functools.partial(play_match, GAME, movers["random"], movers["random"], 2, KEY)
     return acts | {
         "Player.evaluate": player.evaluate,
         "Player.search": functools.partial(player.search, KEY),
         "make_search": functools.partial(PLAIN, None, KEY),
         "make_search, jitted": functools.partial(jax.jit(PLAIN), None, KEY),
-        "unroll": lambda states: selfplay(Games(states, jnp.zeros(4, jnp.int32))),
+        "self_play": lambda states: selfplay(Games(states, jnp.zeros(4, jnp.int32))),
         "play_match": match,
         "play_games": lambda s: play_games(GAME, *[movers["random"]] * 2, 2, KEY, openings=s),
         "lecture": lambda states: LEARNER.learn(KEY, states, LEARNER.init_memory(4)),

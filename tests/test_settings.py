@@ -22,8 +22,8 @@ from azjax.runs.config import Config
 from azjax.runs.player import changed
 from azjax.search import PUCT
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.targets import TargetConfig
 from azjax.viz.live import live_data
 from experiments.benchmark import options as benchmark

@@ -11,8 +11,8 @@ from azjax import games, training
 from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from small import conv
 
 GAME = games.make("tic_tac_toe")

@@ -59,7 +59,7 @@ def run(options: Options) -> int:
     while number < options.max_iterations and not reached.all():
         number += 1
         states, _ = advance(states)
-        verdicts = jax.device_get(verify_all(states.learner.ema_params))
+        verdicts = jax.device_get(verify_all(states.learner.average))
         blunders = verdicts.blunders
         wrong = blunders if options.until == "perfect" else verdicts.losing_lines.sum(axis=-1)
         reached = np.where((reached == 0) & (wrong == 0), number, reached)

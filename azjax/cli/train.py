@@ -12,6 +12,7 @@ from azjax import _interrupts as interrupts
 from azjax import _processes as processes
 from azjax._commands import command
 from azjax.cli import console, custom, launch
+from azjax.cli.display import Display
 from azjax.cli.options import Options, parse
 from azjax.programs import Run, open_run
 from azjax.runs.callbacks import Interrupts, Output
@@ -90,9 +91,9 @@ def train(run: Run, named: str, loggers: Sequence[Callback] = ()) -> int:
     """Trains until the goal is reached; `named` has the options that name the run and its code."""
     start, terminal = run.loop.iteration, Console()
 
-    def open_display(loop: Loop) -> metrics.Display | metrics.Plain:
+    def open_display(loop: Loop) -> Display | metrics.Plain:
         if terminal.is_terminal:
-            return metrics.Display(terminal, loop.max_iterations, run.goal)
+            return Display(terminal, loop.max_iterations, run.goal)
         return metrics.Plain(sys.stdout)
 
     run.train(

@@ -171,7 +171,7 @@ def restore(
     if set_aside:
         in_first(lambda: _set_aside(pathlib.Path(run_dir), damage))
     rest = trees[_REST]
-    learner = rest.learner._replace(ema_params=trees[_PLAYER])
+    learner = rest.learner._replace(average=trees[_PLAYER])
     return Restored(dataclasses.replace(rest, learner=learner), [*damage.values()])
 
 
@@ -260,5 +260,5 @@ def _set_aside(run_dir: pathlib.Path, steps: Iterable[int]) -> None:
 
 def _divide(state: TrainState) -> dict[str, Any]:
     """Divides a state into the averaged variables and the rest, which can be read separately."""
-    rest = dataclasses.replace(state, learner=state.learner._replace(ema_params=()))
-    return {_PLAYER: state.learner.ema_params, _REST: rest}
+    rest = dataclasses.replace(state, learner=state.learner._replace(average=()))
+    return {_PLAYER: state.learner.average, _REST: rest}

@@ -11,9 +11,8 @@ from azjax.games.base import Game
 from azjax.networks import MLPConfig, Network, ResNetConfig, make_network
 from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero
 from azjax.training.learner import LearnerConfig, configured_learner
-from azjax.training.parts import Parts
+from azjax.training.parts import Parts, SelfPlayConfig, choose_games_at_once
 from azjax.training.replay import ReplayConfig, make_replay
-from azjax.training.selfplay import SelfPlayConfig, choose_games_at_once
 from azjax.training.targets import TargetConfig, make_targets
 
 

@@ -74,8 +74,8 @@ def load(
     _check_same(run_dir, config, game, network)
     if parts is None:
         parts = make_parts(config, game, network)
-    ema_params, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
-    return Player(parts, parts.network.fold(ema_params), iteration, run_dir)
+    average, iteration = checkpoint.restore_player(run_dir, parts.network, iteration)
+    return Player(parts, parts.network.fold(average), iteration, run_dir)
 
 
 def _check_same(run_dir: Path, config: Config, game: Game | None, network: Network | None) -> None:

@@ -17,8 +17,8 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from experiments.benchmark.measuring import median_seconds, show
 from experiments.benchmark.options import Options
 
@@ -92,7 +92,7 @@ def time_verification(options: Options) -> list[dict]:
     seconds = median_seconds(
         options.repeats,
         iteration=lambda: step(iterate, held),
-        verification=lambda: verify(training.one_copy(held[0].learner.ema_params)),
+        verification=lambda: verify(training.one_copy(held[0].learner.average)),
     )
     row = {f"{name}, ms": 1e3 * taken for name, taken in seconds.items()}
     row["verification over iteration, %"] = 100 * seconds["verification"] / seconds["iteration"]

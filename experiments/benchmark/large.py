@@ -36,7 +36,7 @@ def _time_game(options: Options, name: Large) -> dict:
     held = [training.make_state(parts, key, mesh)]
     iterate = training.compiled(training.make_iteration(parts, mesh), held[0])
     textbook_iterate = _textbook_iteration(options, name, config.learner.batch_size)
-    game, folded = parts.game, parts.network.fold(held[0].learner.ema_params)
+    game, folded = parts.game, parts.network.fold(held[0].learner.average)
     spread = NamedSharding(mesh, PartitionSpec(training.AXIS))
     states = jax.device_put(init_batch(game, options.games), spread)
     evaluations = _PLIES * (options.simulations + 1)  # Network calls in the searches of one game.

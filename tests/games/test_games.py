@@ -31,15 +31,15 @@ from azjax.games.rows import in_batches
 from azjax.games.square import ENCODINGS, column_name
 from azjax.games.tic_tac_toe import from_board
 from azjax.players.arena import play_match
-from azjax.search import UCT, Gumbel, make_search
+from azjax.search import UCT, Gumbel
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import unroll
-from azjax.training.starts import SelfPlayConfig, start_games
+from azjax.training.selfplay import self_play, start_games
 from azjax.training.targets import TargetConfig, augment, make_samples
 from nim import NIM
 from reference import Position, minimax
 from reference import tic_tac_toe as tic_tac_toe_rules
 from refusals import assert_refused
+from small import playing
 
 NAMES = ["tic_tac_toe", "connect_four", "connect_four:3x5", "mnk", "mnk:4x2x3", "mnk:1x4x2"]
 NAMES += ["othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]  # Sizes for the tests.
@@ -349,10 +349,10 @@ def test_a_game_without_fields_is_searched_and_played(nim_solution):
 
 @pytest.mark.slow
 def test_a_game_without_fields_is_trained():
-    search = make_search(Gumbel(num_simulations=4), NIM, uniform_evaluator(NIM))
-    config = SelfPlayConfig(games=4, unroll_length=3)
-    started = start_games(config, NIM, jax.random.split(jax.random.key(0), 4))
-    move = jax.jit(functools.partial(unroll, config, NIM, "binary", search, None))
+    search, evaluate = Gumbel(num_simulations=4), uniform_evaluator(NIM)
+    parts = playing(NIM, search, evaluate, "binary", games=4, unroll_length=3)
+    started = start_games(parts.selfplay, NIM, jax.random.split(jax.random.key(0), 4))
+    move = jax.jit(functools.partial(self_play, parts, None))
     _, seen = move(jax.random.key(1), started)
     assert seen.planes.shape == (3, 4, 1, 7, 3)
     samples = jax.tree.map(lambda leaf: leaf[0], make_samples(TargetConfig(), seen))

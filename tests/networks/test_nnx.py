@@ -15,8 +15,8 @@ from azjax.runs import checkpoint
 from azjax.runs.config import Config, CustomNetworkConfig, make_parts
 from azjax.search import Gumbel
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from azjax.viz import architecture
 from test_network import random_planes, train_on_one_and_two
 
@@ -146,7 +146,7 @@ def test_a_saved_training_resumes_bit_for_bit(network, tic_tac_toe, tmp_path):
     for saved, found in zip(*map(jax.tree.leaves, (state.learner, restored.learner)), strict=True):
         np.testing.assert_array_equal(saved, found)
     first = network.init(jax.random.key(9))["state"]
-    variables = jax.device_get((state.learner.variables, state.learner.ema_params))
+    variables = jax.device_get((state.learner.variables, state.learner.average))
     ahead, again = iterate(state)[0].learner, iterate(restored)[0].learner
     for one, other in zip(*map(jax.tree.leaves, (ahead, again)), strict=True):
         np.testing.assert_array_equal(one, other)

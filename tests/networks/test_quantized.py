@@ -14,9 +14,9 @@ from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.networks.quantized import EXACT, VALUES, make_quantized, symmetry_group
 from azjax.networks.rounding import quantize
 from azjax.runs import pretrained
-from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import start_games
 from azjax.training.sharding import AXIS, make_mesh
-from azjax.training.starts import start_games
 
 _SMALL = MLPConfig(hidden=(48, 32), head_hidden=16, symmetric=True)
 _CASES = {

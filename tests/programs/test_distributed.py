@@ -285,7 +285,7 @@ def test_each_process_writes_its_own_shards(whole):
     assert names(folder / "player") == ["arrays.npz"]
     assert names(folder / "state") == ["arrays-1.npz", "arrays.npz"]
     state = restore(whole[0]).state
-    rest = state.replace(learner=state.learner._replace(ema_params=()))
+    rest = state.replace(learner=state.learner._replace(average=()))
     expected = [{}, {}]
     for path, leaf in jax.tree_util.tree_leaves_with_path(with_key_data(rest)):
         name, quarter = jax.tree_util.keystr(path), len(leaf) // 4 if leaf.ndim else 0

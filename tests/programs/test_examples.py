@@ -24,13 +24,13 @@ from azjax.runs import checkpoint, presets
 from azjax.runs.config import CustomNetworkConfig, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import rollout_evaluator, uniform_evaluator
-from azjax.training.selfplay import unroll
+from azjax.training.selfplay import self_play, start_games
 from azjax.training.sharding import make_iteration, make_mesh, make_state
-from azjax.training.starts import SelfPlayConfig, start_games
 from azjax.training.step import init, iteration
 from azjax.viz.architecture import layers
 from reference import Position
 from reference import tic_tac_toe as rules
+from small import playing
 from test_imports import ROOT
 
 LONGER = ("counterexamples", "dots_and_boxes")  # An experiment with controls; a game with pictures.
@@ -124,7 +124,7 @@ def test_an_nnx_network_becomes_perfect(tic_tac_toe, solution):
     state, blunders = init(parts, jax.random.key(0)), []
     while not blunders or (blunders[-1] and len(blunders) < 40):
         state, _ = step(state)
-        blunders.append(int(prove(network.fold(state.learner.ema_params))))
+        blunders.append(int(prove(network.fold(state.learner.average))))
     assert blunders[-1] == 0, blunders
 
 
@@ -182,11 +182,13 @@ def test_the_rules_of_the_guide_explore_in_self_play(tic_tac_toe):
     found = {"__name__": "tutorial", "jax": jax}
     exec(block, found)
     rules = [names(ROOT / "examples" / "search_rule.py")["GrowingPUCT"], found["PlainPUCT"]]
-    config = SelfPlayConfig(unroll_length=5, opening_share=0.0)
+    settings = {"unroll_length": 5, "opening_share": 0.0}
     for rule in rules:
-        search = make_search(rule(num_simulations=9), tic_tac_toe, uniform_evaluator(tic_tac_toe))
-        games = start_games(config, tic_tac_toe, jax.random.split(jax.random.key(0), 64))
-        play = jax.jit(functools.partial(unroll, config, tic_tac_toe, "relative", search, None))
+        algorithm = rule(num_simulations=9)
+        parts = playing(tic_tac_toe, algorithm, uniform_evaluator(tic_tac_toe), **settings)
+        search = make_search(algorithm, tic_tac_toe, parts.evaluate)
+        games = start_games(parts.selfplay, tic_tac_toe, jax.random.split(jax.random.key(0), 64))
+        play = jax.jit(functools.partial(self_play, parts, None))
         _, moves = play(jax.random.key(1), games)
         assert np.unique(moves.action, axis=1).shape[1] > 55, rule
         weights = search(None, jax.random.key(2), games.states, add_noise=True).visit_counts

@@ -78,13 +78,12 @@ def test_no_files_import_each_other():
 
 
 def test_wrapped_libraries_have_one_place():
-    for library, home in (("mctx", "azjax/search"), ("flashbax", "azjax/training/replay.py")):
-        users = {
-            file if home.endswith(".py") else str(pathlib.Path(file).parent)
-            for file, tree in PACKAGE.items()
-            if library in {name.split(".")[0] for name in imported(tree)}
-        }
-        assert users == {home}
+    users = {
+        str(pathlib.Path(file).parent)
+        for file, tree in PACKAGE.items()
+        if "mctx" in {name.split(".")[0] for name in imported(tree)}
+    }
+    assert users == {"azjax/search"}
 
 
 # Private names that have no public equivalent, each in one place and with a test of its behavior:
@@ -187,7 +186,7 @@ def test_every_name_of_the_public_api_is_there_and_typed():
 
 
 def test_importing_the_package_is_light():
-    heavy = ["jax", "numpy", "orbax", "flashbax", "mctx", "flax", "optax", "tyro", "rich"]
+    heavy = ["jax", "numpy", "orbax", "mctx", "flax", "optax", "tyro", "rich"]
     program = f"import sys, azjax; print([m for m in {heavy} if m in sys.modules])"
     result = run_python(program)
     assert result.stdout.strip() == "[]", result.stdout + result.stderr

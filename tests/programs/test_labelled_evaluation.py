@@ -54,7 +54,7 @@ def state():
 
 
 def test_training_evaluates_the_averaged_network_without_search(state):
-    params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
+    params = PARTS.network.fold(training.one_copy(state.learner.average))
     answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
     expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers))
     loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
@@ -78,7 +78,7 @@ def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatc
     monkeypatch.setattr(evaluation, "find_errors", lambda variables: {"error": 0.5})
 
     def is_evaluated(iteration):
-        learner = types.SimpleNamespace(ema_params=jnp.zeros(1))
+        learner = types.SimpleNamespace(average=jnp.zeros(1))
         state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
         record = Record(iteration, 0.0, 0, 0.0, {"loss": 0.0})
         loop = Loop(PARTS, state, None, 11, 0.0, record=record, callbacks=[evaluation])

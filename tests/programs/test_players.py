@@ -45,8 +45,8 @@ def make_run(run_dir, config):
         make_parts(config), jax.random.key(config.seed), training.make_mesh()
     )
     for iteration in (2, 4, 6):
-        average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.ema_params)
-        learner = state.learner._replace(ema_params=average)
+        average = jax.tree.map(lambda leaf, n=iteration: leaf * n, state.learner.average)
+        learner = state.learner._replace(average=average)
         counter = state.iteration * 0 + iteration
         saved = dataclasses.replace(state, learner=learner, iteration=counter)
         checkpoint.save(run_dir, saved, 0.0)

@@ -92,7 +92,7 @@ def test_the_first_time_counts(until, capsys, monkeypatch):
             blunders=found if until == "perfect" else blunders, losing_lines=lines
         )
 
-    states = SimpleNamespace(learner=SimpleNamespace(ema_params=None))
+    states = SimpleNamespace(learner=SimpleNamespace(average=None))
     monkeypatch.setattr(seeds, "compile_seeds", lambda *_: (states, lambda s: (s, None)))
     monkeypatch.setattr(seeds, "_make_verification", lambda parts: verify_all)
     assert seeds.main(["--seeds", "2", "--until", until]) == 0

@@ -22,8 +22,7 @@ from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
 from azjax.search.evaluators import network_evaluator
-from azjax.training.parts import Parts
-from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.parts import Parts, SelfPlayConfig
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules

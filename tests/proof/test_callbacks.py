@@ -92,7 +92,7 @@ def test_every_few_iterations_and_the_last_are_verified(every, last, found, veri
     verification.every, verification._verify = every, lambda params: (verdict, params)
 
     def is_verified(iteration):
-        learner = types.SimpleNamespace(ema_params=jnp.int32(7))
+        learner = types.SimpleNamespace(average=jnp.int32(7))
         state = types.SimpleNamespace(iteration=jnp.int32(iteration), learner=learner)
         loop = Loop(PARTS, state, None, last, 0.0, record=RECORD)
         (verification.on_iteration if iteration else verification.on_start)(loop)

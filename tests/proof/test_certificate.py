@@ -21,8 +21,7 @@ from azjax.proof.certificate import (
 from azjax.proof.verify import Verdict, verify
 from azjax.runs.config import Config, make_parts
 from azjax.search import PUCT, UCT, Gumbel, make_search
-from azjax.training.parts import Parts
-from azjax.training.selfplay import SelfPlayConfig
+from azjax.training.parts import Parts, SelfPlayConfig
 from tables import bench
 
 SIMULATIONS = 6

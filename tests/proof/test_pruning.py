@@ -12,8 +12,8 @@ from azjax.proof import exhaustive
 from azjax.proof.deciding import make_act
 from azjax.proof.pruning import prune
 from azjax.search.evaluators import network_evaluator
-from azjax.training.selfplay import SelfPlayConfig
-from azjax.training.starts import start_games
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import start_games
 
 
 @pytest.fixture(scope="module")

@@ -254,7 +254,7 @@ def test_saving_twice_keeps_the_first(run, state):
     assert files(run) == before
 
 
-@pytest.mark.parametrize("part", ["variables", "ema_params", "opt_state"])
+@pytest.mark.parametrize("part", ["variables", "average", "opt_state"])
 def test_refuses_to_save_parameters_that_are_not_finite(part, run, state):
     poison = jax.tree.map(
         lambda leaf: leaf * jnp.nan if leaf.dtype == jnp.float32 else leaf,

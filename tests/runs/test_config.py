@@ -19,9 +19,9 @@ from azjax.search import PUCT, UCT, Gumbel, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training import step as steps
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig, Transition
-from azjax.training.targets import Sample, TargetConfig
+from azjax.training.targets import Sample, TargetConfig, Transition
 
 # Settings that others depend on.
 SELFPLAY = SelfPlayConfig(games=4, unroll_length=2, opening_plies=2, archive=8)

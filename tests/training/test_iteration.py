@@ -14,9 +14,9 @@ from azjax.runs.config import Config, make_parts
 from azjax.training import sharding
 from azjax.training import step as steps
 from azjax.training.learner import Learner, LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig, Transition
-from azjax.training.targets import TargetConfig, make_samples, transform
+from azjax.training.targets import TargetConfig, Transition, make_samples, transform
 
 PLIES, GAMES, SHARDS, STEPS, BATCH = 6, 16, 2, 8, 32
 CONFIG = Config(

@@ -11,8 +11,8 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, make_search
 from azjax.search.evaluators import rollout_evaluator
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from experiments.lecture.series import play_series
 from ledger import Ledger

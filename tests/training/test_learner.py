@@ -286,13 +286,13 @@ def test_the_gradient_norm_is_reported_before_clipping():
 
 def test_without_averaging_the_average_is_the_parameters():
     states, _ = updates(PLAIN, 3, random_samples())
-    jax.tree.map(np.testing.assert_array_equal, states.ema_params, states.variables)
+    jax.tree.map(np.testing.assert_array_equal, states.average, states.variables)
 
 
 def test_the_average_follows_the_parameters():
     states, _ = updates(change(ema_decay=0.3), 6, random_samples())
     for expected, average, variables in zip(
-        *map(jax.tree.leaves, (VARIABLES, states.ema_params, states.variables)), strict=True
+        *map(jax.tree.leaves, (VARIABLES, states.average, states.variables)), strict=True
     ):
         for step in range(6):
             decay = min(0.3, (1 + step) / (10 + step))  # The first steps decay faster.

@@ -61,7 +61,7 @@ def lower(name, engine, platform, program="iteration", devices=1):
         return export.export(run, platforms=[platform])(state)
     if program == "search":
         search = make_search(parts.search, parts.game, parts.evaluate)
-        folded = jax.eval_shape(parts.network.fold, state.learner.ema_params)
+        folded = jax.eval_shape(parts.network.fold, state.learner.average)
         states = jax.eval_shape(lambda: init_batch(parts.game, parts.selfplay.games))
         run = jax.jit(lambda *args: search(*args, 1.0, True).action_weights)
         shapes = folded, jax.eval_shape(lambda: jax.random.key(0)), states

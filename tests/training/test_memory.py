@@ -18,8 +18,8 @@ from azjax.search.evaluators import uniform_evaluator
 from azjax.training import memory
 from azjax.training.learner import LearnerConfig
 from azjax.training.memory import Estimate, check_fits, check_trees, estimate, tree_bytes
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from refusals import assert_refused
 from small import NAMES, conv
 
@@ -105,7 +105,7 @@ def test_each_device_holds_its_share(devices):
         return sum(math.prod(shape) * leaf.dtype.itemsize for shape, leaf in leaves)
 
     learner = state.learner
-    assert needs.network == held(learner.variables, learner.ema_params)
+    assert needs.network == held(learner.variables, learner.average)
     assert needs.optimizer == held(learner.opt_state, learner.step)
     assert needs.buffer == held(state.replay, state.games, state.archive)
     assert needs.tree == 64 // devices * tree_bytes(parts.search, parts.game)

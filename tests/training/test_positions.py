@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from azjax.training.positions import add, draw, make_archive
 
 import trainings
 from azjax import training
@@ -18,10 +19,9 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import PUCT, make_search
 from azjax.search.evaluators import uniform_evaluator
 from azjax.training.learner import LearnerConfig
-from azjax.training.positions import add, draw, make_archive
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import unroll
-from azjax.training.starts import Games, SelfPlayConfig, start_games
+from azjax.training.selfplay import Games, start_games
 from trainings import PLACES
 
 KEYS = jax.random.split(jax.random.key(0), 4000)

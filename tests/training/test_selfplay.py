@@ -12,8 +12,9 @@ import misere_pile
 from azjax import games
 from azjax.games.base import Game, init_batch, play, random_action, where
 from azjax.search import PUCT, SearchResult
-from azjax.training.selfplay import Transition, group_size, unroll
-from azjax.training.starts import Games, SelfPlayConfig, start_games
+from azjax.training.parts import SelfPlayConfig
+from azjax.training.selfplay import Games, group_size, start_games
+from azjax.training.targets import Transition
 from refusals import assert_refused
 from tables import bench, run
 

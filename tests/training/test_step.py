@@ -20,8 +20,8 @@ from azjax.runs.config import Config, make_parts
 from azjax.search import Gumbel
 from azjax.training import sharding
 from azjax.training.learner import LearnerConfig
+from azjax.training.parts import SelfPlayConfig
 from azjax.training.replay import ReplayConfig
-from azjax.training.selfplay import SelfPlayConfig
 from refusals import assert_refused
 from small import NAMES
 from trainings import CONFIG, assert_equal, compilations, copy, to_host
@@ -74,7 +74,7 @@ def test_the_average_plays_and_the_parameters_learn(two):
 
     assert_equal(perturb("variables").replay, two.after.replay)
     with pytest.raises(AssertionError):
-        assert_equal(perturb("ema_params").replay, two.after.replay)
+        assert_equal(perturb("average").replay, two.after.replay)
 
 
 def test_an_iteration_changes_what_it_should(two):
@@ -325,7 +325,7 @@ def test_a_few_iterations_improve_the_player(solution):
 
     @jax.jit
     def judge(state):
-        folded = parts.network.fold(state.learner.ema_params)
+        folded = parts.network.fold(state.learner.average)
         return verify(solution, lambda states: parts.evaluate(folded, None, states))
 
     state = training.make_state(parts, jax.random.key(0), mesh)

@@ -11,8 +11,15 @@ import misere_pile
 from azjax import games
 from azjax.games.base import play, random_action
 from azjax.games.square import ENCODINGS
-from azjax.training.selfplay import Transition
-from azjax.training.targets import Sample, TargetConfig, augment, make_samples, outcomes, transform
+from azjax.training.targets import (
+    Sample,
+    TargetConfig,
+    Transition,
+    augment,
+    make_samples,
+    outcomes,
+    transform,
+)
 from refusals import assert_refused
 
 GAMES = {"tic_tac_toe": games.make("tic_tac_toe"), "misere_pile": misere_pile.make()}

@@ -41,7 +41,7 @@ CONFIGS = {
 def start(parts):
     """A learner whose average, which plays, differs from the parameters that learn."""
     variables, average = (parts.network.init(jax.random.key(seed)) for seed in (1, 2))
-    return parts.learner.init(variables)._replace(ema_params=average)
+    return parts.learner.init(variables)._replace(average=average)
 
 
 @pytest.fixture(scope="module", params=["mlp", pytest.param("conv", marks=pytest.mark.slow)])
@@ -128,7 +128,7 @@ def test_the_game_is_one_of_self_play_from_the_start(taught):
     assert np.array_equal(after.board[:-1], [cells(move) for move in moves[1:]])
     assert after.over.tolist() == [False] * (len(moves) - 1) + [True]
     legal = np.asarray(jax.vmap(parts.game.legal_actions)(states))
-    params = parts.network.fold(learner.ema_params)
+    params = parts.network.fold(learner.average)
     logits, values = jax.jit(parts.evaluate)(params, None, states)
     for i, move in enumerate(moves):
         assert move["actions"] == np.flatnonzero(legal[i]).tolist()

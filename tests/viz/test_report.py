@@ -496,7 +496,7 @@ def test_another_game_has_a_report(look, tmp_path):
     config = dataclasses.replace(presets.smoke(presets.get("default")), game=game.name)
     parts = make_parts(config, game)
     state = training.make_state(parts, jax.random.key(0), training.make_mesh(jax.devices()[:1]))
-    params = parts.network.fold(state.learner.ema_params)
+    params = parts.network.fold(state.learner.average)
     runs.create_run(tmp_path / "run", config)
     write_labelled(tmp_path / "run", game)
     path = write_report(tmp_path / "run", Player(parts, params))

@@ -18,20 +18,12 @@ from azjax.games.base import State
 
 
 class Archive(NamedTuple):
-    """The hash table, with `K` buckets.
+    """The hash table, with `K` buckets."""
 
-    Attributes:
-      entries: the content of each bucket; every leaf is `[K, ...]`.
-      full: `bool [K]`, whether a bucket has content.
-      filled: `int32 [K]`; its first `used` entries are the indices of the full buckets, in the
-        order in which they were filled.
-      used: `int32 []`, number of full buckets.
-    """
-
-    entries: Any
-    full: jax.Array
-    filled: jax.Array
-    used: jax.Array
+    entries: Any  # [K, ...], the content of each bucket.
+    full: jax.Array  # bool [K], whether a bucket has content.
+    filled: jax.Array  # int32 [K], the full buckets, in the order in which they were filled.
+    used: jax.Array  # int32 [], number of full buckets.
 
 
 def make_archive(example: Any, places: int) -> Archive:
