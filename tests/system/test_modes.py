@@ -1,5 +1,6 @@
 """Strict promotion and 64-bit mode of JAX: nothing fails, and results keep their types."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -21,7 +22,7 @@ from azjax.networks.rounding import quantize
 from azjax.players import arena
 from azjax.proof.verify import verify, verify_outputs
 from azjax.runs import behavior, checkpoint, presets
-from azjax.runs.config import Config, make_parts
+from azjax.runs.config import make_parts
 from azjax.search import ALGORITHMS, PUCT, UCT, MctxGumbel, MctxMuZero, make_search
 from azjax.search.evaluators import exact_evaluator, rollout_evaluator, uniform_evaluator
 from azjax.viz import atlas
@@ -30,25 +31,19 @@ from small import conv
 
 GAMES = ["tic_tac_toe", "connect_four:4x4", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
 SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
+HALF = "bfloat16"
 TRAININGS = [
     *SMOKE.values(),
-    *(dataclasses.replace(SMOKE["default"], game=game) for game in GAMES[1:]),
-    dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), symmetric=True)),
-    dataclasses.replace(SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype="bfloat16")),
-    dataclasses.replace(SMOKE["mlp"], network=ResNetConfig(width=8, learning_dtype="bfloat16")),
     dataclasses.replace(
-        SMOKE["paper"],
-        network=conv(width=4, blocks=1, evaluation_dtype="bfloat16"),
+        SMOKE["mlp"], network=MLPConfig(hidden=(8,), learning_dtype=HALF), game="othello:4"
     ),
     dataclasses.replace(
-        SMOKE["default"],
-        game="connect_four:4x4",
-        network=conv(width=4, blocks=1),
+        SMOKE["mlp"], network=ResNetConfig(width=8, learning_dtype=HALF), game="hex_swap:3"
+    ),
+    dataclasses.replace(
+        SMOKE["paper"],
+        network=conv(width=4, blocks=1, evaluation_dtype=HALF),
         search=UCT(num_simulations=2),
-        targets=dataclasses.replace(Config().targets, outcome_weight=0.5, td_lambda=0.5),
-        learner=dataclasses.replace(
-            SMOKE["default"].learner, optimizer="sgd", l2=0.1, weight_decay=0.1, policy_surprise=0.5
-        ),
     ),
 ]
 
@@ -56,19 +51,15 @@ TRAININGS = [
 @pytest.fixture(autouse=True)
 def mode():
     """64-bit mode in a process started with it, and strict promotion in all others."""
-    if jax.config.jax_enable_x64:
-        yield
-        return
     strict = {"jax_numpy_rank_promotion": "raise", "jax_numpy_dtype_promotion": "strict"}
-    before = {name: getattr(jax.config, name) for name in strict}
-    for changes in (strict, before):  # Not as contexts, which other threads do not have.
-        for name, value in changes.items():
+    strict = {} if jax.config.jax_enable_x64 else strict
+    with contextlib.ExitStack() as stack:  # Not contexts of JAX, which other threads do not have.
+        for name, value in strict.items():
+            stack.callback(jax.config.update, name, getattr(jax.config, name))
             jax.config.update(name, value)
-        if changes is strict:
-            yield
+        yield
 
 
-@pytest.mark.slow
 def test_everything_works_in_64_bits():
     """In a separate process, since JAX caches index types of the first mode."""
     if jax.config.jax_enable_x64:
@@ -87,83 +78,68 @@ def trace(function, *args):
     return shapes
 
 
-PGX = ["pgx:tic_tac_toe", "pgx:go_5x5"]
+def test_rules():
+    for name in GAMES:
+        game = games.make(name)
+
+        def everything(actions, game=game):
+            states = init_batch(game, 2)
+            planes = [jax.vmap(lambda s, e=e: game.observe(s, e))(states) for e in game.encodings]
+            step = jax.vmap(functools.partial(play, game))(states, actions)
+            legal = jax.vmap(game.legal_actions)(states)
+            return planes, jax.vmap(game.step)(states, actions), legal, step
+
+        trace(everything, jnp.zeros(2, jnp.int32))
 
 
-@pytest.mark.parametrize("name", GAMES + PGX)
-def test_rules(name):
-    if jax.config.jax_enable_x64 and name in PGX:
+def test_games_of_pgx():
+    pytest.importorskip("pgx")
+    if jax.config.jax_enable_x64:
         with pytest.raises(ValueError, match="in JAX's 64-bit mode, .*: turn jax_enable_x64 off"):
-            games.make(name)
-        return
-    game = games.make(name)
-
-    def everything(actions):
-        states = init_batch(game, 2)
-        planes = [jax.vmap(lambda s, e=e: game.observe(s, e))(states) for e in game.encodings]
-        step = jax.vmap(functools.partial(play, game))(states, actions)
-        return (
-            planes,
-            jax.vmap(game.step)(states, actions),
-            jax.vmap(game.legal_actions)(states),
-            step,
-        )
-
-    trace(everything, jnp.zeros(2, jnp.int32))
+            games.make("pgx:tic_tac_toe")
+    else:
+        trace(games.make("pgx:tic_tac_toe").init)
 
 
-@pytest.mark.parametrize(
-    "name", ["tic_tac_toe", *(pytest.param(x, marks=pytest.mark.slow) for x in GAMES[1:])]
-)
-def test_the_contract_of_games(name):
-    check.check_game(games.make(name), num_games=2)
-
-
-@pytest.mark.parametrize("make", [uniform_evaluator, rollout_evaluator])
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS.values(), MctxMuZero, MctxGumbel])
 @pytest.mark.parametrize("engine", ["azjax", "mctx"])
-def test_searches(engine, algorithm, make, tic_tac_toe):
-    search = make_search(algorithm(num_simulations=3), tic_tac_toe, make(tic_tac_toe), engine)
+def test_searches(engine, tic_tac_toe):
     states, key = init_batch(tic_tac_toe, 2), jax.random.key(0)
-    for asked in ({}, {"temperature": 1.0, "add_noise": True}):
-        trace(functools.partial(search, None, **asked), key, states)
+    for algorithm in [*ALGORITHMS.values(), MctxMuZero, MctxGumbel]:
+        evaluate = rollout_evaluator(tic_tac_toe)
+        search = make_search(algorithm(num_simulations=3), tic_tac_toe, evaluate, engine)
+        trace(functools.partial(search, None, temperature=1.0, add_noise=True), key, states)
 
 
-@pytest.mark.slow_after(8)
-@pytest.mark.parametrize(
-    "config", TRAININGS, ids=lambda config: f"{config.game}-{config.search.algorithm}"
-)
+@pytest.mark.parametrize("config", TRAININGS, ids=lambda config: f"{config.game}")
 def test_iterations(config):
     parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
-    assert "64[" not in describe(training.abstract_state(parts, mesh))
-    trace(functools.partial(training.iteration, parts), training.abstract_state(parts, mesh))
+    state = training.abstract_state(parts, mesh)
+    assert "64[" not in describe(state)
+    trace(functools.partial(training.iteration, parts), state)
 
 
 def test_players_and_proofs(tic_tac_toe, solution):
-    states = init_batch(tic_tac_toe, 2)
+    states, evaluate = init_batch(tic_tac_toe, 2), uniform_evaluator(tic_tac_toe)
+    exact = players.network_agent(tic_tac_toe, exact_evaluator(tic_tac_toe, solution), None)
     agents = [
         players.random_agent(tic_tac_toe),
         players.perfect_agent(tic_tac_toe, solution),
-        players.sampled(
-            players.network_agent(tic_tac_toe, exact_evaluator(tic_tac_toe, solution), None)
-        ),
-        players.search_agent(tic_tac_toe, PUCT(num_simulations=2), uniform_evaluator(tic_tac_toe)),
+        players.sampled(exact),
+        players.search_agent(tic_tac_toe, PUCT(num_simulations=2), evaluate),
         players.minimax_agent(tic_tac_toe, 2),
         players.alpha_beta_agent(tic_tac_toe, 2),
     ]
     for player in agents:
-        act = functools.partial(player.act, player.params)
-        trace(act, jax.random.key(0), states)
+        trace(functools.partial(player.act, player.params), jax.random.key(0), states)
     player = make_persistent(tic_tac_toe, PersistentConfig(num_simulations=2))
     trace(player.learn, jax.random.key(0), states, player.init_memory(2))
-    policy = functools.partial(uniform_evaluator(tic_tac_toe), None, None)
-    trace(lambda: verify(solution, policy))
+    trace(lambda: verify(solution, functools.partial(evaluate, None, None)))
     match = arena.play_match(tic_tac_toe, *agents[:2], 4, jax.random.key(0))
     assert not match.deterministic
 
 
 def test_training_is_saved_and_resumed(tmp_path):
-    config = SMOKE["default"]
+    config = SMOKE["mlp"]
     parts, mesh = make_parts(config), training.make_mesh(jax.devices()[:1])
     runs.create_run(tmp_path / "run", config)
     state = training.make_state(parts, jax.random.key(0), mesh)
@@ -180,10 +156,6 @@ def use_networks(player, states, folder):
     quantize(player.game, network, network.init(jax.random.key(0)), states)
 
 
-def use_search(player, states, folder):
-    trace(lambda: player.search(jax.random.key(0), states, num_simulations=3))
-
-
 def use_players(player, states, folder):
     oriented = azjax.load("tic_tac_toe")
     for one, given in ((player, states), (oriented, init_batch(oriented.game, 2))):
@@ -191,11 +163,8 @@ def use_players(player, states, folder):
 
 
 def use_training(player, states, folder):
-    config = dataclasses.replace(
-        SMOKE["default"],
-        selfplay=dataclasses.replace(SMOKE["default"].selfplay, archive=8),
-    )
-    parts = make_parts(config)
+    selfplay = dataclasses.replace(SMOKE["default"].selfplay, archive=8)
+    parts = make_parts(dataclasses.replace(SMOKE["default"], selfplay=selfplay))
     trace(functools.partial(training.init, parts), jax.random.key(0))
 
 
@@ -224,7 +193,9 @@ def use_viz(player, states, folder):
 USES = {
     "games": lambda player, states, folder: check.check_game(player.game, num_games=2),
     "networks": use_networks,
-    "search": use_search,
+    "search": lambda player, states, folder: trace(
+        lambda: player.search(jax.random.key(0), states, num_simulations=3)
+    ),
     "players": use_players,
     "training": use_training,
     "runs": use_runs,
