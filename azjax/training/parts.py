@@ -1,7 +1,6 @@
 """The components of training, as one record, and the settings of self-play."""
 
 import dataclasses
-import math
 from typing import Annotated, NamedTuple
 
 import jax
@@ -126,13 +125,6 @@ def _check_shards(parts: Parts, num_devices: int) -> None:
         raise ValueError(
             f"replay.shards is {shards}, not a multiple of the number of devices, {num_devices}: "
             f"use {num_devices} or a multiple of it"
-        )
-    most = math.gcd(games, batch)
-    most = num_devices if most % num_devices else most
-    if shards > min(games, batch) and shards != most:  # If equal, games or batches must change.
-        raise ValueError(
-            f"replay.shards is {shards}, more than there are games ({games}) or samples in a "
-            f"batch ({batch}): use {most}"
         )
     for name, value in (("selfplay.games", games), ("learner.batch_size", batch)):
         if value % shards:

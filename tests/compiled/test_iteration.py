@@ -91,20 +91,6 @@ def test_every_device_holds_the_same_parameters_and_statistics(two):
         np.testing.assert_array_equal(first, second)
 
 
-def test_samples_are_stored_shard_by_shard(two):
-    shards = CONFIG.replay.shards
-    played = CONFIG.selfplay.games * CONFIG.selfplay.unroll_length // shards
-    for state, count in ((two.after, played), (two.later, 2 * played)):
-        replay = to_host(state.replay)
-        assert (replay.size == count).all() and (replay.place == count % (1024 // shards)).all()
-        stored = jax.tree.map(lambda leaf, n=count: leaf[:, :n], replay.samples)
-        assert stored.legal.any(axis=-1).all()
-        np.testing.assert_allclose(stored.policy.sum(axis=-1), 1, atol=1e-5)
-        assert (abs(stored.value) <= 1).all()
-        for policies in stored.policy:
-            assert count / 2 < len(np.unique(policies, axis=0))
-
-
 def test_a_state_keeps_its_types_and_shardings(one, two):
     with compilations() as heard:
         jax.jit(jnp.sinh)(0.0)
@@ -129,12 +115,6 @@ def test_iterate_passes_the_state_on(two, monkeypatch):
     state, metrics = next(iterations)
     assert_equal((state, metrics), (two.after, two.metrics))
     assert_equal(next(iterations)[0], two.later)
-
-
-def test_self_play_of_an_iteration_alone_has_its_shapes(two):
-    play = training.make_play(PARTS, two.mesh)
-    games, moves = jax.eval_shape(play, training.abstract_state(PARTS, two.mesh))
-    assert games.ply.shape == (64,) and moves.planes.shape == (8, 64, 3, 3, 2)
 
 
 COLLECTIVES = r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-\w+)(-start)?\("

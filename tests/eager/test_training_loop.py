@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import functools
-import itertools
 import os
 import signal
 import time
@@ -74,14 +73,6 @@ def test_a_callback_ends_the_loop_after_the_iteration(change):
     assert ("b", "iteration", 3, {"a": 3.0}) in notes and loop.iteration == 3
     assert (("b", "end", 3) in notes) == (change == "stop")
     assert notes[-2:] == [("b", "close"), ("a", "close")]
-
-
-def test_a_clock_that_is_set_back_changes_nothing(monkeypatch):
-    backward = itertools.count(time.time(), -3600)
-    monkeypatch.setattr(time, "time", lambda: next(backward))
-    loop = make_loop(2)
-    loop.run()
-    assert loop.record.seconds >= 0 and loop.record.games_per_second >= 0
 
 
 def test_output_that_is_closed_loses_no_iteration(monkeypatch):

@@ -8,10 +8,8 @@ import pytest
 from jax import export
 
 from azjax import games, training
-from azjax.games.base import init_batch
 from azjax.runs import presets
 from azjax.runs.config import make_parts
-from azjax.search import make_search
 
 HOST_ONLY = re.compile(r"lapack|blas_|onednn|cpu|callback")  # In names of custom calls.
 
@@ -32,28 +30,12 @@ CONFIGS = presets.PRESETS | {
 }
 
 
-def lower(config, platform, program="iteration", devices=1):
-    """Exports one program of the training with a preset, without compiling."""
+def lower(config, platform, devices=1):
+    """Exports an iteration of the training with a preset, without compiling."""
     parts = make_parts(config, platform=platform)
     mesh = training.make_mesh(jax.devices()[:devices])
-    state = training.abstract_state(parts, mesh)
-    if program == "iteration":
-        arguments, run = (state,), training.make_iteration(parts, mesh)
-    elif program == "play":
-        arguments, run = (state,), training.make_play(parts, mesh)
-    elif program == "search":
-        search = make_search(parts.search, parts.game, parts.evaluate)
-        folded = jax.eval_shape(parts.network.fold, state.learner.average)
-        states = jax.eval_shape(lambda: init_batch(parts.game, parts.selfplay.games))
-        run = jax.jit(lambda *args: search(*args, 1.0, True).action_weights)
-        arguments = folded, jax.eval_shape(lambda: jax.random.key(0)), states
-    else:
-        one, rows = jax.eval_shape(lambda: training.example(parts)), parts.replay.batch_size
-        batch = jax.tree.map(lambda x: jax.ShapeDtypeStruct((rows, *x.shape), x.dtype), one)
-        learner = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state.learner)
-        run = jax.jit(lambda learner, batch: parts.learner.update(learner, batch, None))
-        arguments = learner, batch
-    exported = export.export(run, platforms=[platform])(*arguments)
+    run, state = training.make_iteration(parts, mesh), training.abstract_state(parts, mesh)
+    exported = export.export(run, platforms=[platform])(state)
     assert (exported.platforms, exported.nr_devices) == ((platform,), devices)
     return exported.mlir_module()
 
@@ -79,27 +61,18 @@ def host_calls(text):
     return [name for name in called if HOST_ONLY.search(name)]
 
 
-CASES = [(name, "iteration") for name in CONFIGS]
-CASES += [("default", "play"), ("mlp", "search"), ("paper", "learn")]
-
-
-@pytest.mark.parametrize(("name", "program"), CASES)
-def test_programs_follow_their_configuration(name, program):
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_iteration_follows_its_configuration(name):
     """Independent of this machine; platforms, engines of the search and devices take turns."""
-    config, number = CONFIGS[name], CASES.index((name, program))
-    platform, devices = (
-        ("cuda", "tpu")[number % 2],
-        1 + (program == "iteration") * (number % 3 == 0),
-    )
+    config, number = CONFIGS[name], [*CONFIGS].index(name)
+    platform, devices = ("cuda", "tpu")[number % 2], 2 if number % 3 == 0 else 1
     if number % 4 >= 2:
         config = change(config, search={"engine": "mctx"})
-    text, together = lower(config, platform, program, devices), config.selfplay.games // devices
+    text = lower(config, platform, devices)
     assert not host_calls(text)
-    assert tree_batches(text, config) == (set() if program == "learn" else {together})
-    dtypes = {"evaluation_dtype"} if program in ("play", "search") else {"learning_dtype"}
-    dtypes |= {"evaluation_dtype"} if program == "iteration" else set()
-    chosen = {getattr(config.network, dtype, "float32") for dtype in dtypes}
-    wanted = {"bfloat16"} if chosen & {"auto", "bfloat16"} else set()
+    assert tree_batches(text, config) == {config.selfplay.games // devices}
+    dtypes = [getattr(config.network, f"{name}_dtype", "") for name in ("evaluation", "learning")]
+    wanted = {"bfloat16"} if {*dtypes} & {"auto", "bfloat16"} else set()
     if getattr(config.network, "layers", "") == "conv":
         wanted |= {"convolution"}
     assert find_forms(text) == wanted

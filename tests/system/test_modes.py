@@ -16,7 +16,7 @@ import pytest
 import azjax
 from azjax import games, players, runs, training
 from azjax.games import check
-from azjax.games.base import describe, init_batch, play
+from azjax.games.base import describe, init_batch
 from azjax.networks import MLPConfig, ResNetConfig, make_network
 from azjax.networks.rounding import quantize
 from azjax.players import arena
@@ -29,7 +29,6 @@ from azjax.viz import atlas
 from experiments.lecture.persistent import PersistentConfig, make_persistent
 from small import conv
 
-GAMES = ["tic_tac_toe", "connect_four:4x4", "othello:4", "hex:3", "hex_swap:3", "breakthrough:5x3"]
 SMOKE = {name: presets.smoke(preset) for name, preset in presets.PRESETS.items()}
 HALF = "bfloat16"
 TRAININGS = [
@@ -76,20 +75,6 @@ def trace(function, *args):
     shapes = jax.eval_shape(function, *args)
     assert "64[" not in describe(shapes)
     return shapes
-
-
-def test_rules():
-    for name in GAMES:
-        game = games.make(name)
-
-        def everything(actions, game=game):
-            states = init_batch(game, 2)
-            planes = [jax.vmap(lambda s, e=e: game.observe(s, e))(states) for e in game.encodings]
-            step = jax.vmap(functools.partial(play, game))(states, actions)
-            legal = jax.vmap(game.legal_actions)(states)
-            return planes, jax.vmap(game.step)(states, actions), legal, step
-
-        trace(everything, jnp.zeros(2, jnp.int32))
 
 
 def test_games_of_pgx():
