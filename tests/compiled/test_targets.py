@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import guard
 from azjax import games
@@ -93,6 +94,7 @@ def sum_of_returns(td_lambda, reward, discount, root_value):
 def test_td_lambda_is_a_mean_of_n_step_returns():
     rng, shape = np.random.default_rng(0), (LENGTH, len(CASES))
     discount = rng.choice([-1.0, 0.0, 1.0], shape, p=[0.6, 0.2, 0.2]).astype(np.float32)
+    discount[-2:, :2] = [[-1, 1], [0, 0]]  # The last move ends a game of several.
     reward = np.where(discount == 0, rng.choice([-1.0, 0.0, 1.0], shape), 0).astype(np.float32)
     root_value = rng.uniform(-1, 1, shape).astype(np.float32)
     assert (discount[-1] == 0).any() and (discount[-1] != 0).any()
@@ -130,8 +132,9 @@ def random_moves(game, key):
     return jax.lax.scan(step, game.init(), jax.random.split(key, game.max_plies))[1]
 
 
-def test_a_transformed_game_is_the_game_of_the_transformed_moves():
-    game = games.make("hex_swap:3")
+@pytest.mark.parametrize("name", ["tic_tac_toe", "hex_swap:3"])
+def test_a_transformed_game_is_the_game_of_the_transformed_moves(name):
+    game = games.make(name)
 
     @jax.jit
     @jax.vmap
