@@ -63,7 +63,7 @@ def test_everything_works_in_64_bits():
     """In a separate process, since JAX caches index types of the first mode."""
     if jax.config.jax_enable_x64:
         return
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", __file__]
     environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
     environment |= {"JAX_ENABLE_X64": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -56,7 +56,7 @@ def test_a_few_iterations_improve_the_player(solution):
     assert (trained.losing_lines < untrained.losing_lines / 2).all()
 
 
-def test_sixteen_trainings_in_one_program_equal_separate_ones():
+def test_four_trainings_in_one_program_equal_separate_ones():
     """Batched products may round differently, so only the games are equal bit for bit."""
     parts = make_parts(presets.smoke(presets.get("mlp")))
     step = functools.partial(training.iteration, parts)
@@ -64,9 +64,9 @@ def test_sixteen_trainings_in_one_program_equal_separate_ones():
     def run(key):
         return jax.lax.scan(lambda state, _: step(state), training.init(parts, key), length=2)
 
-    keys = jax.vmap(jax.random.key)(jnp.arange(16))
+    keys = jax.vmap(jax.random.key)(jnp.arange(4))
     together, alone = jax.jit(jax.vmap(run))(keys), jax.jit(run)
-    assert len({leaf.tobytes() for leaf in np.asarray(together[0].games.states.board)}) == 16
+    assert len({leaf.tobytes() for leaf in np.asarray(together[0].games.states.board)}) == 4
     for row, key in enumerate(keys):
         (state, metrics), expected = jax.tree.map(lambda leaf, r=row: leaf[r], together), alone(key)
         assert_equal(state.games, expected[0].games)
@@ -82,9 +82,13 @@ SMALL = Config(
     search=Gumbel(num_simulations=4),
     selfplay=SelfPlayConfig(games=64, unroll_length=1),
     replay=ReplayConfig(capacity=512, shards=2),
-    learner=LearnerConfig(batch_size=512, steps=1),
+    learner=LearnerConfig(batch_size=8, steps=1),
 )
-LARGEST = {"optimizer": SMALL, "work": dataclasses.replace(SMALL, network=conv(width=16, blocks=1))}
+MANY = LearnerConfig(batch_size=512, steps=1)
+LARGEST = {
+    "optimizer": SMALL,
+    "work": dataclasses.replace(SMALL, network=conv(width=16, blocks=1), learner=MANY),
+}
 
 
 @pytest.mark.parametrize("largest", LARGEST)
