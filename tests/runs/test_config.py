@@ -80,7 +80,9 @@ def explore(name, parts, key):
         return search(None, key, init_batch(game, 2), 1.0, True)
     if name == "selfplay":
         state = training.init(parts, key)
-        return state.games, steps.self_play(parts, key, state, None)
+        keys = steps.local_keys(key, len(state.games.ply), None)
+        average = state.learner.average
+        return state.games, steps.self_play(parts, average, keys, state.games, state.archive)
     variables = network.init(key)
     if name == "network":
         planes = game.observe(game.init(), network.encoding)[None]
