@@ -1,60 +1,19 @@
-"""UCT against a reference implementation, in distribution, and its rule at every node."""
-
-import importlib
-import math
+"""UCT: its rule at every node, the order of first visits, and ties."""
 
 import jax
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from azjax.games.tic_tac_toe import from_board
-from azjax.search import UCT, make_search
-from azjax.search.evaluators import rollout_evaluator
+from azjax.search import UCT
 from azjax.search.uct import random_order, uct_action
-from reference import Position, uct
+from guard import sharing
 from tables import AS_IN_TRAINING, BATCH, bench, repeat, run
 
+pytestmark = pytest.mark.xdist_group("searches")
 EMPTY = (0,) * 9
-FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)  # O to move: an edge draws, a corner loses.
-THREAT = (1, 1, 0, -1, -1, 0, 0, 0, 0)  # X to move and win.
-LATE = (1, -1, 1, -1, -1, 1, 0, 0, 0)  # Three cells left, X to move.
-TEXTBOOK_RUNS, OUR_RUNS = 400, 4096
-
-
-def assert_same_mean(ours, theirs):
-    """Column by column, within five standard errors of the difference."""
-    error = np.sqrt(ours.var(axis=0) / len(ours) + theirs.var(axis=0) / len(theirs))
-    assert (abs(ours.mean(axis=0) - theirs.mean(axis=0)) <= 5 * error + 1e-9).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["tic_tac_toe", "misere_pile"])
-def test_uct_equals_the_textbook_in_distribution(name):
-    game, rules = bench(name).game, importlib.import_module(f"reference.{name}")
-    actions = range(game.num_actions)
-
-    @jax.jit
-    def search(exploration, keys, states):
-        config = UCT(num_simulations=30, exploration=exploration)
-        result = make_search(config, game, rollout_evaluator(game))(None, keys, states)
-        return result.action, result.visit_counts
-
-    if name == "tic_tac_toe":
-        starts = [(EMPTY, math.sqrt(2)), (EMPTY, 0.2), (FORK, math.sqrt(2)), (THREAT, 0.7)]
-        starts = [(jax.device_get(from_board(board)), c) for board, c in starts]
-    else:
-        starts = [(jax.device_get(game.init()), math.sqrt(2))]
-    for state, exploration in starts:
-        states = jax.tree.map(lambda leaf: np.resize(leaf, (OUR_RUNS, *leaf.shape)), state)
-        keys, rng = jax.random.split(jax.random.key(0), OUR_RUNS), np.random.default_rng(0)
-        action, visits = map(np.asarray, search(np.float32(exploration), keys, states))
-        position = Position(tuple(state.board.tolist()), int(state.player), False)
-        found = [uct.search(rules, rng, position, 30, exploration) for _ in range(TEXTBOOK_RUNS)]
-        theirs = np.array([[counts.get(a, 0) for a in actions] for _, counts in found])
-        assert_same_mean(visits, theirs)
-        assert_same_mean(visits**2, theirs**2)
-        assert_same_mean(np.eye(len(actions))[action], np.eye(len(actions))[[a for a, _ in found]])
+FORK = (1, 0, 0, 0, -1, 0, 0, 0, 1)
+LATE = (1, -1, 1, -1, -1, 1, 0, 0, 0)  # Three cells left.
 
 
 def test_every_node_follows_the_ucb1_formula():
@@ -68,7 +27,9 @@ def test_every_node_follows_the_ucb1_formula():
 
     at_nodes = jax.vmap(jax.vmap(choose, (None, None, 0)), (None, 0, None))
     at_nodes = jax.vmap(at_nodes, (0, None, None))
-    chosen = jax.jit(at_nodes, compiler_options=AS_IN_TRAINING)(constants, tree, np.arange(33))
+    with sharing():
+        compiled = jax.jit(at_nodes, compiler_options=AS_IN_TRAINING)
+        chosen = np.asarray(compiled(constants, tree, np.arange(33)))
     states, visits = tree.embeddings, tree.children_visits
     legal = (states.board == 0) & ~states.over[..., None]
     complete = (tree.node_visits > 0) & ((visits > 0) | ~legal).all(axis=-1) & legal.any(axis=-1)
@@ -81,7 +42,7 @@ def test_every_node_follows_the_ucb1_formula():
     best = np.sort(score, axis=-1)
     clear = best[..., -1] - best[..., -2] > 1e-4
     assert clear.sum() > 5000
-    np.testing.assert_array_equal(np.asarray(chosen)[:, b, node][clear], score.argmax(-1)[clear])
+    np.testing.assert_array_equal(chosen[:, b, node][clear], score.argmax(-1)[clear])
 
 
 def test_every_action_is_tried_before_any_is_repeated(some_states):
@@ -105,9 +66,7 @@ def test_untried_actions_are_tried_in_uniformly_random_order():
     below = [t.action_from_parent[t.parents == t.children_index[:, :1, 0]] for t in trees]
     counts = np.bincount(np.concatenate(below), minlength=9)
     assert counts[0] == 0 and chisquare(counts[1:]).pvalue > 1e-4  # Below action 0.
-
-    keys = jax.random.split(jax.random.key(1), 4096)
-    orders = jax.jit(random_order)(keys, np.zeros((4096, 9)))
+    orders = random_order(jax.random.split(jax.random.key(1), 4096), np.zeros((4096, 9)))
     assert chisquare(np.bincount(orders.argmax(axis=1), minlength=9)).pvalue > 1e-4
 
 

@@ -1,9 +1,9 @@
 # mctx's dataclasses hide their fields from type checkers.
 # pyright: reportCallIssue=false
-"""Bridge to mctx: azjax's games with mctx's policies, and azjax's algorithms in mctx's loop.
+"""mctx's policies as algorithms, and azjax's algorithms in mctx's loop.
 
 `from_mctx` makes an algorithm from a policy of mctx; `MctxMuZero` and `MctxGumbel` are two with
-settings. `mctx_fns` makes the arguments of a policy and of `mctx.search`. `grow_by_mctx` is the
+settings. `mctx_fns` makes the arguments of a policy and of `mctx.search`. `search_by_mctx` is the
 engine `mctx`, which runs `mctx.search` instead of `simulate`.
 """
 
@@ -20,29 +20,24 @@ import mctx
 from azjax._promotion import mixing
 from azjax._settings import Fraction, NonNegative, Positive, Range, Simulations, check
 from azjax.games.base import Game, State, batch_keys, check_batch, where
-from azjax.search.algorithm import Expansion, Roots, SearchResult, make_result, split_each
+from azjax.search.algorithm import (
+    Algorithm,
+    Expansion,
+    Roots,
+    SearchResult,
+    make_result,
+    split_each,
+)
 from azjax.search.evaluators import Evaluator, Function, checked
-from azjax.search.simulate import Model, Simulator, evaluate_states, expand
-from azjax.search.tree import NEVER, NO_PARENT, ROOT, UNVISITED, Tree
+from azjax.search.simulate import evaluate_states, expand, expand_in_tree
+from azjax.search.tree import NEVER, ROOT, Tree, mask_logits
 
-# The fields that mctx writes when it expands a finished game, with their initial values: fields of
-# the new node `[B, N, ...]`, and fields of the finished game's actions `[B, N, A]`.
-_NODES = {
-    "node_visits": 0,
-    "raw_values": 0,
-    "node_values": 0,
-    "parents": NO_PARENT,
-    "action_from_parent": -1,
-    "children_prior_logits": 0,
-    "embeddings": 0,
-}
-_EDGES = {
-    "children_index": UNVISITED,
-    "children_visits": 0,
-    "children_rewards": 0,
-    "children_discounts": 0,
-    "children_values": 0,
-}
+# The fields of the new node `[B, N, ...]` and of its parent's actions `[B, N, A]`.
+_NODES = ("node_visits", "raw_values", "node_values", "parents", "action_from_parent")
+_NODES += ("children_prior_logits", "embeddings")
+_EDGES = ("children_index", "children_visits", "children_rewards", "children_discounts")
+_EDGES += ("children_values",)
+_INDICES = ("parents", "action_from_parent", "children_index")  # -1 means none.
 
 
 class MctxFns(NamedTuple):
@@ -93,12 +88,12 @@ def mctx_fns(game: Game, evaluate: Evaluator | Function) -> MctxFns:
 
     def root(params, keys, states):
         keys = batch_keys(keys, check_batch(game, states))
-        logits, value = evaluate_states(Model(game, evaluate, params), keys, states)
+        logits, value = evaluate_states(game, evaluate, params, keys, states)
         return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
 
     def recurrent_fn(params, key, actions, states):
         keys = batch_keys(key, check_batch(game, states))
-        expansion = expand(Model(game, evaluate, params), keys, actions, states)
+        expansion = expand(game, evaluate, params, keys, actions, states)
         return _recurrent_output(expansion), expansion.states
 
     def invalid_actions(states):
@@ -133,8 +128,49 @@ class MctxPolicy:
             ) from error
 
     def select(self, roots: Roots) -> SearchResult:
-        """Searches with the policy."""
-        return _search_by_policy(self.policy, self.num_simulations, roots)
+        """Searches from each position with a batch of one, see `from_mctx`."""
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(self.policy).parameters.items()
+        }
+        noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
+        keys_policy, keys_evaluate = split_each(roots.keys)
+        explores = noisy | (roots.temperature > 0)
+        keys_policy = jnp.where(explores, keys_policy, _zero_keys(keys_policy))
+
+        def search(key, key_evaluate, root, invalid, temperature, noisy):
+            def recurrent_fn(_, key, actions, states):
+                number = jax.random.bits(key, dtype=jnp.uint32)
+                keys = jax.random.fold_in(key_evaluate, number)[None]
+                expansion = roots.expand(keys, actions, states)
+                return _recurrent_output(expansion), expansion.states
+
+            noise = [name for name in _NOISE if name in defaults]
+            varying = {name: jnp.where(noisy, defaults[name], 0.0) for name in noise}
+            if "temperature" in defaults:
+                varying["temperature"] = temperature
+            root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
+            output = mixing(self.policy)(
+                params=None,
+                rng_key=key,
+                root=root,
+                recurrent_fn=recurrent_fn,
+                num_simulations=self.num_simulations,
+                invalid_actions=invalid,
+                **varying,
+            )
+            return jax.tree.map(lambda leaf: leaf[0], output)
+
+        root = mctx.RootFnOutput(
+            prior_logits=roots.logits, value=roots.value, embedding=roots.states
+        )
+        output = jax.vmap(search)(
+            keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
+        )
+        tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
+        logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
+        tree = tree.replace(children_prior_logits=logits)
+        return make_result(tree, output.action, output.action_weights)
 
 
 def from_mctx(policy: Callable, num_simulations: int = 32) -> MctxPolicy:
@@ -191,7 +227,7 @@ class MctxMuZero:
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches with the policy."""
-        return _search_with_settings(mctx.muzero_policy, self, roots)
+        return _policy_of(mctx.muzero_policy, self).select(roots)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,55 +250,15 @@ class MctxGumbel:
 
     def select(self, roots: Roots) -> SearchResult:
         """Searches with the policy."""
-        return _search_with_settings(mctx.gumbel_muzero_policy, self, roots)
+        return _policy_of(mctx.gumbel_muzero_policy, self).select(roots)
 
 
-def _search_with_settings(policy: Callable, settings: Any, roots: Roots) -> SearchResult:
-    """Searches with a policy whose arguments have the names of the settings."""
+def _policy_of(policy: Callable, settings: Any) -> MctxPolicy:
+    """Makes an algorithm from a policy whose arguments have the names of the settings."""
     arguments = dataclasses.asdict(settings)
     del arguments["algorithm"]
     count = arguments.pop("num_simulations")
-    return _search_by_policy(functools.partial(policy, **arguments), count, roots)
-
-
-def _search_by_policy(policy: Callable, num_simulations: int, roots: Roots) -> SearchResult:
-    """Searches from each position with a batch of one, see `from_mctx`."""
-    defaults = {name: p.default for name, p in inspect.signature(policy).parameters.items()}
-    noisy = jnp.broadcast_to(jnp.asarray(roots.add_noise), roots.temperature.shape)
-    keys_policy, keys_evaluate = split_each(roots.keys)
-    explores = noisy | (roots.temperature > 0)
-    keys_policy = jnp.where(explores, keys_policy, _zero_keys(keys_policy))
-
-    def search(key, key_evaluate, root, invalid, temperature, noisy):
-        def recurrent_fn(_, key, actions, states):
-            keys = jax.random.fold_in(key_evaluate, jax.random.bits(key, dtype=jnp.uint32))[None]
-            expansion = roots.expand(keys, actions, states)
-            return _recurrent_output(expansion), expansion.states
-
-        noise = [name for name in _NOISE if name in defaults]
-        varying = {name: jnp.where(noisy, defaults[name], 0.0) for name in noise}
-        if "temperature" in defaults:
-            varying["temperature"] = temperature
-        root, invalid = jax.tree.map(lambda leaf: leaf[None], (root, invalid))
-        output = mixing(policy)(
-            params=None,
-            rng_key=key,
-            root=root,
-            recurrent_fn=recurrent_fn,
-            num_simulations=num_simulations,
-            invalid_actions=invalid,
-            **varying,
-        )
-        return jax.tree.map(lambda leaf: leaf[0], output)
-
-    root = mctx.RootFnOutput(prior_logits=roots.logits, value=roots.value, embedding=roots.states)
-    output = jax.vmap(search)(
-        keys_policy, keys_evaluate, root, ~roots.legal, roots.temperature, noisy
-    )
-    tree = output.search_tree  # In 64-bit mode, mctx draws Dirichlet noise of 64 bits.
-    logits = jnp.maximum(tree.children_prior_logits, NEVER).astype(jnp.float32)
-    tree = tree.replace(children_prior_logits=logits)
-    return make_result(tree, output.action, output.action_weights)
+    return MctxPolicy(functools.partial(policy, **arguments), count)
 
 
 def _zero_keys(keys: jax.Array) -> jax.Array:
@@ -270,73 +266,50 @@ def _zero_keys(keys: jax.Array) -> jax.Array:
     return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
 
 
-class _Embedding(NamedTuple):
-    """mctx's embedding of a node: the state, and the number of the current simulation.
+def search_by_mctx(algorithm: Algorithm, roots: Roots) -> SearchResult:
+    """Searches with the loop of `mctx.search`; trees and results equal those of `simulate`.
 
-    `recurrent_fn` folds the number, which mctx does not pass, into each position's key.
+    An embedding is a state and the number of the current simulation, which mctx does not pass to
+    `recurrent_fn`. mctx also expands finished games, where moves change nothing; each such node is
+    removed after its simulation.
     """
-
-    states: State
-    simulation: jax.Array
-
-
-def grow_by_mctx(
-    simulator: Simulator, tree: Tree, first: int | jax.Array, last: int | jax.Array
-) -> Tree:
-    """Adds simulations `first` to `last - 1` to every tree `[B, ...]` with `mctx.search`.
-
-    The resulting trees equal those of `simulate`. mctx also expands finished games, where moves
-    change nothing; each such node is removed after its simulation.
-
-    Args:
-      simulator: shared inputs of the simulations.
-      tree: the trees after `first` simulations.
-      first: the number of the first simulation.
-      last: one more than the number of the last simulation; at most `N - 1`.
-    """
-    selection, keys = simulator.selection, simulator.keys
-    most = tree.node_visits.shape[1] - 1
+    selection = algorithm.select(roots)
+    if isinstance(selection, SearchResult):
+        return selection
 
     def recurrent_fn(params, key, actions, embedding):
         del params, key
-        numbered = jax.vmap(jax.random.fold_in)(keys, embedding.simulation)
-        expansion = simulator.expand(numbered, actions, embedding.states)
-        return _recurrent_output(expansion), embedding._replace(states=expansion.states)
+        states, number = embedding
+        expansion = expand_in_tree(roots, selection, number[0], actions, states)
+        return _recurrent_output(expansion), (expansion.states, number)
 
-    def loop(_first, _last, simulate, carry):
-        key, root_only = carry
-
+    def loop(first, last, simulate, carry):
         def step(i, carry):
             key, tree = carry
-            numbers = jnp.full_like(tree.embeddings.simulation, i)
-            key, tree = simulate(i, (key, _number(tree, tree.embeddings.states, numbers)))
+            states, numbers = tree.embeddings
+            tree = tree.replace(embeddings=(states, jnp.full_like(numbers, i)))
+            key, tree = simulate(i, (key, tree))
             return key, _remove_below_finished(tree, i + 1)
 
-        start = _number(tree, tree.embeddings, root_only.embeddings.simulation)
-        return jax.lax.fori_loop(first, last, step, (key, start))
+        return jax.lax.fori_loop(first, last, step, carry)
 
-    states = jax.tree.map(lambda leaf: leaf[:, ROOT], tree.embeddings)
-    grown = mixing(mctx.search)(
+    tree = mixing(mctx.search)(
         None,
-        jax.random.fold_in(keys[0], most),  # Unused: selection draws no random numbers.
+        roots.keys_expand[0],  # Unused: selection draws no random numbers.
         root=mctx.RootFnOutput(
-            prior_logits=tree.children_prior_logits[:, ROOT],
-            value=tree.raw_values[:, ROOT],
-            embedding=_Embedding(states, jnp.zeros(keys.shape[0], jnp.int32)),
+            prior_logits=mask_logits(roots.legal, selection.logits),
+            value=roots.value,
+            embedding=(roots.states, jnp.zeros(roots.value.shape, jnp.int32)),
         ),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=lambda key, tree, node: selection.at_root(tree, node),
         interior_action_selection_fn=lambda key, tree, node, depth: selection.below(tree, node),
-        num_simulations=most,
-        invalid_actions=tree.root_invalid_actions,
-        extra_data=tree.extra_data,
+        num_simulations=algorithm.num_simulations,
+        invalid_actions=~roots.legal,
+        extra_data=selection.extra,
         loop_fn=loop,
     )
-    return grown.replace(embeddings=grown.embeddings.states)
-
-
-def _number(tree: Tree, states: State, simulation: jax.Array) -> Tree:
-    return tree.replace(embeddings=_Embedding(states, simulation))
+    return selection.finish(tree.replace(embeddings=tree.embeddings[0]))
 
 
 def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
@@ -349,17 +322,16 @@ def _remove_below_finished(tree: Tree, node: jax.Array) -> Tree:
     is_over = ~jnp.any(tree.children_prior_logits[batch, parent] != NEVER, axis=-1)
     is_below = is_over & (parent > ROOT)
 
-    def clear(name, empty, index):
+    def clear(name, index):
         def write(leaf):
             current = leaf[batch, index]
-            cleared = where(is_below, jnp.full_like(current, empty), current)
-            return leaf.at[batch, index].set(cleared)
+            empty = jnp.full_like(current, -1 if name in _INDICES else 0)
+            return leaf.at[batch, index].set(where(is_below, empty, current))
 
         return jax.tree.map(write, getattr(tree, name))
 
-    nodes = {name: clear(name, empty, node) for name, empty in _NODES.items()}
-    edges = {name: clear(name, empty, parent) for name, empty in _EDGES.items()}
-    return tree.replace(**nodes, **edges)
+    nodes = {name: clear(name, node) for name in _NODES}
+    return tree.replace(**nodes, **{name: clear(name, parent) for name in _EDGES})
 
 
 def _recurrent_output(expansion: Expansion) -> mctx.RecurrentFnOutput:
