@@ -1,4 +1,4 @@
-"""Convolutions with 3x3 kernels on small boards, for `nn.Conv(conv_general_dilated=...)`.
+"""Convolutions with 3x3 kernels on small boards.
 
 Library convolutions are made for large pictures. A 3x3 kernel on a 3x3 board takes 49 products with
 channel matrices, but only 25 in the form of Winograd (1980; for networks: Lavin and Gray 2016).
@@ -13,6 +13,7 @@ board, the points are the pairs of a point for its rows and a point for its colu
 import functools
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,42 +22,69 @@ _LONGEST_LINE = 5  # On larger boards, Winograd's form is not always faster than
 _POINTS = (0, 1, -1, 2, -2, 0.5)
 
 
-def choose_convolution(board_shape: tuple[int, int], dtype: Any, platform: str) -> Any:
-    """Returns the form that was faster in measurements on CPUs, and XLA's on other platforms.
+def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:
+    """Returns whether Winograd's form was faster than XLA's convolution in measurements on CPUs.
 
-    Winograd's form is used only for float32: it adds inputs before it multiplies, which is inexact
-    in bfloat16.
+    It is used only for float32: it adds inputs before it multiplies, which is inexact in bfloat16.
     """
-    is_small = max(board_shape) <= _LONGEST_LINE
-    return winograd if is_small and dtype == jnp.float32 and platform == "cpu" else convolve
+    return max(board_shape) <= _LONGEST_LINE and dtype == jnp.float32 and platform == "cpu"
 
 
-def convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
-    """XLA's convolution; for 1x1, a matrix product."""
-    if kernel.shape[0] == 1:
-        return x @ kernel[0, 0]
-    return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
+class WinogradConv(nn.Module):
+    """`nn.Conv` with zero padding for inputs `[H, W, I, B]`; its kernels are 3x3 or 1x1.
 
-
-def winograd(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
-    """Convolves `[B, H, W, I]` with zero padding, with matrix products only.
-
-    The kernel is `[3, 3, I, O]` or `[1, 1, I, O]`. The products have the batch as their last axis,
-    and each reads its input in the layout that the previous one wrote.
+    For inference, kernels may be arranged beforehand.
     """
-    del args, kwargs
-    batch, height, width, inputs = x.shape
-    flat = jnp.moveaxis(x, 0, -1).reshape(height * width, inputs, batch)
-    kernel = kernel.reshape(-1, *kernel.shape[2:])
+
+    features: int
+    kernel_size: tuple[int, int]
+    use_bias: bool = True
+    kernel_init: Any = nn.initializers.lecun_normal()
+    dtype: Any = jnp.float32
+
+    @nn.compact
+    def __call__(self, x):
+        """Returns `[H, W, O, B]`."""
+        if self.is_initializing():
+            shape = (*self.kernel_size, x.shape[2], self.features)
+            self.param("kernel", self.kernel_init, shape, jnp.float32)
+        kernel: Any = self.get_variable("params", "kernel")
+        y = convolve(x, arrange(kernel, x.shape[:2]) if kernel.ndim == 4 else kernel)
+        if not self.use_bias:
+            return y
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
+        return y + bias[None, None, :, None]
+
+
+def arrange(kernel: jax.Array, board_shape: tuple[int, ...]) -> jax.Array:
+    """Transforms a kernel `[3, 3, I, O]` to `[p, O, I]`; one of 1x1 becomes `[1, O, I]`."""
+    taps = _transforms(board_shape)[1] if kernel.shape[0] == 3 else np.ones((1, 1), np.float32)
+    return jnp.einsum("pt,tio->poi", taps, kernel.reshape(-1, *kernel.shape[2:]))
+
+
+def restore(kernel: jax.Array, board_shape: tuple[int, ...]) -> jax.Array:
+    """Inverts `arrange`, up to rounding."""
     if len(kernel) == 1:
-        kernel = jnp.broadcast_to(kernel.transpose(0, 2, 1), (len(flat), *kernel.shape[:0:-1]))
-        y = kernel @ flat
+        return kernel.transpose(0, 2, 1)[None]
+    taps = np.linalg.pinv(_transforms(board_shape)[1])
+    return jnp.einsum("tp,poi->tio", taps, kernel).reshape(3, 3, *kernel.shape[:0:-1])
+
+
+def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """Convolves `[H, W, I, B]` with an arranged kernel; returns `[H, W, O, B]`.
+
+    There are only matrix products. With the batch last, each reads its input in the layout that the
+    previous one wrote.
+    """
+    height, width, inputs, batch = x.shape
+    flat = x.reshape(height * width, inputs, batch)
+    if len(kernel) == 1:
+        y = jnp.broadcast_to(kernel, (len(flat), *kernel.shape[1:])) @ flat
     else:
-        cells, taps, back = map(jnp.asarray, _transforms((height, width)))
-        kernel = jnp.einsum("pt,tio->poi", taps, kernel)
+        cells, _, back = map(jnp.asarray, _transforms((height, width)))
         points = (cells @ flat.reshape(len(flat), -1)).reshape(-1, inputs, batch)
         y = back @ (kernel @ points).reshape(len(kernel), -1)
-    return jnp.moveaxis(y.reshape(height, width, -1, batch), -1, 0)
+    return y.reshape(height, width, -1, batch)
 
 
 def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -74,7 +102,7 @@ def _line(length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @functools.cache
-def _transforms(board_shape: tuple[int, int]) -> list[np.ndarray]:
+def _transforms(board_shape: tuple[int, ...]) -> list[np.ndarray]:
     """Returns float32 matrices for `n` cells and `p` points: `cells [p, n]`, `taps [p, 9]`, `back`.
 
     Outputs are `back [n, p]` times the product of transformed cells and taps.

@@ -18,7 +18,7 @@ from azjax._settings import Range, check
 from azjax.games.base import Game
 from azjax.networks import equivariant
 from azjax.networks.base import DEEPEST, WIDEST, DType, Network, Plain, Variables, choose_dtype
-from azjax.networks.convolution import choose_convolution, convolve
+from azjax.networks.convolution import WinogradConv, arrange, is_faster, restore
 from azjax.networks.modules import with_inference, wrap
 
 Norm = Literal["none", "layer", "batch"]
@@ -75,14 +75,14 @@ class ResNet(nn.Module):
       config: its settings.
       num_actions: `A`.
       dtype: the type of the arithmetic.
-      convolve: `jax.lax.conv_general_dilated`, or a faster function for small boards.
+      batch_last: whether the batch is the last axis between the layers, as `WinogradConv` wants.
       axis_name: mesh axis over which BatchNorm reduces in training.
     """
 
     config: ResNetConfig
     num_actions: int
     dtype: Any = jnp.float32
-    convolve: Callable[..., jax.Array] = convolve
+    batch_last: bool = False
     axis_name: str | None = None
 
     @nn.compact
@@ -90,6 +90,8 @@ class ResNet(nn.Module):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         config, hidden = self.config, self.config.head_hidden
         convolves, has_batch_norm = config.layers == "conv", config.norm == "batch"
+        conv = WinogradConv if self.batch_last else Conv
+        axis = -2 if self.batch_last else -1  # Of the channels.
 
         def layer(name, x, features=config.width, size=3):
             options = {"use_bias": not has_batch_norm, "dtype": self.dtype, "name": name}
@@ -98,14 +100,14 @@ class ResNet(nn.Module):
             elif convolves:
                 options["kernel_init"] = nn.initializers.he_normal()
             if convolves:
-                hook = self.convolve
-                x = nn.Conv(features, (size, size), conv_general_dilated=hook, **options)(x)
+                x = conv(features, (size, size), **options)(x)
             else:
                 x = nn.Dense(features, **options)(x)
             if not has_batch_norm:
                 return x
             return nn.BatchNorm(
                 not train,
+                axis,
                 momentum=0.9,
                 epsilon=EPSILON,
                 dtype=self.dtype,
@@ -116,13 +118,16 @@ class ResNet(nn.Module):
         def dense(name, x, features):
             return nn.Dense(features, dtype=self.dtype, name=name)(x)
 
+        def flatten(x):
+            x = jnp.moveaxis(x, -1, 0) if self.batch_last else x
+            return x.reshape(x.shape[0], -1)
+
         planes = planes.astype(self.dtype)
         x = planes if convolves else planes.reshape(planes.shape[0], -1)
-        x = trunk(config, layer, x)
+        x = trunk(config, layer, jnp.moveaxis(x, 0, -1) if self.batch_last else x, axis)
         if convolves:
-            policy = nn.relu(layer("policy_conv", x, 2, size=1))
-            value = nn.relu(layer("value_conv", x, 1, size=1))
-            policy, value = (head.reshape(head.shape[0], -1) for head in (policy, value))
+            policy = flatten(nn.relu(layer("policy_conv", x, 2, size=1)))
+            value = flatten(nn.relu(layer("value_conv", x, 1, size=1)))
             value = nn.relu(dense("value_hidden", value, hidden))
         else:
             policy = nn.relu(layer("policy_hidden", x, hidden))
@@ -132,16 +137,30 @@ class ResNet(nn.Module):
         return logits, jnp.tanh(value)
 
 
-def trunk(config: ResNetConfig, layer: Layer, x: Any) -> Any:
+def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax.Array:
+    """XLA's convolution; for 1x1, a matrix product, which is faster."""
+    if kernel.shape[0] == 1:
+        return x @ kernel[0, 0]
+    return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
+
+
+Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
+
+
+def trunk(config: ResNetConfig, layer: Layer, x: Any, axis: int = -1) -> Any:
     """Computes stem and residual blocks.
 
     Args:
       config: the settings.
       layer: `(name, x) -> x`, computes one layer without its ReLU.
       x: an array, or a list of its parts.
+      axis: the axis of the channels.
     """
     relu = functools.partial(jax.tree.map, nn.relu)
-    norm = standardize if config.norm == "layer" else lambda x: x
+
+    def norm(x):
+        return standardize(x, axis) if config.norm == "layer" else x
+
     x = relu(layer("stem", x))
     for i in range(config.blocks):
         inner = relu(layer(f"block{i}_a", norm(x)))
@@ -149,19 +168,20 @@ def trunk(config: ResNetConfig, layer: Layer, x: Any) -> Any:
     return norm(x)
 
 
-def standardize(x: Any) -> Any:
+def standardize(x: Any, axis: int) -> Any:
     """LayerNorm (Ba et al. 2016) without scale and bias, which the next layer provides.
 
     Args:
-      x: an array, or a list of parts of its last axis.
+      x: an array, or a list of its parts.
+      axis: the axis of the channels.
 
     Returns:
-      `x` with mean 0 and variance 1 along the last axis, computed in float32.
+      `x` with mean 0 and variance 1 along the axis, computed in float32.
     """
     parts = [part.astype(jnp.float32) for part in jax.tree.leaves(x)]
-    count = sum(part.shape[-1] for part in parts)
-    mean = sum(jnp.sum(part, -1, keepdims=True) for part in parts) / count
-    squares = [jnp.sum(jnp.square(part - mean), -1, keepdims=True) for part in parts]
+    count = sum(part.shape[axis] for part in parts)
+    mean = sum(jnp.sum(part, axis, keepdims=True) for part in parts) / count
+    squares = [jnp.sum(jnp.square(part - mean), axis, keepdims=True) for part in parts]
     scale = jax.lax.rsqrt(sum(squares) / count + EPSILON)
 
     def normalize(part):
@@ -170,8 +190,8 @@ def standardize(x: Any) -> Any:
     return jax.tree.map(normalize, x)
 
 
-def fold(variables: Variables) -> Variables:
-    """Folds BatchNorm into the layers before it."""
+def fold(variables: Variables) -> dict[str, Any]:
+    """Folds BatchNorm into the layers before it; returns the layers."""
     params, statistics = variables["params"], variables.get("batch_stats", {})
     folded = {name: layer for name, layer in params.items() if not name.endswith("_norm")}
     for norm, values in statistics.items():
@@ -181,7 +201,7 @@ def fold(variables: Variables) -> Variables:
         bias = params[norm]["bias"] - values["mean"] * scale
         scale = jnp.expand_dims(scale, tuple(range(kernel.ndim - 1)))
         folded[name] = {"kernel": kernel * scale, "bias": bias}
-    return {"params": folded}
+    return folded
 
 
 def make(config: ResNetConfig, game: Game, platform: str) -> Network:
@@ -206,16 +226,28 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
         )
 
     def module(settings, dtype):
-        form = choose_convolution(game.board_shape, dtype, platform) if convolves else convolve
-        return ResNet(settings, game.num_actions, dtype, form)
+        batch_last = convolves and is_faster(game.board_shape, dtype, platform)
+        return ResNet(settings, game.num_actions, dtype, batch_last)
+
+    def change_kernels(change, folded):
+        """Applies a function to the kernels of the convolutions, if they have Winograd's form."""
+        if not inferring.batch_last:
+            return folded
+        return {
+            name: layer
+            if name in ("policy", "value_hidden", "value")
+            else layer | {"kernel": change(layer["kernel"], game.board_shape)}
+            for name, layer in folded.items()
+        }
 
     evaluated = choose_dtype(config.evaluation_dtype, platform, convolves)
     learned = choose_dtype(config.learning_dtype, platform, convolves)
-    is_folded = {"norm": "none"} if config.norm == "batch" else {}
+    folded_norm = {"norm": "none"} if config.norm == "batch" else {}
+    inferring = module(dataclasses.replace(config, **folded_norm), evaluated)
     return with_inference(
         wrap(game, module(config, jnp.float32), config.encoding, module(config, learned)),
-        arrange=fold,
-        infer=module(dataclasses.replace(config, **is_folded), evaluated).apply,
+        arrange=lambda variables: {"params": change_kernels(arrange, fold(variables))},
+        infer=inferring.apply,
         dtype=evaluated,
-        plain=lambda folded: plain(folded["params"]),
+        plain=lambda folded: plain(change_kernels(restore, folded["params"])),
     )

@@ -81,6 +81,14 @@ def test_equal_positions_get_equal_moves_without_exploration():
     assert len(np.unique(result.visit_counts, axis=0)) == len(np.unique(result.action)) == 1
 
 
+def test_a_policy_plays_its_most_visited_action_at_temperature_0():
+    result = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9, OPEN))
+    most = result.visit_counts.max(axis=1)
+    np.testing.assert_array_equal(result.visit_counts[np.arange(BATCH), result.action], most)
+    drawn = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9), temperature=1.0)
+    assert len(np.unique(drawn.action)) > 1
+
+
 def test_a_policy_searches_each_position_with_its_own_key_noise_and_temperature():
     states, table = repeat(OPEN, (0,) * 9), bench("tic_tac_toe").random_table()
     explores, keys = np.arange(BATCH) % 4 < 2, jax.random.split(jax.random.key(1), BATCH)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from azjax.games.tic_tac_toe import State
-from azjax.search import PUCT, UCT, Gumbel
+from azjax.search import PUCT, UCT, Gumbel, make_resumable
 from azjax.search.puct import puct_terms
+from guard import sharing
 from reference import puct
-from tables import BATCH, FAULTS, all_boards, bench, pile_states, repeat, run, textbook
+from tables import BATCH, FAULTS, Faulty, all_boards, bench, pile_states, repeat, run, textbook
 
 pytestmark = pytest.mark.xdist_group("searches")
 CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
@@ -196,6 +197,24 @@ def test_only_positions_with_noise_are_explored(some_states, config):
     np.testing.assert_array_equal(mixed[~noise], plain[~noise])
     np.testing.assert_array_equal(mixed[~noise], other[~noise])
     assert (mixed[noise] != other[noise]).any() and (mixed[noise] != plain[noise]).any()
+
+
+def test_a_search_in_steps_may_change_its_budget(some_states):
+    """With the last budget known in the first phase of halving, it equals the whole search."""
+    a_bench, config = bench("tic_tac_toe"), Gumbel()
+    off, still = np.float32(1), np.zeros(BATCH, bool)  # The evaluator is random.
+    params = Faulty(a_bench.random_table(), off, np.int32(0), still)
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    steps = make_resumable(config, a_bench.game, a_bench.evaluate_faulty)
+    with sharing():
+        init, step, finish = map(jax.jit, steps)
+        tree = init(params, keys, some_states, np.int32(20))
+        for done, count in np.int32([[0, 3], [3, 29]]):
+            tree = step(params, keys, some_states, np.int32(32), tree, done, count)
+        found = finish(params, keys, some_states, np.int32(32), tree)
+    expected = run(config, a_bench.random_table(), some_states, luck=1.0)
+    np.testing.assert_array_equal(found.visit_counts, expected.visit_counts)
+    np.testing.assert_array_equal(found.action, expected.action)
 
 
 # Exploration with PUCT.

@@ -70,6 +70,15 @@ def test_untried_actions_are_tried_in_uniformly_random_order():
     assert chisquare(np.bincount(orders.argmax(axis=1), minlength=9)).pvalue > 1e-4
 
 
+def test_the_order_of_first_visits_does_not_depend_on_the_evaluator():
+    """Below the root, the order and the evaluation of a position have keys of their own."""
+    table, start = bench("tic_tac_toe").constant_table(0), repeat(EMPTY)
+    tree = run(UCT(), table, start, luck=1.0).tree
+    values = tree.raw_values[:, 1:10].ravel()  # The first nine nodes below the root.
+    first = tree.children_prior_logits[:, 1:10].max(axis=-1).ravel()
+    assert abs(np.corrcoef(values, first)[0, 1]) < 0.15
+
+
 def test_ties_in_visits_go_to_the_action_tried_first():
     result = run(UCT(exploration=1e6), bench("tic_tac_toe").constant_table(0), repeat(EMPTY))
     most = result.visit_counts.max(axis=1, keepdims=True)

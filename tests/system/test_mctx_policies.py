@@ -163,18 +163,6 @@ def test_mctx_plays_illegal_actions_in_the_tree_where_values_are_nan(name, tic_t
     assert visits_below(output.search_tree, tic_tac_toe)[1] > 0
 
 
-def test_muzero_s_noise_on_illegal_actions_is_lost(tic_tac_toe):
-    """With 2 of 9 actions legal and equal priors, it moves the priors by a third of PUCT's."""
-    fns, size = mctx_fns(tic_tac_toe, uniform_evaluator(tic_tac_toe)), 4096
-    states = jax.tree.map(lambda leaf: jnp.repeat(leaf, size, axis=0), batch(TWO_LEFT))
-    tree = run("muzero", fns, states, simulations=1).search_tree
-    theirs = jax.nn.softmax(tree.children_prior_logits[:, ROOT])
-    evaluate = uniform_evaluator(tic_tac_toe)
-    prior = ours(PUCT(num_simulations=1), tic_tac_toe, evaluate, states, add_noise=True).prior
-    moved = [np.abs(np.asarray(noisy)[:, 6] - 0.5).mean() for noisy in (theirs, prior)]
-    assert 0 < moved[0] < moved[1] / 3
-
-
 @BOTH
 def test_mctx_rescales_the_values_of_every_node(name):
     """With values divided by 128, mctx grows the same tree and azjax another; no game ends."""
@@ -194,35 +182,3 @@ def test_mctx_rescales_the_values_of_every_node(name):
         for params in (table, small)
     )
     assert (mine.children_visits != differs.children_visits).any()
-
-
-def test_mctx_rescales_gumbel_values_over_illegal_actions():
-    """They get the mixed value, which may lie outside the range of the legal actions' values."""
-    a_bench, states = bench("tic_tac_toe"), batch(TWO_LEFT)
-    fns, legal = mctx_fns(a_bench.game, a_bench.evaluate), np.array(TWO_LEFT) == 0
-    tree = run("gumbel", fns, states, a_bench.constant_table(1.0), simulations=4).search_tree
-    one = jax.tree.map(lambda leaf: leaf[0], tree)
-    assert (one.children_visits[ROOT, legal] > 0).all()
-    without = one.replace(
-        **{
-            name: getattr(one, name)[:, legal]
-            for name in ("children_index", "children_prior_logits", "children_visits")
-            + ("children_rewards", "children_discounts", "children_values")
-        }
-    )
-    for rescale in (True, False):
-        transform = functools.partial(
-            mctx.qtransform_completed_by_mix_value, rescale_values=rescale
-        )
-        among_all, among_legal = transform(one, ROOT)[legal], transform(without, ROOT)
-        assert (np.abs(among_all - among_legal) > 1e-3).any() == rescale
-
-
-def test_mctx_draws_with_one_key_per_batch_and_muzero_draws_its_action(tic_tac_toe):
-    """Equal positions get several moves, although azjax would give them one."""
-    evaluate, states = uniform_evaluator(tic_tac_toe), batch(*[OPEN] * 64)
-    fns = mctx_fns(tic_tac_toe, evaluate)
-    assert len(set(run("gumbel", fns, states, simulations=8).action)) > 1
-    output = run("muzero", fns, states, simulations=9)
-    visits = output.search_tree.children_visits[:, ROOT]
-    assert (visits[np.arange(64), output.action] < visits.max(axis=1)).any()
