@@ -33,7 +33,8 @@ def is_faster(board_shape: tuple[int, int], dtype: Any, platform: str) -> bool:
 class WinogradConv(nn.Module):
     """`nn.Conv` with zero padding for inputs `[H, W, I, B]`; its kernels are 3x3 or 1x1.
 
-    For inference, kernels may be arranged beforehand.
+    For inference, kernels may be arranged beforehand. As `nn.Conv(conv_general_dilated=...)`, whose
+    inputs have the batch first, it took 22% more time in inference and 38% more in training.
     """
 
     features: int

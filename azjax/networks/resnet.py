@@ -90,7 +90,7 @@ class ResNet(nn.Module):
         """Returns `(logits [B, A], value [B])` for `planes [B, H, W, C]`."""
         config, hidden = self.config, self.config.head_hidden
         convolves, has_batch_norm = config.layers == "conv", config.norm == "batch"
-        conv = WinogradConv if self.batch_last else Conv
+        conv = WinogradConv if self.batch_last else _Conv
         axis = -2 if self.batch_last else -1  # Of the channels.
 
         def layer(name, x, features=config.width, size=3):
@@ -144,7 +144,7 @@ def _convolve(x: jax.Array, kernel: jax.Array, *args: Any, **kwargs: Any) -> jax
     return jax.lax.conv_general_dilated(x, kernel, *args, **kwargs)
 
 
-Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
+_Conv = functools.partial(nn.Conv, conv_general_dilated=_convolve)
 
 
 def trunk(config: ResNetConfig, layer: Layer, x: Any, axis: int = -1) -> Any:
@@ -234,9 +234,9 @@ def make(config: ResNetConfig, game: Game, platform: str) -> Network:
         if not inferring.batch_last:
             return folded
         return {
-            name: layer
-            if name in ("policy", "value_hidden", "value")
-            else layer | {"kernel": change(layer["kernel"], game.board_shape)}
+            name: layer | {"kernel": change(layer["kernel"], game.board_shape)}
+            if layer["kernel"].ndim > 2
+            else layer
             for name, layer in folded.items()
         }
 

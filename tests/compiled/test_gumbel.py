@@ -10,7 +10,7 @@ from azjax.search import Gumbel
 from azjax.search.gumbel import considered_visits
 from guard import sharing
 from reference import gumbel
-from tables import BATCH, bench, pile_states, repeat, run, textbook
+from tables import bench, pile_states, run, textbook
 
 pytestmark = pytest.mark.xdist_group("searches")
 CLEAR = 1e-4  # Choices with a smaller margin may differ in float32.
@@ -80,19 +80,6 @@ def test_the_noise_is_gumbels_times_its_scale(some_states):
         for probability in (0.1, 0.5, 0.9):  # The quantiles of exp(-exp(-x)).
             share = (noise < -np.log(-np.log(probability))).mean()
             assert share == pytest.approx(probability, abs=2.5 / np.sqrt(len(noise)))
-
-
-def test_a_larger_noise_scale_weakens_the_prior():
-    """Of two actions of equal value, log 4 apart, 1 / (1 + 4 ** (-1 / scale)) choose the first."""
-    two_left = repeat([1, 1, -1, -1, -1, 1, 1, 0, 0])  # A draw after either move.
-    table = bench("tic_tac_toe").constant_table(0)
-    table.logits[:, 7] = np.log(4)
-    for scale in (0.0, 2.0):
-        search = functools.partial(run, Gumbel(gumbel_scale=scale), table, two_left)
-        share = np.mean([search(seed=seed, add_noise=True).action == 7 for seed in range(6)])
-        expected = 1 / (1 + 4 ** (-1 / scale)) if scale else 1
-        error = np.sqrt(expected * (1 - expected) / (6 * BATCH))
-        assert share == pytest.approx(expected, abs=5 * error)
 
 
 def test_gumbel_visits_the_considered_actions(some_states):

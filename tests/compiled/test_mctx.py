@@ -85,7 +85,7 @@ def test_a_policy_plays_its_most_visited_action_at_temperature_0():
     result = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9, OPEN))
     most = result.visit_counts.max(axis=1)
     np.testing.assert_array_equal(result.visit_counts[np.arange(BATCH), result.action], most)
-    drawn = run(MUZERO, bench("tic_tac_toe").random_table(), repeat([0] * 9), temperature=1.0)
+    drawn = run(MUZERO, bench("tic_tac_toe").constant_table(0), repeat(OPEN), temperature=1.0)
     assert len(np.unique(drawn.action)) > 1
 
 

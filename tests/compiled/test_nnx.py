@@ -35,21 +35,24 @@ def test_its_outputs_equal_those_of_the_module(network, variables, tic_tac_toe):
     module = Model(nnx.Rngs(jax.random.split(jax.random.key(3))[0]))
 
     @jax.jit
-    def ours(variables):
+    def ours(variables, planes):
         trained, updated = network.train(variables, planes, None)
         moved = {"params": variables["params"], **updated}
         inferred = network.infer(network.fold(moved), planes)
         return trained, updated, network.apply(moved, planes), inferred
 
     @nnx.jit
-    def theirs(module):
+    def theirs(module, planes):
         module.train()
         trained = module(planes)
         module.eval()
         return trained, module(planes)
 
     with sharing():
-        (trained, updated, evaluated, inferred), expected = ours(variables), theirs(module)
+        (trained, updated, evaluated, inferred), expected = (
+            ours(variables, planes),
+            theirs(module, planes),
+        )
     for found, outputs in zip((trained, evaluated), expected, strict=True):
         np.testing.assert_allclose(found[0], outputs[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(inferred[0], evaluated[0])

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.tic_tac_toe import State
 from azjax.search import PUCT, UCT, Gumbel, make_resumable
 from azjax.search.puct import puct_terms
 from guard import sharing
 from reference import puct
-from tables import BATCH, FAULTS, Faulty, all_boards, bench, pile_states, repeat, run, textbook
+from tables import BATCH, FAULTS, Faulty, bench, pile_states, repeat, run, textbook
 
 pytestmark = pytest.mark.xdist_group("searches")
 CONFIGS = {"puct": PUCT(), "gumbel": Gumbel(), "uct": UCT()}
@@ -147,22 +146,6 @@ def test_a_finished_game_in_the_tree_has_the_value_of_its_result(config):
     np.testing.assert_allclose(result.value[:2], expected, atol=1e-6)
     finished = result.tree.embeddings.over
     assert (result.tree.node_values[finished] == 0).all()
-
-
-@EACH
-def test_values_are_the_same_with_colors_exchanged(some_states, config):
-    """Values are for the mover, independent of whether the mover is X or O."""
-    swapped = State(-some_states.board, 1 - some_states.player, some_states.over)
-    a_bench = bench("tic_tac_toe")
-    table, mirrored = a_bench.random_table(), a_bench.constant_table(0)
-    boards = all_boards(9)
-    for player in (0, 1):
-        rows, mirrored_rows = a_bench.number(boards, player), a_bench.number(-boards, 1 - player)
-        mirrored.logits[mirrored_rows] = table.logits[rows]
-        mirrored.values[mirrored_rows] = table.values[rows]
-    result, exchanged = run(config, table, some_states), run(config, mirrored, swapped)
-    np.testing.assert_array_equal(result.visit_counts, exchanged.visit_counts)
-    np.testing.assert_array_equal(result.value, exchanged.value)
 
 
 @EACH
