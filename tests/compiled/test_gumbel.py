@@ -30,10 +30,10 @@ def noise_of(result):
 def assert_equals_textbook(name, config, states, add_noise):
     table = bench(name).random_table()
     result = run(config, table, states, name=name, add_noise=add_noise)
-    noise = noise_of(result)[:10]
+    noise = noise_of(result)[:20]
     assert (noise != 0).all() == add_noise
     settings = gumbel.Settings(*(getattr(config, name) for name in gumbel.Settings._fields))
-    expected = textbook(gumbel, name, table, states, noise.tolist(), [settings] * 10)
+    expected = textbook(gumbel, name, table, states, noise.tolist(), [settings] * 20)
     clear = np.array([one.margin for one in expected]) > CLEAR
     assert clear.mean() > 0.7
     actions = range(result.visit_counts.shape[1])
