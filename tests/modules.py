@@ -18,14 +18,14 @@ DENSE = ResNetConfig(width=16, blocks=2, norm="none", head_hidden=8)
 KINDS = {
     "mlp": MLPConfig(hidden=(16, 8), head_hidden=4),
     "conv": CONV,
-    "conv with LayerNorm": dataclasses.replace(CONV, norm="layer"),
+    "conv_LayerNorm": dataclasses.replace(CONV, norm="layer"),
     "dense": DENSE,
-    "dense with LayerNorm": dataclasses.replace(DENSE, norm="layer"),
-    "dense with BatchNorm": dataclasses.replace(DENSE, norm="batch"),
+    "dense_LayerNorm": dataclasses.replace(DENSE, norm="layer"),
+    "dense_BatchNorm": dataclasses.replace(DENSE, norm="batch"),
 }
 SYMMETRIC = {
     "symmetric": MLPConfig(hidden=(16, 8), head_hidden=8, symmetric=True),
-    "symmetric with LayerNorm": dataclasses.replace(DENSE, norm="layer", symmetric=True),
+    "symmetric_LayerNorm": dataclasses.replace(DENSE, norm="layer", symmetric=True),
 }
 
 
@@ -115,7 +115,7 @@ def networks(game):
     return {
         "conv": make_network(CONV, game),
         "custom": from_module(game, Custom()),
-        "on mesh": from_module(game, OnMesh()),
+        "on_mesh": from_module(game, OnMesh()),
         "nnx": from_nnx(game, Model),
         "counts": from_nnx(game, Counts),
     }

@@ -49,9 +49,9 @@ def check_outputs(evaluated, inferred, coarse, expected, rounded, tolerance):
     np.testing.assert_allclose(coarse[1], values, atol=0.05)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "conv on GPUs"])
+@pytest.mark.parametrize("kind", [*KINDS, "conv_gpu"])
 def test_every_form_of_a_network_equals_its_formula(kind, tic_tac_toe):
-    kind, _, platform = kind.partition(" on ")
+    kind, platform, _ = kind.partition("_gpu")
     config, platform = KINDS[kind], "gpu" if platform else "cpu"
     variables, (*outputs, plain, rounded) = compute(tic_tac_toe, config, platform)
     expected = reference.outputs(config, variables, random_planes(tic_tac_toe))
@@ -67,7 +67,7 @@ def test_every_form_of_a_network_equals_its_formula(kind, tic_tac_toe):
     ("name", "kind", "blocks"),
     [
         ("tic_tac_toe", "symmetric", 4),  # 8 symmetries, not all of which commute.
-        ("tic_tac_toe", "symmetric with LayerNorm", 4),
+        ("tic_tac_toe", "symmetric_LayerNorm", 4),
         ("connect_four:4x5", "symmetric", 2),
         ("othello:4", "symmetric", 4),  # 4, with diagonals.
     ],
@@ -114,8 +114,8 @@ def test_convolutions_on_small_boards_equal_their_formula():
 
 def test_untrained_networks(tic_tac_toe):
     """A last layer of a block is zero, other layers have the scale of their inputs."""
-    kinds = {kind: KINDS[kind] for kind in ("conv", "dense", "dense with BatchNorm")}
-    kinds["shared"] = dataclasses.replace(SYMMETRIC["symmetric with LayerNorm"], head_hidden=512)
+    kinds = {kind: KINDS[kind] for kind in ("conv", "dense", "dense_BatchNorm")}
+    kinds["shared"] = dataclasses.replace(SYMMETRIC["symmetric_LayerNorm"], head_hidden=512)
     networks = {kind: make_network(config, tic_tac_toe) for kind, config in kinds.items()}
     with sharing():
         draw = jax.jit(lambda key: {kind: each.init(key) for kind, each in networks.items()})
@@ -127,7 +127,7 @@ def test_untrained_networks(tic_tac_toe):
                 assert (layer["kernel"] == 0).all() == (name.endswith("_b") and has_zeros)
             assert not np.asarray(layer.get("bias", 0)).any()
         statistics = variables.get("batch_stats", {})
-        assert len(statistics) == {"conv": 5, "dense with BatchNorm": 7}.get(kind, 0)
+        assert len(statistics) == {"conv": 5, "dense_BatchNorm": 7}.get(kind, 0)
         assert all((each["var"] == 1).all() for each in statistics.values())
     kernel = every["shared"]["params"]["policy"]["kernel"]  # A part of 512 inputs.
     assert kernel.shape == (64, 9) and np.std(kernel) * np.sqrt(512) == pytest.approx(1, abs=0.1)
@@ -160,7 +160,7 @@ def test_training_normalizes_by_the_batch_and_moves_statistics_a_tenth(trained):
             np.testing.assert_allclose(after, 0.9 * before + 0.1 * batch[statistic], **CLOSE)
 
 
-@pytest.mark.parametrize("name", ["conv", "on mesh", "nnx"])
+@pytest.mark.parametrize("name", ["conv", "on_mesh", "nnx"])
 def test_batches_are_normalized_over_all_devices(name, trained):
     _, _, one, two, _ = trained
     (whole, updated), (parts, each) = one[name], two[name]
@@ -184,8 +184,9 @@ def test_statistics_without_an_axis_are_averaged_over_devices(name, trained):
     assert max(jax.tree.leaves(differences)) > 1e-3
 
 
-def test_bfloat16_training_is_approximate_and_evaluation_is_exact(tic_tac_toe):
-    config = KINDS["dense"]
+@pytest.mark.parametrize("kind", ["mlp", "dense"])
+def test_bfloat16_training_is_approximate_and_evaluation_is_exact(kind, tic_tac_toe):
+    config = KINDS[kind]
     exact, coarse = (
         make_network(dataclasses.replace(config, learning_dtype=dtype), tic_tac_toe)
         for dtype in ("float32", "bfloat16")

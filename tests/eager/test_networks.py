@@ -84,6 +84,9 @@ def test_a_group_acts_as_its_symmetries(name):
         for copy in range(count):
             composed = group.cells[g][group.cells[copy]]
             np.testing.assert_array_equal(group.cells[group.copies[g, copy]], composed)
+    step, commuting = count // blocks, np.arange(blocks)
+    composed = step * (commuting[:, None] ^ commuting)  # Of every two of the involutions.
+    np.testing.assert_array_equal(group.copies[::step, ::step], composed)
     np.testing.assert_array_equal(
         group.characters @ group.characters, blocks * np.eye(blocks, dtype=int)
     )
@@ -179,6 +182,11 @@ def test_refused_games(tic_tac_toe):
         (make_network, (MLPConfig(), stones), "network.encoding is 'relative': use 'stones', wh"),
         (make_network, (odd, tic_tac_toe), "8 symmetries of ... (20,) and 8, multiples of 8"),
         (network_evaluator, (four, made), "was made for planes [3, 3, 2] and 9 actions, and con"),
+        (
+            network_evaluator,
+            (tic_tac_toe._replace(num_actions=10), made),
+            "and 9 actions, and tic_tac_toe has [3, 3, 2] and 10",
+        ),
         (network_evaluator, (four, "net"), "the network is of type str: use a Network"),
     ]
     assert_refused(*((functools.partial(call, *given), text) for call, given, text in rows))

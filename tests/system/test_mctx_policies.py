@@ -124,7 +124,7 @@ def test_a_policy_as_an_algorithm_equals_the_policy(name):
     np.testing.assert_array_equal(result.action[live], expected.action[live])
     weights, theirs = result.action_weights[live], expected.action_weights[live]
     np.testing.assert_allclose(weights, theirs, atol=1e-6)
-    assert result.q_values[2, 2] == 1 and np.isfinite(result.action_weights).all()
+    assert np.isfinite(result.action_weights).all()
     assert (expected.search_tree.node_values[~live] == 0).all()
 
 
