@@ -14,6 +14,7 @@ from azjax._commands import command
 from azjax._settings import MOST_SIMULATIONS
 from azjax.cli import console, custom
 from azjax.cli.specs import KINDS, SHIPPED, Spec, parse
+from azjax.exact import overrides
 from azjax.games import solver
 from azjax.games.base import Game
 from azjax.players import (
@@ -26,7 +27,7 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.proof import overrides
+from azjax.players.overrides import override_agent
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained, read_config
 from azjax.runs.player import Player
@@ -185,7 +186,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
         spec._replace(name="alphazero" if number else "network"), player, run_dir
     )
     name = f"repaired({number})" if number else "repaired"
-    return overrides.override_agent(player.game, agent, table, name)
+    return override_agent(agent, overrides.table_lookup(player.game, table), name)
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

@@ -7,7 +7,7 @@ import pytest
 import azjax
 from azjax.games.base import init_batch, play
 from azjax.players import network_agent
-from azjax.players.oriented import oriented_agent, oriented_overrides
+from azjax.players.overrides import oriented_agent, oriented_overrides
 from azjax.search.evaluators import uniform_evaluator
 
 GAME = azjax.make("connect_four:4x4")

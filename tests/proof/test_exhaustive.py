@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import misere_pile
+from azjax.exact import exhaustive, lines, moves, sampling
 from azjax.games.solver import symmetry_classes
-from azjax.proof import exhaustive, lines, moves, sampling
 from azjax.proof.verify import count_losing_lines
 from bad_players import equivariant, highest, lowest, make_act, orbit, pair
 from nim import NIM

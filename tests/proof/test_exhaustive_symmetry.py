@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from azjax.proof import exhaustive, lines
+from azjax.exact import exhaustive, lines
 from reference import Position
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.exact import exhaustive
 from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.networks import MLPConfig, make_network
 from azjax.networks.quantized import make_quantized
 from azjax.networks.rounding import quantize
 from azjax.players import network_agent
-from azjax.players.oriented import oriented_agent, oriented_overrides
-from azjax.proof import exhaustive
+from azjax.players.overrides import oriented_agent, oriented_overrides
 from azjax.runs.pretrained import FOLDER, save_pretrained
 from azjax.search.evaluators import network_evaluator
 

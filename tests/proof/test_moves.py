@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.proof import exhaustive, lines
+from azjax.exact import exhaustive, lines
 from bad_players import equivariant, highest, lowest, make_act, pair
 from nim import NIM
 

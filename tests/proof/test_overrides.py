@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 
 import misere_pile
-from azjax.games.base import init_batch
-from azjax.players import network_agent
-from azjax.proof.lines import replay
-from azjax.proof.overrides import (
+from azjax.exact.moves import replay
+from azjax.exact.overrides import (
     OverrideTable,
     empty_table,
     load_table,
@@ -16,6 +14,8 @@ from azjax.proof.overrides import (
     save_table,
     table_path,
 )
+from azjax.games.base import init_batch
+from azjax.players import network_agent
 from azjax.search.evaluators import uniform_evaluator
 
 

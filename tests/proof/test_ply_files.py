@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.proof import exhaustive, lines, moves, ply_files
+from azjax.exact import exhaustive, lines, moves, ply_files
 from bad_players import highest, lowest, make_act, pair
 from reference import exhaustive_play
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_act
+from azjax.exact.overrides import prune
 from azjax.networks import MLPConfig, make_network, quantize
 from azjax.players import network_agent
-from azjax.players.oriented import oriented_agent, oriented_overrides
-from azjax.proof import exhaustive
-from azjax.proof.deciding import make_act
-from azjax.proof.pruning import prune
+from azjax.players.overrides import oriented_agent, oriented_overrides
 from azjax.search.evaluators import network_evaluator
 from azjax.training.selfplay import SelfPlayConfig
 from azjax.training.starts import start_games

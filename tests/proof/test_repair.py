@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from azjax.exact import exhaustive, lines
+from azjax.exact.overrides import OverrideTable, empty_table
+from azjax.exact.repair import Analysis, make_analyze, make_symmetric, repair_games
 from azjax.games.base import init_batch
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
-from azjax.proof import exhaustive, lines
-from azjax.proof.overrides import OverrideTable, empty_table
-from azjax.proof.repair import Analysis, make_analyze, make_symmetric, repair_games
 
 
 def rows_of(states, rows):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from azjax.proof import exhaustive, moves, ply_files, sampling
+from azjax.exact import exhaustive, moves, ply_files, sampling
 from bad_players import lowest, make_act, pair
 from reference import exhaustive_play
 

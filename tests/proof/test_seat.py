@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax.players.oriented import Overrides
-from azjax.proof import seat as seats
-from azjax.proof.deciding import make_act, make_agent
-from azjax.proof.exhaustive import Exploration, explore
-from azjax.proof.lines import replay
-from azjax.proof.overrides import OverrideTable, empty_table, table_path
-from azjax.proof.sampling import NO_ENDS
+from azjax.exact import seat as seats
+from azjax.exact.deciding import make_act, make_agent
+from azjax.exact.exhaustive import Exploration, explore
+from azjax.exact.moves import replay
+from azjax.exact.overrides import OverrideTable, empty_table, table_path
+from azjax.exact.sampling import NO_ENDS
+from azjax.players.overrides import Overrides
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player

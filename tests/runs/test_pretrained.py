@@ -9,11 +9,11 @@ import pytest
 import azjax
 from azjax._commands import command
 from azjax.cli import specs, verify
+from azjax.exact.overrides import OverrideTable, load_table, save_table
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig, make_network
 from azjax.networks.rounding import quantize
-from azjax.players.oriented import Overrides
-from azjax.proof.overrides import OverrideTable, load_table, save_table
+from azjax.players.overrides import Overrides
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained
 from experiments import add_overrides

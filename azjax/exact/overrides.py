@@ -1,18 +1,20 @@
-"""Override tables: moves that replace those of a player in certain positions."""
+"""Override tables: their files, and leaving out the overrides that a player does not need."""
 
 import io
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax._files import replacing
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_decide
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
-from azjax.games.hashing import contents, make_index
 from azjax.players import Agent
+from azjax.players.overrides import Lookup, Overrides, make_find, make_lookup
 
 TABLE_SUFFIX = ".overrides.npz"
 
@@ -75,29 +77,70 @@ def load_table(path: pathlib.Path, game: Game) -> OverrideTable:
         ) from error
 
 
-def override_agent(
-    game: Game, agent: Agent, table: OverrideTable, name: str | None = None
-) -> Agent:
-    """Returns an agent whose actions, not values, are overridden in the positions of a table.
+def table_lookup(game: Game, table: OverrideTable) -> Lookup:
+    """Builds a lookup in which only equal states are the same position.
 
     Raises:
       ValueError: if the table is empty, or its positions cannot be hashed; see `make_index`.
     """
     if not len(table.actions):
         raise ValueError("the override table has no positions: play without it")
-    index, in_table = make_index(game, table.states), contents(table.states, axes=1)
-    overrides = jnp.asarray(table.actions)
+    find, actions = make_find(game, table.states), jnp.asarray(table.actions)
 
-    def act(params, key, states):
-        decision = agent.act(params, key, states)
-        row = index(states)
-        is_in_table = jnp.all(contents(states, axes=1) == in_table[row], axis=1)
-        action = jnp.where(is_in_table, overrides[row], decision.action)
-        return decision._replace(
-            action=action,
-            weights=jnp.where(
-                is_in_table[:, None], jax.nn.one_hot(action, game.num_actions), decision.weights
-            ),
-        )
+    def lookup(states):
+        row = find(states)
+        return row, actions[row]
 
-    return agent._replace(name=name or f"{agent.name} with {len(in_table)} overrides", act=act)
+    return lookup
+
+
+def prune(
+    game: Game,
+    encoding: str,
+    agent: Agent,
+    overrides: Overrides,
+    seat: int,
+    folder: pathlib.Path,
+    watch: exhaustive.Watch = exhaustive.finish,
+    **settings: Any,
+) -> tuple[Overrides, exhaustive.Exploration]:
+    """Explores all games of a player with overrides, and keeps only the overrides that it needs.
+
+    An override is needed if a game reaches its position, and the player would move differently
+    without it. The player with the remaining overrides plays exactly the same games, so the result
+    of the exploration holds for it as well.
+
+    Args:
+      game: the rules.
+      encoding: the encoding of the planes of the overrides.
+      agent: the player without overrides; its moves in symmetric copies are symmetric copies.
+      overrides: all overrides.
+      seat: the seat of the player, 0 or 1.
+      folder: for the files of the exploration.
+      watch: consumes the steps of the exploration and returns the last one.
+      **settings: other arguments of `exhaustive.explore`.
+
+    Returns:
+      The overrides that are needed, and the last step of the exploration.
+    """
+    lookup = make_lookup(game, encoding, overrides)
+    is_needed = np.zeros(len(overrides.actions), bool)
+
+    def act_and_find(params, key, states):
+        """Returns the action, and the override if it changes the action, otherwise -1."""
+        alone = agent.act(params, key, states).action
+        row, action = lookup(states)
+        changes = (row >= 0) & (action != alone)
+        return jnp.where(changes, action, alone), jnp.where(changes, row, -1)
+
+    decide = make_decide(agent._replace(act=act_and_find))
+
+    def act(states):
+        actions, rows = map(np.asarray, decide(states))
+        is_needed[rows[rows >= 0]] = True
+        return actions
+
+    symmetric = game.symmetries is not None
+    steps = exhaustive.explore(game, act, seat, folder, symmetric=symmetric, **settings)
+    last = watch(steps)
+    return Overrides(overrides.planes[is_needed], overrides.actions[is_needed]), last

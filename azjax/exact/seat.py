@@ -1,11 +1,10 @@
 """Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
 
-import collections
 import hashlib
 import pathlib
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -13,21 +12,22 @@ import numpy as np
 
 from azjax._files import Path, remove
 from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
-from azjax.players import Agent
-from azjax.proof import exhaustive
-from azjax.proof.deciding import make_act, make_agent, make_decide
-from azjax.proof.lines import Line
-from azjax.proof.overrides import (
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_act, make_agent, make_decide
+from azjax.exact.moves import Line
+from azjax.exact.overrides import (
     TABLE_SUFFIX,
     OverrideTable,
     empty_table,
     load_table,
-    override_agent,
     save_table,
+    table_lookup,
     table_path,
 )
-from azjax.proof.repair import Repaired, make_analyze, make_symmetric, repair_games
-from azjax.proof.sampling import GROUPS
+from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
+from azjax.exact.sampling import GROUPS
+from azjax.players import Agent
+from azjax.players.overrides import override_agent
 from azjax.runs import lock
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player
@@ -39,9 +39,6 @@ _Most = Annotated[int, Range(GROUPS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
-
-Steps = Iterator[exhaustive.Exploration]
-Watch = Callable[[Steps], exhaustive.Exploration]
 
 
 class SeatProof(NamedTuple):
@@ -75,11 +72,6 @@ class SeatProof(NamedTuple):
         return not (last.sampled or last.breaks_symmetry or self.lost)
 
 
-def finish(steps: Steps) -> exhaustive.Exploration:
-    """Returns the last step of an exploration."""
-    return collections.deque(steps, maxlen=1)[0]
-
-
 def repair(
     player: Player,
     seat: Seat = "first",
@@ -104,7 +96,7 @@ def prove_seat(
     simulations: int = 0,
     most: int | None = None,
     rounds: int = 0,
-    watch: Watch = finish,
+    watch: exhaustive.Watch = exhaustive.finish,
     notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
 ) -> SeatProof:
     """Plays a player against every reply; with `rounds`, also repairs moves that lose.
@@ -177,7 +169,7 @@ class _Games(NamedTuple):
     seat: int
     simulations: int
     path: pathlib.Path
-    watch: Watch
+    watch: exhaustive.Watch
 
     @property
     def name(self) -> str:
@@ -197,7 +189,7 @@ class _Games(NamedTuple):
         name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)
         prefix = f"{name}-{digest}"
         if len(table.actions):
-            agent = override_agent(game, agent, table)
+            agent = override_agent(agent, table_lookup(game, table), agent.name)
             prefix = f"{name}-overrides-{digest}"
             for folder in self.path.parent.glob(f"{name}-overrides-*"):
                 if not folder.name.startswith(prefix):
@@ -243,7 +235,8 @@ class _Games(NamedTuple):
             save_table(self.path, table)
             if not starts:
                 break
-            act = make_act(override_agent(game, agent, table))
+            better = override_agent(agent, table_lookup(game, table), agent.name)
+            act = make_act(better)
             settings = {"symmetric": proof.symmetric, "starts": starts}
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary, "lines")
