@@ -4,12 +4,19 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.exact import exhaustive, lines
+from azjax.exact import exhaustive
 from azjax.exact.overrides import OverrideTable, empty_table
-from azjax.exact.repair import Analysis, make_analyze, make_symmetric, repair_games
+from azjax.exact.repair import make_analyze, make_symmetric, repair_games
 from azjax.games.base import init_batch
 from azjax.games.solver import symmetry_classes
 from azjax.players import Decision
+from bad_players import explore_all, replay, small_batches
+
+
+@pytest.fixture(autouse=True)
+def _small_batches():
+    with small_batches():
+        yield
 
 
 def rows_of(states, rows):
@@ -61,23 +68,17 @@ def overrides(table, place):
 
 
 @pytest.mark.parametrize(
-    ("seat", "searcher", "symmetric"),
-    [
-        (0, "exact_search", True),
-        (1, "exact_search", False),
-        (1, "blind_search", False),
-        (1, "blind_search", True),
-    ],
+    ("searcher", "symmetric"), [("exact_search", False), ("blind_search", True)]
 )
 def test_a_player_is_repaired_until_no_game_is_lost(
-    tic_tac_toe, solution, place, request, seat, searcher, symmetric, tmp_path
+    tic_tac_toe, solution, place, request, searcher, symmetric, tmp_path
 ):
     analyze = make_analyze(tic_tac_toe, request.getfixturevalue(searcher), empty_table(tic_tac_toe))
     scores = np.random.default_rng(1).random(solution.num_states)
     if symmetric:
         scores = scores[symmetry_classes(tic_tac_toe, solution)]
     actions = np.where(solution.legal, scores[solution.children], -1).argmax(axis=1)
-    table, lost = empty_table(tic_tac_toe), []
+    table, lost, seat = empty_table(tic_tac_toe), [], 1
     for number in range(60):
         moves = overrides(table, place)
 
@@ -85,14 +86,14 @@ def test_a_player_is_repaired_until_no_game_is_lost(
             return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
 
         folder = tmp_path / str(number)
-        *_, found = exhaustive.explore(tic_tac_toe, act, seat, folder, symmetric=symmetric)
+        found = explore_all(tic_tac_toe, act, seat, folder, symmetric=symmetric)
         games = list(exhaustive.lost_games(folder))
         lost.append(found.ends.moves[2])
         if not games:
             break
         repaired = repair_games(tic_tac_toe, table, games, seat, analyze, symmetric)
         assert 0 < len(repaired.starts) <= len(games)
-        rows = place(lines.replay(tic_tac_toe, repaired.starts)).tolist()
+        rows = place(replay(tic_tac_toe, repaired.starts)).tolist()
         table, moves = repaired.table, overrides(repaired.table, place)
         assert len({*rows}) == len(rows) and {*rows} <= {*moves}
     assert lost[0] > 20 and lost[-1] == 0
@@ -102,7 +103,7 @@ def test_a_player_is_repaired_until_no_game_is_lost(
     assert (solution.action_values[rows][table.refuted] == -1).all()
     assert searcher == "blind_search" or solution.optimal[rows, table.actions].all()
     if symmetric:  # The table also holds in the symmetric copies that were not explored.
-        *_, every = exhaustive.explore(tic_tac_toe, act, seat, tmp_path / "every")
+        every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
         assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
@@ -114,6 +115,10 @@ def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, exact_search
     assert np.flatnonzero(table.refuted[0]).tolist() == [5]
     [row] = place(table.states)
     assert solution.values[row] == 0 > solution.action_values[row, 5]
+    # New moves replace old ones.
+    other = table._replace(actions=np.array([3], np.int32))
+    new, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 3, 6)], other)
+    assert new.actions.tolist() == [6] and np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
 
 
 def test_if_every_move_is_refuted_the_previous_one_is(tic_tac_toe, blind_search):
@@ -133,9 +138,7 @@ def test_if_every_move_is_refuted_the_previous_one_is(tic_tac_toe, blind_search)
     # Refuted moves of a position hold for other games that reach it.
     again = repair_once(tic_tac_toe, blind_search, [(7, 0, 1, 4, 8, 6, 2, 3)], made.table)
     assert again.starts == [(7, 0, 1, 4)]
-
-
-def test_a_game_lost_from_the_start_is_not_repaired(tic_tac_toe, blind_search):
+    # A game that is lost from its start cannot be repaired.
     start = jax.device_get(init_batch(tic_tac_toe, 1))
     table = OverrideTable(start, np.zeros(1, np.int32), np.ones((1, 9), bool))
     assert repair_once(tic_tac_toe, blind_search, [(0, 4, 1, 2, 5, 6)], table).starts == []
@@ -149,38 +152,26 @@ def test_a_position_is_searched_once(tic_tac_toe, blind_search):
         return blind_search(states)
 
     analyze = make_analyze(tic_tac_toe, decide, empty_table(tic_tac_toe))
-    states = lines.replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
+    states = replay(tic_tac_toe, [(), (4,), (4, 0), (4, 0), (4, 1)])
     found = analyze(states)
     assert [found.index(analysis) for analysis in found] == [0, 1, 2, 2, 4]
     assert analyze(rows_of(states, np.array([4, 2]))) == [found[4], found[2]]
     assert searched == [states.board[[0, 1, 3, 4]].tolist()]
 
 
-@pytest.mark.parametrize(
-    ("tried", "eight", "rest", "start", "action"),
-    [
-        ("all", {}, {}, 4, 8),  # The last move that matters: the refuted one lost.
-        ("all", {4: -0.4, 0: 0.9}, {4: -0.4}, 4, 8),  # An earlier mistake cost more.
-        ("all", {4: -0.8}, {4: -0.8}, 2, 8),  # Its result lowers the value of the previous move,
-        ("all", {4: -0.8, 2: -0.7}, {4: -0.8, 2: -0.7}, 0, 8),  # and of the first.
-        ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Another move is expected to be better.
-        (
-            "all",
-            {4: -0.9, 2: -0.7, 0: -0.8},
-            {4: -0.9, 2: -0.7, 0: -0.8},
-            2,
-            8,
-        ),  # The largest gain.
-        ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # Moves that were not searched count as lost.
-        (
-            "all",
-            {4: -0.75, 2: -0.5, 0: -0.25},
-            {4: -0.75, 2: -0.5, 0: -0.25},
-            4,
-            8,
-        ),  # All gains are equal.
-    ],
-)
+CORRECTIONS = [  # Moves tried, values of 8 and of the others by stones, stones at the repair, move.
+    ("all", {}, {}, 4, 8),  # The last move that matters: the refuted one lost.
+    ("all", {4: -0.4, 0: 0.9}, {4: -0.4}, 4, 8),  # An earlier mistake cost more.
+    ("all", {4: -0.8}, {4: -0.8}, 2, 8),  # Its result lowers the value of the previous move,
+    ("all", {4: -0.8, 2: -0.7}, {4: -0.8, 2: -0.7}, 0, 8),  # and of the first.
+    ("all", {4: -0.8, 2: -0.9}, {4: -0.8}, 2, 2),  # Another move is expected to be better.
+    ("all", {4: -0.9, 2: -0.7, 0: -0.8}, {4: -0.9, 2: -0.7, 0: -0.8}, 2, 8),  # The largest gain.
+    ("eight", {4: -0.8, 2: -0.3}, {}, 2, 8),  # Moves that were not searched count as lost.
+    ("all", {4: -0.75, 2: -0.5, 0: -0.25}, {4: -0.75, 2: -0.5, 0: -0.25}, 4, 8),  # Equal gains.
+]
+
+
+@pytest.mark.parametrize(("tried", "eight", "rest", "start", "action"), CORRECTIONS)
 def test_lost_games_correct_expected_values(tic_tac_toe, tried, eight, rest, start, action):
     """8 is chosen everywhere; the expected values of all moves depend on the number of stones."""
 
@@ -198,58 +189,15 @@ def test_lost_games_correct_expected_values(tic_tac_toe, tried, eight, rest, sta
     assert table.actions[row] == action
 
 
-def random_analyses():
-    """Yields positions with five moves, at least one of them legal."""
-    rng = np.random.default_rng(0)
-    for _ in range(500):
-        legal = rng.random(5) < 0.8
-        legal[rng.integers(5)] = True
-        refuted = legal & (rng.random(5) < 0.5)
-        expected = rng.choice([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0], 5)
-        expected[refuted] = rng.choice([-1.0, 1.0])  # Values of refuted moves must have no effect.
-        yield Analysis(legal, expected, refuted, rng.choice(np.flatnonzero(legal)).item())
-
-
-def test_the_best_move_is_not_a_refuted_one():
-    """It is the chosen one, unless that is refuted or another one is clearly better."""
-    others = 0
-    for analysis in random_analyses():
-        left = [move for move in range(5) if analysis.legal[move] and not analysis.refuted[move]]
-        best = max(left, key=lambda move: analysis.expected[move], default=analysis.chosen)
-        gain = analysis.expected[best] - analysis.expected[analysis.chosen]
-        if analysis.chosen in left and gain <= 0.5:
-            best = analysis.chosen
-        assert (analysis.best, analysis.is_lost) == (best, not left)
-        assert analysis.value == max(analysis.expected[analysis.legal])
-        others += best != analysis.chosen
-    assert others > 100
-
-
-def test_updates_of_moves_accumulate():
-    """The value of a move is the least of its results, and a refuted move stays refuted."""
-    rng = np.random.default_rng(1)
-    for analysis in random_analyses():
-        expected, refuted = analysis.expected.copy(), analysis.refuted.copy()
-        for _ in range(8):
-            action, value, is_lost = rng.integers(5), rng.uniform(-1, 1), rng.random() < 0.2
-            analysis.update(action, value, is_lost)
-            expected[action] = value if value < expected[action] else expected[action]
-            if is_lost:
-                refuted[action] = True
-            assert analysis.expected.tolist() == expected.tolist()
-            assert analysis.refuted.tolist() == refuted.tolist()
-
-
 def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
     """Updates do not change the given table."""
-    states = lines.replay(tic_tac_toe, [(0, 4), (4, 0)])
+    states = replay(tic_tac_toe, [(0, 4), (4, 0)])
     refuted = np.zeros((1, 9), bool)
     refuted[0, [1, 2]] = True
     table = OverrideTable(rows_of(states, [0]), np.array([3], np.int32), refuted)
 
     def decide(states):
-        q_values = np.full((len(states.board), 9), 0.75)
-        return blind_search(states)._replace(q_values=q_values)
+        return blind_search(states)._replace(q_values=np.full((len(states.board), 9), 0.75))
 
     analyze = make_analyze(tic_tac_toe, decide, table)
     old, new = analyze(states)
@@ -257,36 +205,20 @@ def test_search_values_of_refuted_moves_are_ignored(tic_tac_toe, blind_search):
     assert old.expected[old.legal].tolist() == [-1, -1] + [0.75] * 5
     assert new.expected[new.legal].tolist() == [0.75] * 7
     old.update(5, -1.0, True)
-    assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2]
-    assert analyze(states)[0].refuted[5]
+    assert np.flatnonzero(table.refuted[0]).tolist() == [1, 2] and analyze(states)[0].refuted[5]
 
 
-def test_new_moves_replace_old_ones(tic_tac_toe, exact_search):
-    old, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 5, 6)])
-    other = old._replace(actions=np.array([3], np.int32))
-    new, _ = repair_once(tic_tac_toe, exact_search, [(0, 4, 1, 2, 3, 6)], other)
-    assert new.actions.tolist() == old.actions.tolist() == [6]
-    assert np.flatnonzero(new.refuted[0]).tolist() == [3, 5]
-
-
-def test_a_symmetry_violation_is_repaired_in_all_copies(tic_tac_toe, solution, place, tmp_path):
-    actions = np.where(solution.legal, np.random.default_rng(1).random((9,)), -1).argmax(axis=1)
-    table, counts = empty_table(tic_tac_toe), []
-    for number in range(9):
-        moves = overrides(table, place)
-
-        def act(states, moves=moves):
-            return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
-
-        folder, settings = tmp_path / str(number), {"symmetric": True, "compare": True}
-        *_, found = exhaustive.explore(tic_tac_toe, act, 0, folder, **settings)
-        violations = list(exhaustive.symmetry_violations(folder))
-        if not violations:
-            break
-        counts.append(len(violations))
-        table, starts = make_symmetric(tic_tac_toe, table, violations)
-        assert starts == [game[:-1] for game in violations] and not table.refuted.any()
-    assert counts and max(counts) > 5
-    *_, every = exhaustive.explore(tic_tac_toe, act, 0, tmp_path / "every")
-    assert every.ends.games.tolist() == found.ends.games.tolist()
-    assert every.ends.decisions > found.ends.decisions
+def test_a_move_of_a_copy_that_is_refuted_turns_with_it(tic_tac_toe, blind_search):
+    """And symmetry violations are repaired in all copies."""
+    table = empty_table(tic_tac_toe)
+    analyze = make_analyze(tic_tac_toe, blind_search, table)
+    made, _ = repair_games(tic_tac_toe, table, [(0, 4, 1, 2, 5, 6)], 0, analyze, True)
+    assert len(made.actions) == 8
+    same, starts = make_symmetric(tic_tac_toe, table, [(0, 4, 1, 2, 5)])
+    assert starts == [(0, 4, 1, 2)] and not same.refuted.any()
+    for symmetry in tic_tac_toe.symmetries.actions:
+        [board] = replay(tic_tac_toe, [tuple(symmetry[[0, 4, 1, 2]])]).board
+        for each, move in ((made, None), (same, symmetry[5])):
+            [row] = np.flatnonzero((each.states.board == board).all(axis=1))
+            assert move in (None, each.actions[row])
+            assert move is not None or np.flatnonzero(each.refuted[row]).tolist() == [symmetry[5]]
