@@ -55,8 +55,8 @@ CASES = [
     ("nim", highest, ((0,), (2, 1), (1, 0, 0))),  # Different games reach one position.
     ("misere_pile", lowest, ((),)),  # A player may move twice in a row.
     ("misere_pile", highest, ((1,), (0, 0))),
-    ("tic_tac_toe", lowest, ((4, 0, 8), (4, 2, 0, 8), (0, 4, 8))),
-    ("tic_tac_toe", highest, ((),)),
+    ("tic_tac_toe", highest, ((4, 0, 8), (4, 2, 0, 8), (0, 4, 8))),
+    ("tic_tac_toe", lowest, ((),)),
 ]
 
 

@@ -67,44 +67,36 @@ def overrides(table, place):
     return dict(zip(rows.tolist(), table.actions.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("searcher", "symmetric"), [("exact_search", False), ("blind_search", True)]
-)
 def test_a_player_is_repaired_until_no_game_is_lost(
-    tic_tac_toe, solution, place, request, searcher, symmetric, tmp_path
+    tic_tac_toe, solution, place, blind_search, tmp_path
 ):
-    analyze = make_analyze(tic_tac_toe, request.getfixturevalue(searcher), empty_table(tic_tac_toe))
-    scores = np.random.default_rng(1).random(solution.num_states)
-    if symmetric:
-        scores = scores[symmetry_classes(tic_tac_toe, solution)]
-    actions = np.where(solution.legal, scores[solution.children], -1).argmax(axis=1)
+    """The table also holds in the symmetric copies that were not explored."""
     table, lost, seat = empty_table(tic_tac_toe), [], 1
-    for number in range(60):
+    analyze = make_analyze(tic_tac_toe, blind_search, table)
+    scores = np.random.default_rng(1).random(solution.num_states)
+    scores = scores[symmetry_classes(tic_tac_toe, solution)]
+    actions = np.where(solution.legal, scores[solution.children], -1).argmax(axis=1)
+    while not lost or lost[-1]:
         moves = overrides(table, place)
 
         def act(states, moves=moves):
             return np.array([moves.get(row, actions[row]) for row in place(states).tolist()])
 
-        folder = tmp_path / str(number)
-        found = explore_all(tic_tac_toe, act, seat, folder, symmetric=symmetric)
+        folder = tmp_path / str(len(lost))
+        found = explore_all(tic_tac_toe, act, seat, folder, symmetric=True)
         games = list(exhaustive.lost_games(folder))
         lost.append(found.ends.moves[2])
-        if not games:
-            break
-        repaired = repair_games(tic_tac_toe, table, games, seat, analyze, symmetric)
-        assert 0 < len(repaired.starts) <= len(games)
-        rows = place(replay(tic_tac_toe, repaired.starts)).tolist()
-        table, moves = repaired.table, overrides(repaired.table, place)
-        assert len({*rows}) == len(rows) and {*rows} <= {*moves}
-    assert lost[0] > 20 and lost[-1] == 0
+        if games:
+            table, starts = repair_games(tic_tac_toe, table, games, seat, analyze, True)
+            rows = place(replay(tic_tac_toe, starts)).tolist()
+            assert len({*rows}) == len(rows) and {*rows} <= {*overrides(table, place)}
+            assert 0 < len(starts) <= len(games) and len(lost) < 60
     rows = place(table.states)
-    assert len(rows) and all(solution.player[row] == seat for row in rows)
+    assert lost[0] > 20 and all(solution.player[row] == seat for row in rows)
     assert table.refuted.any() and not (table.refuted & ~solution.legal[rows]).any()
     assert (solution.action_values[rows][table.refuted] == -1).all()
-    assert searcher == "blind_search" or solution.optimal[rows, table.actions].all()
-    if symmetric:  # The table also holds in the symmetric copies that were not explored.
-        every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
-        assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
+    every = explore_all(tic_tac_toe, act, seat, tmp_path / "every")
+    assert every.ends.moves[2] == 0 and every.ends.decisions > found.ends.decisions
 
 
 def test_the_last_mistake_is_repaired(tic_tac_toe, solution, place, exact_search):

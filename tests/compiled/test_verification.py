@@ -18,6 +18,7 @@ from azjax.runs.config import make_parts
 from azjax.search import PUCT, Gumbel
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
+from integers import random_like
 from reference import Position, minimax
 from reference import tic_tac_toe as rules
 from tables import bench
@@ -124,10 +125,8 @@ def verifications():
 
 def make_loop():
     """After one iteration, with parameters that differ from their average."""
-    average = jax.tree.map(
-        lambda leaf: np.random.default_rng(leaf.size).normal(size=leaf.shape).astype(leaf.dtype),
-        jax.eval_shape(PARTS.network.init, jax.random.key(0)),
-    )
+    shapes = jax.eval_shape(PARTS.network.init, jax.random.key(0))
+    average = jax.tree.map(jnp.asarray, random_like(shapes, 0))
     wrong = jax.tree.map(lambda leaf: leaf + np.nan, average)
     learner = types.SimpleNamespace(ema_params=average, variables=wrong)
     state = types.SimpleNamespace(iteration=np.int32(1), learner=learner)
