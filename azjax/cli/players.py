@@ -27,7 +27,6 @@ from azjax.players import (
     random_agent,
     search_agent,
 )
-from azjax.players.overrides import override_agent
 from azjax.runs import pretrained
 from azjax.runs.loading import is_pretrained, read_config
 from azjax.runs.player import Player
@@ -186,7 +185,7 @@ def _repaired_agent(spec: Spec, player: Player, run_dir: pathlib.Path) -> Agent:
         spec._replace(name="alphazero" if number else "network"), player, run_dir
     )
     name = f"repaired({number})" if number else "repaired"
-    return override_agent(agent, overrides.table_lookup(player.game, table), name)
+    return overrides.override_agent(player.game, agent, table, name)
 
 
 def _searcher(spec: Spec, game: Game, search: Any, evaluate, params=None) -> Agent:

@@ -14,7 +14,13 @@ from azjax.exact.deciding import make_decide
 from azjax.games import rows as packing
 from azjax.games.base import Game, State, init_batch
 from azjax.players import Agent
-from azjax.players.overrides import Lookup, Overrides, make_find, make_lookup
+from azjax.players.overrides import (
+    Lookup,
+    Overrides,
+    make_find,
+    make_lookup,
+    with_overrides,
+)
 
 TABLE_SUFFIX = ".overrides.npz"
 
@@ -92,6 +98,14 @@ def table_lookup(game: Game, table: OverrideTable) -> Lookup:
         return row, actions[row]
 
     return lookup
+
+
+def override_agent(
+    game: Game, agent: Agent, table: OverrideTable, name: str | None = None
+) -> Agent:
+    """Returns an agent that plays the moves of a table; see `table_lookup`."""
+    name = name or f"{agent.name} with {len(table.actions)} overrides"
+    return with_overrides(agent, table_lookup(game, table), name)
 
 
 def prune(

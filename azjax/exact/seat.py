@@ -14,20 +14,20 @@ from azjax._files import Path, remove
 from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
 from azjax.exact import exhaustive
 from azjax.exact.deciding import make_act, make_agent, make_decide
+from azjax.exact.exhaustive import Watch, finish
 from azjax.exact.moves import Line
 from azjax.exact.overrides import (
     TABLE_SUFFIX,
     OverrideTable,
     empty_table,
     load_table,
+    override_agent,
     save_table,
-    table_lookup,
     table_path,
 )
 from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
 from azjax.exact.sampling import GROUPS
 from azjax.players import Agent
-from azjax.players.overrides import override_agent
 from azjax.runs import lock
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player
@@ -96,7 +96,7 @@ def prove_seat(
     simulations: int = 0,
     most: int | None = None,
     rounds: int = 0,
-    watch: exhaustive.Watch = exhaustive.finish,
+    watch: Watch = finish,
     notify: Callable[[SeatProof, OverrideTable], None] = lambda proof, table: None,
 ) -> SeatProof:
     """Plays a player against every reply; with `rounds`, also repairs moves that lose.
@@ -169,7 +169,7 @@ class _Games(NamedTuple):
     seat: int
     simulations: int
     path: pathlib.Path
-    watch: exhaustive.Watch
+    watch: Watch
 
     @property
     def name(self) -> str:
@@ -189,7 +189,7 @@ class _Games(NamedTuple):
         name, digest = self.name + (f"-{most}" if most else ""), _digest(self.player, table)
         prefix = f"{name}-{digest}"
         if len(table.actions):
-            agent = override_agent(agent, table_lookup(game, table), agent.name)
+            agent = override_agent(game, agent, table)
             prefix = f"{name}-overrides-{digest}"
             for folder in self.path.parent.glob(f"{name}-overrides-*"):
                 if not folder.name.startswith(prefix):
@@ -235,8 +235,7 @@ class _Games(NamedTuple):
             save_table(self.path, table)
             if not starts:
                 break
-            better = override_agent(agent, table_lookup(game, table), agent.name)
-            act = make_act(better)
+            act = make_act(override_agent(game, agent, table))
             settings = {"symmetric": proof.symmetric, "starts": starts}
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary, "lines")

@@ -94,7 +94,7 @@ def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
     return find
 
 
-def override_agent(agent: Agent, lookup: Lookup, name: str) -> Agent:
+def with_overrides(agent: Agent, lookup: Lookup, name: str) -> Agent:
     """Returns an agent that plays the overrides, and in all other positions as before.
 
     Values and other estimates stay those of the agent.

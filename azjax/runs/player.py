@@ -15,7 +15,7 @@ from azjax._files import Path
 from azjax._settings import did_you_mean
 from azjax.games.base import Game, State, check_batch
 from azjax.players import Agent, network_agent, search_agent
-from azjax.players.overrides import Overrides, make_lookup, override_agent
+from azjax.players.overrides import Overrides, make_lookup, with_overrides
 from azjax.search import Algorithm, SearchResult, check_algorithm, make_search
 from azjax.training.memory import check_trees
 from azjax.training.parts import Parts
@@ -78,7 +78,7 @@ class Player:
         if self.overrides is None:
             return agent
         lookup = make_lookup(self.game, self.parts.network.encoding, self.overrides)
-        return override_agent(agent, lookup, agent.name)
+        return with_overrides(agent, lookup, agent.name)
 
     def evaluate(self, states: State) -> tuple[jax.Array, jax.Array]:
         """Returns `(logits [B, A], value [B])` of the network alone for states `[B, ...]`.

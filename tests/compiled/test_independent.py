@@ -15,7 +15,7 @@ from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.networks.quantized import make_quantized
 from azjax.players import network_agent
-from azjax.players.overrides import make_lookup, oriented_overrides, override_agent
+from azjax.players.overrides import make_lookup, oriented_overrides, with_overrides
 from azjax.runs.pretrained import FOLDER, save_pretrained
 from azjax.search.evaluators import network_evaluator
 from bad_players import explore_all
@@ -42,7 +42,7 @@ class Case:
             evaluate = network_evaluator(game, network)
             agent = network_agent(game, evaluate, network.fold(integers))
         if overrides is not None:
-            agent = override_agent(agent, make_lookup(game, "relative", overrides), "better")
+            agent = with_overrides(agent, make_lookup(game, "relative", overrides), "better")
         self.decide = jax.jit(lambda states: agent.act(agent.params, jax.random.key(0), states))
 
     def act(self, states):

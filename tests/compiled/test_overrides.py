@@ -17,7 +17,7 @@ from azjax.players.overrides import (
     join,
     make_lookup,
     oriented_overrides,
-    override_agent,
+    with_overrides,
 )
 from bad_players import explore_all, replay
 from refusals import assert_refused
@@ -39,7 +39,7 @@ def first_legal(game):
 
 def decide(game, lookup, states):
     with guard.sharing():
-        agent = override_agent(first_legal(game), lookup, "x")
+        agent = with_overrides(first_legal(game), lookup, "x")
         assert agent.name == "x"
         return jax.device_get(jax.jit(agent.act)(None, KEY, states))
 
@@ -145,7 +145,7 @@ def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
         kept, games_of_every = prune(every, "all")
         assert 0 < len(kept.actions) < len(every.actions)
         again, _ = prune(kept, "again")
-        better = override_agent(agent, make_lookup(GAME, "relative", kept), "better")
+        better = with_overrides(agent, make_lookup(GAME, "relative", kept), "better")
         decide = jax.jit(lambda states: better.act(None, KEY, states).action)
         act = lambda states: np.asarray(in_batches(decide, (states,), 64))  # noqa: E731
         ends = explore_all(GAME, act, seat, tmp_path / "kept", symmetric=True).ends
