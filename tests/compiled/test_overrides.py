@@ -133,7 +133,8 @@ def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
     agent, rng, seat = middle(), np.random.default_rng(0), 1
     lines = [(a, b, c)[:n] for n in range(4) for a in range(3) for b in range(3) for c in range(3)]
     boards = {min(position_key(line), position_key(line, True)): line for line in lines}
-    legal = np.asarray(jax.vmap(GAME.legal_actions)(replay(GAME, list(boards.values()))))
+    states = replay(GAME, list(boards.values()))
+    legal = np.asarray(jax.vmap(GAME.legal_actions)(states))
     moves = np.where(legal, rng.random(legal.shape), -1).argmax(axis=1)
     every = of_lines(list(boards.values()), moves)
 
@@ -145,11 +146,17 @@ def test_the_games_stay_the_same_and_every_override_is_needed(tmp_path):
         kept, games_of_every = prune(every, "all")
         assert 0 < len(kept.actions) < len(every.actions)
         again, _ = prune(kept, "again")
-        better = with_overrides(agent, make_lookup(GAME, "relative", kept), "better")
-        decide = jax.jit(lambda states: better.act(None, KEY, states).action)
-        act = lambda states: np.asarray(in_batches(decide, (states,), 64))  # noqa: E731
-        ends = explore_all(GAME, act, seat, tmp_path / "kept", symmetric=True).ends
-    assert (ends.decisions, ends.moves.tolist()) == games_of_every
+        for some in (every, kept):
+            better = with_overrides(agent, make_lookup(GAME, "relative", some), "better")
+            decide = jax.jit(lambda states, better=better: better.act(None, KEY, states).action)
+            act = lambda states, d=decide: np.asarray(in_batches(d, (states,), 64))  # noqa: E731
+            folder = tmp_path / str(len(some.actions))
+            ends = explore_all(GAME, act, seat, folder, symmetric=True).ends
+            assert (ends.decisions, ends.moves.tolist()) == games_of_every
+        rows, actions = make_lookup(GAME, "relative", kept)(states)
+        alone = agent.act(None, KEY, states).action
+    assert len({*rows.tolist()} - {-1}) == len(kept.actions)
+    assert not ((actions == alone) & (rows >= 0)).any()  # Every one of them changes a move.
     np.testing.assert_array_equal(again.planes, kept.planes)
 
 

@@ -137,6 +137,9 @@ def test_an_exploration_killed_at_any_change_of_a_file_resumes(case, tmp_path, m
         if other and case.name == "every":  # Files of an incomplete ply are not reused.
             ends = case(other, part_size=2**18)[-1].ends
             assert jax.tree.all(jax.tree.map(np.array_equal, ends, whole[-1].ends)), last
+            for ply in other.glob("0*"):
+                parts = len(ply_files.load_bounds(ply)) - 1
+                assert len([*ply.glob("part-*")]) == parts, last
     disk.boot()
     case(tmp_path / "whole")
     assert disk.changes == 0  # Nothing is repeated.

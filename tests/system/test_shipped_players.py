@@ -27,11 +27,9 @@ PROGRAM = pathlib.Path(__file__).parents[2] / "proofs" / "connect_four.py"
 @pytest.mark.parametrize("name", pretrained.names())
 def test_they_give_equal_bits_in_thousands_of_positions(name):
     player = azjax.load(name)
-    variables, symmetric = (
-        player.parts.network.init(jax.random.key(0)),
-        player.parts.network.symmetric,
-    )
-    encoding, states = player.parts.network.encoding, positions(name, 100, seed=5)
+    network, game = player.parts.network, pretrained.read_about(name)["game"]
+    variables, symmetric = network.init(jax.random.key(0)), network.symmetric
+    encoding, states = network.encoding, positions(game, 100, seed=5)
     planes = observe(player.game, states, encoding)
     expected = evaluate(player.game, symmetric, variables, planes)
     for dtype in ("float32", "bfloat16"):
