@@ -33,11 +33,10 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from azjax._files import remove, replacing, write_json
+from azjax.exact.moves import Line, players_and_legal, replay
+from azjax.exact.sampling import make_sampler, merge
 from azjax.games import rows as packing
 from azjax.games.base import Game
-from azjax.proof.lines import Line, replay
-from azjax.proof.moves import players_and_legal
-from azjax.proof.sampling import make_sampler, merge
 
 _WORKERS = min(os.cpu_count() or 1, 8)  # Threads; each holds one part in memory.
 _STARTS, _SETTINGS, _BOUNDS = "starts.json", "settings.json", "bounds.npy"

@@ -1,21 +1,25 @@
-"""Overrides up to symmetry: moves that replace those of a player in single positions.
+"""Overrides: moves that replace those of a player in single positions.
 
-A position and its symmetric copies have one entry, for the canonical orientation of the planes that
-the network sees.
+Here, a position and its symmetric copies have one entry, for the canonical orientation of the
+planes that the network sees. `exact/overrides.py` has tables with an entry for every state.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.base import Game, State
-from azjax.games.hashing import make_index
+from azjax.games.hashing import contents, make_index
 from azjax.networks.base import observed_planes
-from azjax.networks.orientation import orient
+from azjax.networks.orientation import orient, symmetries_of
 from azjax.players.agent import Agent
+
+# `states [B, ...] -> (rows, actions)`, both `int32 [B]`: the number of the override of each state,
+# or -1 if it has none, and its move, which has no meaning without an override.
+Lookup = Callable[[State], tuple[jax.Array, jax.Array]]
 
 
 class Overrides(NamedTuple):
@@ -37,9 +41,9 @@ def oriented_overrides(game: Game, encoding: str, states: State, actions: np.nda
     Raises:
       ValueError: if two copies of a position have moves that are not copies of each other.
     """
-    cells, moves = _symmetries(game)
-    found = orient(cells, _observe(game, encoding, states))
-    moved = np.argsort(moves, axis=1)[:, np.asarray(actions)].T  # [K, G], turned like the board.
+    symmetries = symmetries_of(game)
+    found = orient(symmetries.cells, _observe(game, encoding, states))
+    moved = np.argsort(symmetries.actions, axis=1)[:, np.asarray(actions)].T  # Turned, [K, G].
     options = np.where(np.asarray(found.is_smallest), moved, game.num_actions)
     table = np.packbits(np.asarray(found.planes), axis=1)
     planes, which = np.unique(table, axis=0, return_inverse=True)
@@ -58,58 +62,55 @@ def join(earlier: Overrides, later: Overrides) -> Overrides:
     return Overrides(planes, actions[rows])
 
 
-def make_lookup(
-    game: Game, encoding: str, overrides: Overrides
-) -> Callable[[State], tuple[jax.Array, jax.Array]]:
-    """Builds `states [B, ...] -> (rows, actions)`, both `int32 [B]`.
-
-    A row is the number of the override, the same for symmetric copies of a position, or -1 if there
-    is none. The action is its move; it has no meaning without an override.
-    """
-    cells, moves = _symmetries(game)
+def make_lookup(game: Game, encoding: str, overrides: Overrides) -> Lookup:
+    """Builds a lookup whose rows are the same for symmetric copies of a position."""
+    symmetries = symmetries_of(game)
     size = np.prod(observed_planes(game, encoding).shape)
     table = jnp.asarray(np.unpackbits(overrides.planes, axis=1, count=size).astype(bool))
-    index, actions = make_index(game, table), jnp.asarray(overrides.actions)
+    find, actions = make_find(game, table), jnp.asarray(overrides.actions)
 
     def lookup(states):
-        found = orient(cells, _observe(game, encoding, states))
-        row = index(found.planes)
-        is_listed = jnp.all(found.planes == table[row], axis=1)
-        action = jnp.asarray(moves)[jnp.argmax(found.is_smallest, axis=1), actions[row]]
-        return jnp.where(is_listed, row, -1), action.astype(jnp.int32)
+        found = orient(symmetries.cells, _observe(game, encoding, states))
+        row = find(found.planes)
+        turned = jnp.argmax(found.is_smallest, axis=1)
+        action = jnp.asarray(symmetries.actions)[turned, actions[row]]
+        return row, action.astype(jnp.int32)
 
     return lookup
 
 
-def oriented_agent(
-    game: Game, encoding: str, agent: Agent, overrides: Overrides, name: str | None = None
-) -> Agent:
+def make_find(game: Game, listed: Any) -> Callable[[Any], jax.Array]:
+    """Builds `keys [B, ...] -> rows int32 [B]`, where each is `listed [K, ...]`; -1 if it is not.
+
+    Raises:
+      ValueError: if the keys cannot be hashed; see `make_index`.
+    """
+    index, rows = make_index(game, listed), contents(listed, axes=1)
+
+    def find(keys):
+        row = index(keys)
+        return jnp.where(jnp.all(contents(keys, axes=1) == rows[row], axis=1), row, -1)
+
+    return find
+
+
+def with_overrides(agent: Agent, lookup: Lookup, name: str) -> Agent:
     """Returns an agent that plays the overrides, and in all other positions as before.
 
     Values and other estimates stay those of the agent.
     """
-    lookup = make_lookup(game, encoding, overrides)
 
     def act(params, key, states):
         decision = agent.act(params, key, states)
         row, action = lookup(states)
-        only = jax.nn.one_hot(action, game.num_actions)
+        only = jax.nn.one_hot(action, decision.weights.shape[1])
         return decision._replace(
             action=jnp.where(row >= 0, action, decision.action),
             weights=jnp.where((row >= 0)[:, None], only, decision.weights),
         )
 
-    count = len(overrides.actions)
-    return agent._replace(name=name or f"{agent.name} with {count} overrides", act=act)
+    return agent._replace(name=name, act=act)
 
 
 def _observe(game: Game, encoding: str, states: State) -> jax.Array:
     return jax.vmap(lambda state: game.observe(state, encoding))(states)
-
-
-def _symmetries(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the symmetries of the cells `[G, H * W]` and of the actions `[G, A]`."""
-    if game.symmetries is None:
-        height, width = game.board_shape
-        return np.arange(height * width)[None], np.arange(game.num_actions)[None]
-    return game.symmetries.cells, game.symmetries.actions

@@ -1,22 +1,70 @@
-"""The moves that exhaustive play makes in a position: that of the player, or every reply."""
+"""Lines, and the moves that exhaustive play makes after them.
+
+A line is a sequence of moves from the start of a game. After it, exhaustive play makes the move of
+the player, or every reply.
+"""
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from azjax.exact.sampling import GROUPS, merge
 from azjax.games import rows as packing
-from azjax.games.base import Game, State
-from azjax.proof.lines import Line
-from azjax.proof.sampling import GROUPS, merge
+from azjax.games.base import Game, State, where
 
+Line = tuple[int, ...]  # Actions, from the start of a game.
 Act = Callable[[State], np.ndarray]
 
+_REPLAYED = 2**10  # Lines replayed per compiled call.
 _BATCH = 2**13  # Moves made per compiled call.
 _LOST = 1000  # Lost games that are stored for each part.
+
+
+def replay(game: Game, lines: Sequence[Line]) -> State:
+    """Returns the positions `[N, ...]` after lines, on the host.
+
+    Raises:
+      ValueError: if a move is illegal, or a line has more moves than the game's `max_plies`.
+    """
+    counts = np.array([len(line) for line in lines], np.int32)
+    actions = np.zeros((len(lines), game.max_plies), np.int32)
+    for row, line in enumerate(lines):
+        if len(line) > game.max_plies:
+            raise ValueError(
+                f"a line of {game.name} has {len(line)} moves: use {game.max_plies} at most"
+            )
+        actions[row, : len(line)] = line
+    states, is_legal = packing.in_batches(_play(game), (actions, counts), _REPLAYED)
+    if not is_legal.all():
+        row, ply = np.argwhere(~is_legal)[0]
+        raise ValueError(
+            f"the action {actions[row, ply]} is illegal in {game.name} after the actions "
+            f"{actions[row, :ply].tolist()}: use lines of legal actions"
+        )
+    return states
+
+
+@functools.lru_cache(maxsize=8)
+def _play(game: Game) -> Callable:
+    """Builds `(actions [N, T], counts [N]) -> (states [N, ...], is_legal [N, T])`.
+
+    The first `counts` actions are played; the others are ignored and count as legal.
+    """
+
+    def play(actions, count):
+        def move(state, step):
+            ply, action = step
+            is_legal = (game.legal_actions(state) & (np.arange(game.num_actions) == action)).any()
+            after = where(ply < count, game.step(state, action)[0], state)
+            return after, (ply >= count) | is_legal
+
+        return jax.lax.scan(move, game.init(), (np.arange(game.max_plies), actions))
+
+    return jax.jit(jax.vmap(play))
 
 
 class Moves(NamedTuple):

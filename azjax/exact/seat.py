@@ -1,11 +1,10 @@
 """Exhaustive play of a player in one seat, and repair of its moves until no game is lost."""
 
-import collections
 import hashlib
 import pathlib
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -13,11 +12,11 @@ import numpy as np
 
 from azjax._files import Path, remove
 from azjax._settings import MOST_SIMULATIONS, Count, Range, checked
-from azjax.players import Agent
-from azjax.proof import exhaustive
-from azjax.proof.deciding import make_act, make_agent, make_decide
-from azjax.proof.lines import Line
-from azjax.proof.overrides import (
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_act, make_agent, make_decide
+from azjax.exact.exhaustive import Watch, finish
+from azjax.exact.moves import Line
+from azjax.exact.overrides import (
     TABLE_SUFFIX,
     OverrideTable,
     empty_table,
@@ -26,8 +25,9 @@ from azjax.proof.overrides import (
     save_table,
     table_path,
 )
-from azjax.proof.repair import Repaired, make_analyze, make_symmetric, repair_games
-from azjax.proof.sampling import GROUPS
+from azjax.exact.repair import Repaired, make_analyze, make_symmetric, repair_games
+from azjax.exact.sampling import GROUPS
+from azjax.players import Agent
 from azjax.runs import lock
 from azjax.runs.directory import check_links
 from azjax.runs.player import Player
@@ -39,9 +39,6 @@ _Most = Annotated[int, Range(GROUPS)]
 _SHORTEST, _LONGEST = 2**8, 2**15  # Simulations of the search that finds better moves.
 _GENERATIONS = 100  # Maximum repairs per round; each repairs games that follow from the last one.
 _PATIENCE = 8  # Repairs until the search becomes twice as long.
-
-Steps = Iterator[exhaustive.Exploration]
-Watch = Callable[[Steps], exhaustive.Exploration]
 
 
 class SeatProof(NamedTuple):
@@ -73,11 +70,6 @@ class SeatProof(NamedTuple):
         """Whether all games were explored and none is lost."""
         last = self.exploration
         return not (last.sampled or last.breaks_symmetry or self.lost)
-
-
-def finish(steps: Steps) -> exhaustive.Exploration:
-    """Returns the last step of an exploration."""
-    return collections.deque(steps, maxlen=1)[0]
 
 
 def repair(

@@ -16,11 +16,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from azjax.exact.moves import Line, replay
+from azjax.exact.overrides import OverrideTable
 from azjax.games import rows as packing
 from azjax.games.base import Game, State
+from azjax.networks.orientation import symmetries_of
 from azjax.players import Decision
-from azjax.proof.lines import Line, action_symmetries, replay
-from azjax.proof.overrides import OverrideTable
 
 _CLEARLY = 0.5  # Another move is clearly better if its expected value is higher by more than this.
 
@@ -146,7 +147,7 @@ def repair_games(
     }
     moves = [analysis.best for analysis in changed]
     refuted = [analysis.refuted for analysis in changed]
-    symmetries = action_symmetries(game, symmetric)
+    symmetries = symmetries_of(game, symmetric).actions
     table = _add(game, table, [*changed.values()], moves, refuted, symmetries)
     return Repaired(table, [line for analysis, line in starts.items() if not analysis.is_lost])
 
@@ -170,7 +171,7 @@ def make_symmetric(game: Game, table: OverrideTable, games: Sequence[Line]) -> R
     """
     lines, moves = [line[:-1] for line in games], [line[-1] for line in games]
     nothing = [np.zeros(game.num_actions, bool)] * len(games)
-    table = _add(game, table, lines, moves, nothing, action_symmetries(game, True))
+    table = _add(game, table, lines, moves, nothing, symmetries_of(game, True).actions)
     return Repaired(table, lines)
 
 

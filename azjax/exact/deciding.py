@@ -6,10 +6,10 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from azjax.exact.exhaustive import Act
 from azjax.games.base import State
 from azjax.games.rows import in_batches
 from azjax.players import Agent, Decision, network_agent, search_agent
-from azjax.proof.exhaustive import Act
 from azjax.runs.player import Player, changed
 from azjax.training import memory
 from azjax.training.sharding import AXIS, make_mesh

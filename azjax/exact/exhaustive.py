@@ -6,6 +6,7 @@ symmetric copies of a position if the player is equivariant. The positions of a 
 files, which bounds memory and lets an interrupted exploration resume; see `ply_files`.
 """
 
+import collections
 import functools
 import itertools
 import pathlib
@@ -14,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azjax.exact import ply_files
+from azjax.exact.moves import Act, Line, Moves, choose_moves, make_moves
+from azjax.exact.sampling import GROUPS, NO_ENDS, Ends
 from azjax.games.base import Game
-from azjax.proof import ply_files
-from azjax.proof.lines import Line, action_symmetries
-from azjax.proof.moves import Act, Moves, choose_moves, make_moves
-from azjax.proof.sampling import GROUPS, NO_ENDS, Ends
+from azjax.networks.orientation import symmetries_of
 
 _PART = 2**16  # Positions of one file.
 
@@ -43,6 +44,10 @@ class Exploration(NamedTuple):
     lost: Line | None
     sampled: bool
     breaks_symmetry: bool
+
+
+Steps = Iterator[Exploration]
+Watch = Callable[[Steps], Exploration]  # Consumes the steps and returns the last one.
 
 
 def explore(
@@ -83,7 +88,7 @@ def explore(
         has no legal action before its end.
     """
     _check_settings(seat, most, part_size, starts)
-    symmetries = action_symmetries(game, symmetric)
+    symmetries = symmetries_of(game, symmetric).actions
     settings = {
         "seat": int(seat),
         "most": None if most is None else int(most),
@@ -180,6 +185,11 @@ def _explore_ply(
         return paths[number]
 
     return ply_files.in_threads(make_chosen, choose_all())
+
+
+def finish(steps: Steps) -> Exploration:
+    """Returns the last step of an exploration."""
+    return collections.deque(steps, maxlen=1)[0]
 
 
 def lost_games(folder: pathlib.Path) -> Iterator[Line]:
