@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
-    *["games", "networks", "search", "players", "training", "runs", "proof", "viz"],
+    *["games", "networks", "search", "players", "training", "runs", "proof", "exact", "viz"],
     *["programs", "callbacks", "cli"],
 ]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
@@ -132,7 +132,9 @@ def test_rules_search_training_and_proof_never_draw():
     """The exceptions are the files of games, which define their pictures, and `check`."""
     shared = ["base", "display", "hashing", "in_a_row", "positions", "rows", "solver", "square"]
     files = [f"azjax/games/{name}.py" for name in shared]
-    files += [f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof")]
+    files += [
+        f for f in PACKAGE if module_of(f) in ("networks", "search", "training", "proof", "exact")
+    ]
     for file in files:
         assert not {"drawing", "viz"} & siblings(PACKAGE[file]), file
 

@@ -160,10 +160,13 @@ def use_runs(player, states, folder):
     behavior.observe_network(player.game, make_network(MLPConfig(hidden=(8,)), player.game))
 
 
-def use_proof(player, states, folder):
+def use_exact(player, states, folder):
     small = azjax.load("tic_tac_toe")
     assert azjax.prove_seat(small, "second", folder, rounds=1).exploration.ply == 8
-    assert azjax.verify(small, (2,)).decision_states == 4520
+
+
+def use_proof(player, states, folder):
+    assert azjax.verify(azjax.load("tic_tac_toe"), (2,)).decision_states == 4520
 
 
 def use_viz(player, states, folder):
@@ -184,6 +187,7 @@ USES = {
     "players": use_players,
     "training": use_training,
     "runs": use_runs,
+    "exact": use_exact,
     "proof": use_proof,
     "viz": use_viz,
 }
