@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from azjax.networks import Network, from_module, from_nnx, make_network
     from azjax.players import Agent
     from azjax.players.arena import play_match
-    from azjax.programs import train
+    from azjax.program import train
     from azjax.proof.certificate import verify
     from azjax.proof.seat import prove_seat, repair
     from azjax.runs import Config, Player, load, make_parts, presets
@@ -79,7 +79,7 @@ _MODULES = {  # Where each name is defined; other names are modules.
     "make": "games",
     "play_match": "players.arena",
     "solve": "games.solver",
-    "train": "programs",
+    "train": "program",
     "verify": "proof.certificate",
     **dict.fromkeys(["prove_seat", "repair"], "proof.seat"),
 }

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import importlib.util
 import os
+import shutil
 import sys
 from importlib.metadata import version
 
@@ -103,6 +104,29 @@ def some_states(solution):
 
     rows = np.random.default_rng(0).choice(solution.decisions, BATCH, replace=False)
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
+
+
+@pytest.fixture(scope="module")
+def compiled_once():
+    """Keeps compiled programs of trainings, and leaves the searches of certificates out."""
+    from trained import compiling_once
+
+    with compiling_once():
+        yield
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """One run of `azjax train`, its output, and copies of its directory while it trained."""
+    from trained import train_once
+
+    return train_once(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture
+def run_dir(trained, tmp_path):
+    """A copy of that run, for tests that change it."""
+    return shutil.copytree(trained.run_dir, tmp_path / "run")
 
 
 @pytest.fixture(scope="module")

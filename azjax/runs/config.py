@@ -143,17 +143,17 @@ def make_parts(
     Raises:
       ValueError: if the game or platform does not exist, or the network cannot be built.
     """
-    return _make_parts(config, game, network, resolve_platform(platform))
-
-
-@functools.lru_cache(maxsize=16)
-def _make_parts(config: Config, game: Game | None, network: Network | None, platform: str) -> Parts:
     if config.parts:
         raise ValueError(f"the parts are custom, {config.parts}: pass them as parts=...")
     if game is None:
         if is_custom(config.game):
             raise ValueError(f"the game is custom, {config.game}: pass it as game=...")
         game = games.make(config.game)
+    return _make_parts(config, game, network, resolve_platform(platform))
+
+
+@functools.lru_cache(maxsize=16)
+def _make_parts(config: Config, game: Game, network: Network | None, platform: str) -> Parts:
     if network is None:
         if isinstance(config.network, CustomNetworkConfig):
             source = config.network.source

@@ -16,7 +16,7 @@ ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
     *["games", "networks", "search", "players", "training", "runs", "proof", "viz"],
-    *["programs", "callbacks", "cli"],
+    *["callbacks", "program", "cli"],
 ]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}
@@ -125,7 +125,7 @@ def test_training_does_not_read_labels():
         "azjax/proof/callbacks.py",
         "azjax/viz/matches.py",
         "azjax/viz/report.py",
-        "azjax/programs/prepare.py",
+        "azjax/program.py",
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.panel import Panel
 
-from azjax.runs.callbacks import Sink
+from azjax.callbacks import Sink
 from azjax.training import metrics
 from azjax.training.loop import Callback, Loop
 from azjax.training.metrics import Display, JsonLines, Plain, Record

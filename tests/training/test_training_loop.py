@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import azjax.programs.training
+import azjax.program
 from azjax import _interrupts as interrupts
 from azjax import training
+from azjax.callbacks import Interrupts, Output
 from azjax.runs import presets
-from azjax.runs.callbacks import Interrupts, Output
 from azjax.runs.config import make_parts
 from azjax.training.loop import Callback, Loop, iterate
 from azjax.training.metrics import JsonLines, make_record, rank, read_records
@@ -232,7 +232,7 @@ NO_CALLBACKS = [
 
 
 def test_callbacks_are_checked_before_anything_is_compiled(monkeypatch):
-    monkeypatch.setattr(azjax.programs.training, "open_run", None)
+    monkeypatch.setattr(azjax.program, "open_run", None)
     for callbacks, sentence in NO_CALLBACKS:
         with pytest.raises(ValueError, match=re.escape(sentence)):
             azjax.train("tic_tac_toe", callbacks=callbacks)

@@ -15,7 +15,7 @@ import pytest
 
 import azjax
 import misere_pile
-from azjax import runs, training
+from azjax import program, runs, training
 from azjax.cli import console, report, train
 from azjax.drawing import signed
 from azjax.games import connect_four, solver
@@ -23,7 +23,6 @@ from azjax.games.base import init_batch
 from azjax.games.square import cell_names
 from azjax.players.arena import Match, Tally
 from azjax.players.ratings import Interval
-from azjax.programs import run as run_module
 from azjax.proof import certificate as certificates
 from azjax.proof.verify import verify
 from azjax.runs import presets
@@ -587,7 +586,7 @@ def test_matches_end_when_their_time_is_over(seconds, games, played, unlabelled)
 def test_a_smoke_run_plays_one_game_from_each_seat(smoke, most, unlabelled, monkeypatch, capsys):
     run_dir, player = unlabelled
     monkeypatch.setattr(callbacks, "make_player", lambda loop: player)
-    settings = run_module._SMOKE if smoke else {}
+    settings = program._SMOKE if smoke else {}
     page = callbacks.Report(run_dir, None, console.report_progress, console.note, **settings)
     page.on_end(None)
     assert page.path == run_dir / "report.html" and page.failed is None

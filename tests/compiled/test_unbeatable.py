@@ -9,26 +9,23 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import runs
 from azjax.cli import custom, verify
-from azjax.games import solver
-from azjax.games.base import init_batch
 from azjax.games.rows import in_batches
 from azjax.games.square import cell_names
 from azjax.networks import Network
 from azjax.proof import deciding, exhaustive, overrides
 from azjax.proof import seat as seats
-from azjax.runs import presets
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
 from azjax.search.evaluators import network_evaluator
 from azjax.training.parts import Parts
 from azjax.training.selfplay import SelfPlayConfig
+from guard import sharing
 from reference import Position
 from reference import misere_pile as misere_pile_rules
 from reference import tic_tac_toe as rules
 from reference.exhaustive_play import explore
-from refusals import check_program
+from refusals import assert_refused, check_program
 from tables import Table, bench
 
 
@@ -91,14 +88,19 @@ def transformed_move(moves, position):
 
 
 KEY, BATCH = jax.random.key(0), 512
-MAKE_DECIDE, SEARCH_AGENT = deciding.make_decide, deciding.search_agent
+SEARCH_AGENT = deciding.search_agent
 compiled = functools.cache(jax.jit)
 
 
 def make_decide(agent):
     """Decides without a program for each player: networks eagerly, equal searches by one."""
     act = compiled(agent.act) if agent.nodes > 1 else agent.act
-    return lambda states: in_batches(lambda some: act(agent.params, KEY, some), (states,), BATCH)
+
+    def decide(states):
+        with sharing():
+            return in_batches(lambda some: act(agent.params, KEY, some), (states,), BATCH)
+
+    return decide
 
 
 @functools.cache
@@ -116,13 +118,14 @@ def shared_programs(monkeypatch):
     monkeypatch.setattr(deciding, "make_decide", make_decide)
     monkeypatch.setattr(seats, "make_decide", make_decide)
     monkeypatch.setattr(deciding, "search_agent", search_agent)
+    monkeypatch.setattr(seats, "_SHORTEST", 16)
 
 
 @pytest.fixture
 def examine(tmp_path, monkeypatch, capfd):
     """`(player, *arguments) -> (exit status, JSON, text)`, in one run directory."""
 
-    def examine(player, *arguments, seat="first", with_text=True):
+    def examine(player, *arguments, seat="first", with_text=False):
         monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
         status = verify.main(["--lines", seat, *arguments, "--json"])
         found = json.loads(capfd.readouterr().out)
@@ -157,14 +160,11 @@ def assert_counts(answer, moves, seat="first", rules=rules, same=lambda position
 
 
 @pytest.mark.parametrize(
-    ("seat", "is_equivariant", "is_optimal"),
-    [("first", True, False), ("first", False, False), ("second", True, True)],
+    ("seat", "is_equivariant", "is_optimal"), [("first", False, False), ("second", True, True)]
 )
-def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal, monkeypatch):
-    if is_optimal:
-        monkeypatch.setattr(deciding, "make_decide", MAKE_DECIDE)
+def test_all_games_are_counted(choose, examine, seat, is_equivariant, is_optimal):
     moves = choose(1, is_equivariant, is_optimal)
-    answer = examine(make_player(moves, symmetric=is_equivariant), seat=seat)
+    answer = examine(make_player(moves, symmetric=is_equivariant), seat=seat, with_text=True)
     assert answer[1]["up_to_symmetry"] == is_equivariant and answer[1]["unbeatable"] == is_optimal
     assert_counts(
         answer, moves, seat, same=rules.least_image if is_equivariant else lambda position: position
@@ -184,26 +184,24 @@ def pile_moves(is_optimal):
 
 
 def test_a_player_may_move_twice_in_a_row(examine):
-    for seat, is_optimal in (("first", True), ("second", False)):
-        moves = pile_moves(is_optimal)
-        answer = examine(make_player(moves, "misere_pile"), seat=seat)
-        assert_counts(answer, moves, seat, misere_pile_rules)
-        assert answer[1]["unbeatable"] == is_optimal
+    moves = pile_moves(is_optimal=True)
+    answer = examine(make_player(moves, "misere_pile"))
+    assert_counts(answer, moves, "first", misere_pile_rules)
+    assert answer[1]["unbeatable"]
 
 
 # Samples.
 
 
-@pytest.mark.parametrize(("symmetric", "sample_comes_first"), [(False, True), (True, False)])
-def test_a_sample_proves_nothing(choose, examine, symmetric, sample_comes_first):
+@pytest.mark.parametrize("sample_comes_first", [True, False])
+def test_a_sample_proves_nothing(choose, examine, sample_comes_first):
     """Here the player loses no game at all, sampled or not."""
-    moves = choose(2, is_equivariant=symmetric, is_optimal=True)
-    player, answers = make_player(moves, symmetric=symmetric), {}
+    moves = choose(2, is_optimal=True)
+    player, answers = make_player(moves), {}
     for most in ("16", None) if sample_comes_first else (None, "16"):
         arguments = ["--most", most] if most else []
-        answers[most] = examine(player, *arguments, seat="second")
-    same = rules.least_image if symmetric else lambda position: position
-    assert_counts(answers[None], moves, "second", same=same)
+        answers[most] = examine(player, *arguments, seat="second", with_text=bool(most))
+    assert_counts(answers[None], moves, "second")
     status, found, text = answers["16"]
     assert status == 1 and found["sampled"] and not found["unbeatable"]
     assert "NOT PROVED: no explored game is lost, but positions were left out" in text
@@ -213,7 +211,8 @@ def test_a_sample_proves_nothing(choose, examine, symmetric, sample_comes_first)
 
 def test_a_sample_may_lose_a_game(choose, examine):
     moves = choose(1)
-    status, found, text = examine(make_player(moves), "--most", "16", seat="second")
+    player = make_player(moves)
+    status, found, text = examine(player, "--most", "16", seat="second", with_text=True)
     assert status == 1 and found["sampled"] and not found["unbeatable"]
     assert "NOT PROVED" not in text and "UNBEATABLE" not in text
     lost = explore(rules, moves.__getitem__, 1).lost
@@ -224,51 +223,43 @@ def test_a_sample_may_lose_a_game(choose, examine):
     assert low < share < high and f"{100 * share:.4g} [{100 * low:.3g}, {100 * high:.3g}]" in text
 
 
-def test_a_limit_above_all_positions_does_not_sample(choose, examine):
-    moves = choose(2, is_optimal=True)
-    answer = examine(make_player(moves), "--most", "5000")
-    assert_counts(answer, moves)
-    assert answer[0] == 0
-
-
 # Other players in the same run directory.
 
 
-def test_a_player_never_resumes_the_exploration_of_another(choose, examine, solution, positions):
-    """Players differ in the seat, the search, the checkpoint or its network."""
-    good, other = choose(2, is_optimal=True), choose(1)
-    player, replaced = make_player(good), make_player(other)
-    later = make_player(choose(4), iteration=7)
-    found = player.search(jax.random.key(1), solution.decision_states, num_simulations=8)
-    searched = dict(zip(positions, found.action.tolist(), strict=True))
+def test_a_player_never_resumes_the_exploration_of_another(examine, tmp_path):
+    """Players differ in the seat, the simulations, the checkpoint, its network or its search."""
+    good, other = pile_moves(is_optimal=True), pile_moves(is_optimal=False)
+    player, replaced = (make_player(moves, "misere_pile") for moves in (good, other))
     everything = [
         (player, "0", "first", good),
         (player, "0", "second", good),
-        (player, "8", "first", searched),
-        (later, "0", "first", choose(4)),
         (replaced, "0", "first", other),  # A checkpoint of the same iteration.
         (player, "0", "first", good),
     ]
     for one, simulations, seat, moves in everything:
-        answer = examine(one, "--simulations", simulations, seat=seat, with_text=False)
-        assert answer[1]["iteration"] == one.iteration
+        answer = examine(one, "--simulations", simulations, seat=seat)
         assert (answer[1]["seat"], answer[1]["simulations"]) == (seat, int(simulations))
-        assert_counts(answer, moves, seat)
-    found = [explore(rules, each.__getitem__, 0) for each in (good, searched, choose(4), other)]
-    assert len({tuple(count.games) for count in found}) == len(found)  # So the test can fail.
-    changed = [make_player(good, search=PUCT(num_simulations=9)), make_player(good, symmetric=True)]
+        assert_counts(answer, moves, seat, misere_pile_rules)
+    places = [(6, 0, 0), (7, 0, 0), (6, 1, 0), (6, 0, 8)]
+    assert len({overrides.table_path(tmp_path, *place) for place in places}) == 4
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], player.game.init())
     nothing = overrides.empty_table(player.game)
-    assert len({seats._digest(one, nothing) for one in (player, *changed)}) == 3
+    tables = [
+        nothing._replace(states=state, actions=np.array([action], np.int32)) for action in (0, 1)
+    ]
+    changed = [make_player(good, "misere_pile", search=PUCT(num_simulations=9))]
+    changed += [make_player(good, "misere_pile", symmetric=True), replaced, player]
+    digests = {seats._digest(one, nothing) for one in changed}
+    assert len(digests | {seats._digest(player, table) for table in tables}) == 6
 
 
 def write_table(run_dir, moves, rounds=1, seat=0, simulations=0):
     """Saves `{position: action}` as the override table of network #6; returns its path."""
     path = overrides.table_path(run_dir, 6, seat, simulations)
     path.parent.mkdir(exist_ok=True)
-    boards = np.array([position.board for position in moves], np.int8)
-    start = jax.device_get(init_batch(bench("tic_tac_toe").game, 1))
+    start = jax.device_get(bench("tic_tac_toe").game.init())
     states = type(start)(
-        boards,
+        np.array([position.board for position in moves], np.int8),
         np.array([position.player for position in moves], start.player.dtype),
         np.zeros(len(moves), bool),
     )
@@ -282,108 +273,46 @@ def test_an_override_table_is_used_only_with_repair_rounds(choose, examine, tmp_
     """Two tables with the same positions are used in turn; without `--repair`, neither."""
     moves, tables = choose(1), [choose(2, is_optimal=True), choose(3)]
     player = make_player(moves)
-    for table in (*tables, tables[0]):
+    for table in tables:
         write_table(tmp_path, {p: action for p, action in table.items() if not p.player})
-        answer = examine(player, "--repair", "1")
+        answer = examine(player, "--repair", "1", with_text=table is tables[0])
         assert_counts(answer, table)
         assert answer[1]["overrides"] > 1000
-        assert f" alone, {answer[1]['overrides']:,} overrides, moving first" in answer[2]
-        assert_counts(alone := examine(player, with_text=False), moves)
-        assert alone[1]["overrides"] == 0 and "overrides" not in alone[2]
-    found = [explore(rules, each.__getitem__, 0).games for each in (moves, *tables)]
-    assert found[0] != found[1] != found[2] != found[0]
+        if table is tables[0]:
+            assert f" alone, {answer[1]['overrides']:,} overrides, moving first" in answer[2]
+    assert_counts(alone := examine(player), moves)
+    assert alone[1]["overrides"] == 0
+    counts = [explore(rules, each.__getitem__, 0).games for each in (moves, *tables)]
+    assert counts[0] != counts[1] != counts[2] != counts[0]
 
 
 # Symmetric copies.
 
 
-def symmetry_breaking_moves(solution, positions, moves, value):
-    """Yields a position that the first player reaches, with an asymmetric move of a given value."""
+def symmetry_breaking_moves(solution, positions, moves):
+    """Yields a position that the first player reaches, with an asymmetric move that loses."""
     reached, rows = [], {position: row for row, position in enumerate(positions)}
     explore(rules, lambda position: reached.append(position) or moves[position], 0)
     for position in sorted({*reached}):
         values = solution.action_values[solution.decisions[rows[position]]]
         for action in rules.legal(position):
             after = [rules.play(position, each)[0] for each in (action, moves[position])]
-            if values[action] == value and rules.least_image(after[0]) != rules.least_image(
-                after[1]
-            ):
+            images = [rules.least_image(each) for each in after]
+            if values[action] == -1 and images[0] != images[1]:
                 yield {position: action}
 
 
-@pytest.mark.parametrize("value", [-1, 0])
-def test_a_move_that_breaks_symmetry_in_one_position_counts(
-    choose, examine, solution, positions, value
-):
+def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, solution, positions):
     """The network is declared equivariant, but in one position it is not."""
     moves = choose(2, is_equivariant=True, is_optimal=True)
-    faults = [*symmetry_breaking_moves(solution, positions, moves, value)]
-    is_seen = []
+    faults = [*symmetry_breaking_moves(solution, positions, moves)]
     for number in np.random.default_rng(1).permutation(len(faults))[:4]:
         status, found, text = examine(make_player(moves | faults[number], symmetric=True))
-        assert status == (value == -1) and found["unbeatable"] == (value == 0)
-        is_seen.append(found["up_to_symmetry"])
-        if not is_seen[-1]:
+        assert status == 1 and not found["unbeatable"]
+        if not found["up_to_symmetry"]:
             assert_counts((status, found, text), moves | faults[number])
             break
-    assert not is_seen[-1]  # Only the comparison of all copies found it.
-
-
-# The certificate over all positions.
-
-
-@pytest.fixture
-def certify(solution, tmp_path, monkeypatch, capfd):
-    """`(moves, *arguments) -> (exit status, JSON)`."""
-    monkeypatch.setattr(solver, "solve", lambda game: solution)
-    runs.create_run(tmp_path / "run", presets.get("default"))
-
-    def certify(moves, *arguments):
-        player = make_player(moves)
-        monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path / "run", player))
-        status = verify.main([*arguments, "--json"])
-        return status, json.loads(capfd.readouterr().out)
-
-    return certify
-
-
-def weaken(moves, solution, positions, value, played):
-    """Returns `moves` with a worse move in one position that they reach as first player."""
-    reached = []
-    explore(rules, lambda position: reached.append(position) or moves[position], 0)
-    for position in reached:
-        values = solution.action_values[solution.decisions[positions.index(position)]]
-        if values.max() == value and played in values:
-            return moves | {position: values.tolist().index(played)}
-    raise AssertionError
-
-
-def test_the_goal_determines_the_exit_status(choose, certify, solution, positions):
-    best = choose(2, is_optimal=True)
-    draws, loses = (weaken(best, solution, positions, *change) for change in ((1, 0), (0, -1)))
-    for moves, goal, perfect, unbeatable in [
-        (best, None, True, True),
-        (draws, None, False, True),
-        (draws, "perfect", False, True),
-        (draws, "unbeatable", False, True),
-        (loses, "unbeatable", False, False),
-    ]:
-        arguments = ["--until", goal] if goal else []
-        status, found = certify(moves, "--simulations", "0", *arguments)
-        assert status == (not (unbeatable if goal == "unbeatable" else perfect))
-        assert (found["perfect"], found["unbeatable"]) == (perfect, unbeatable)
-        assert found["searches"] == [] and found["blunders"] == (moves is not best)
-
-
-def test_a_search_with_blunders_is_not_perfect(choose, certify):
-    status, found = certify(choose(2, is_optimal=True), "--simulations", "2")
-    assert {search["num_simulations"] for search in found["searches"]} == {2}
-    assert {search["algorithm"] for search in found["searches"]} == {"puct", "gumbel"}
-    assert any(search["blunders"] for search in found["searches"]) and not found["blunders"]
-    assert status == 1 and not found["perfect"] and found["unbeatable"]
-
-
-# Invalid options.
+    assert not found["up_to_symmetry"]  # Only the comparison of all copies found it.
 
 
 def test_a_random_search_is_refused(monkeypatch, tmp_path, capfd):
@@ -396,11 +325,6 @@ def test_a_random_search_is_refused(monkeypatch, tmp_path, capfd):
 # Repair.
 
 
-@pytest.fixture
-def short_searches(monkeypatch):
-    monkeypatch.setattr(seats, "_SHORTEST", 16)
-
-
 def with_table(moves, path):
     """The moves of a player with an override table, the table, and its positions."""
     table = overrides.load_table(path, bench("tic_tac_toe").game)
@@ -410,9 +334,7 @@ def with_table(moves, path):
     return moves | dict(zip(known, table.actions.tolist(), strict=True)), table, known
 
 
-def test_symmetric_copies_are_repaired_alike(
-    choose, examine, short_searches, monkeypatch, tmp_path
-):
+def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_path):
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
     make_act, names = seats.make_act, []
 
@@ -424,7 +346,7 @@ def test_symmetric_copies_are_repaired_alike(
     monkeypatch.setattr(seats, "_GENERATIONS", 10)
     moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
-    answer = examine(player, "--repair", "1", with_text=False)
+    answer = examine(player, "--repair", "1")
     better, _, known = with_table(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
@@ -438,21 +360,48 @@ def test_symmetric_copies_are_repaired_alike(
             assert rules.least_image(after[0]) == rules.least_image(after[1])
 
 
-def test_the_limit_of_rounds_counts_all_calls(
-    choose, examine, short_searches, monkeypatch, tmp_path
+def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
+    choose, examine, monkeypatch, tmp_path, capfd
 ):
-    """The result is of the player with the last table."""
+    """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
     moves, path = choose(1), overrides.table_path(tmp_path, 6, 1, 0)
-    player, rounds, contents = make_player(moves), [], []
-    for most in (1, 1, 2):
-        answer = examine(player, "--repair", str(most), seat="second", with_text=False)
-        better, table, _ = with_table(moves, path)
-        assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
-        rounds.append(table.rounds)
-        contents.append(path.read_bytes())
+    player, save, make_act = make_player(moves), seats.save_table, seats.make_act
+    stops, calls = iter([True, False, False, True]), itertools.count()
+
+    def save_or_stop(path, table):
+        if next(stops, False):
+            raise KeyboardInterrupt
+        save(path, table)
+        if next(stops, False):
+            raise KeyboardInterrupt
+
+    def make_or_stop(agent):
+        act = make_act(agent)
+
+        def act_or_stop(states):
+            if next(calls) in (3, 9):
+                raise KeyboardInterrupt
+            return act(states)
+
+        return act_or_stop
+
+    monkeypatch.setattr(seats, "save_table", save_or_stop)
+    monkeypatch.setattr(seats, "make_act", make_or_stop)
+    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
+    statuses = []
+    while not {0, 1} & {*statuses}:
+        statuses.append(verify.main(["--lines", "second", "--repair", "1"]))
+    assert len(statuses) == 5 and next(calls) > 9
+    capfd.readouterr()
+    better, table, _ = with_table(moves, path)
+    content = path.read_bytes()
+    answer = examine(player, "--repair", "1", seat="second")  # There are no more rounds.
     assert_counts(answer, better, "second")
-    assert rounds == [1, 1, 2] and contents[0] == contents[1] != contents[2]
+    assert table.rounds == 1 and answer[0] == statuses[-1] and path.read_bytes() == content
+    assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
+    examine(player, "--repair", "2", seat="second")
+    assert with_table(moves, path)[1].rounds == 2
 
 
 @pytest.fixture
@@ -482,76 +431,34 @@ def improve(monkeypatch, tmp_path):
     return improve
 
 
-def test_each_round_searches_longer(improve):
+def test_each_round_and_repairs_that_do_not_end_search_longer(improve, monkeypatch):
+    monkeypatch.setattr(seats, "_SHORTEST", 256)
     for rounds, simulations, number in [
         *[(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
     ]:
         assert improve(rounds, simulations) == [simulations, number]
-
-
-def test_repairs_that_do_not_end_search_longer(improve, monkeypatch):
     monkeypatch.setattr(seats, "_GENERATIONS", 5)
     monkeypatch.setattr(seats, "_PATIENCE", 2)
     assert improve(rounds=1, starts=[(0,)]) == [0, 512, 1024, 2048]
 
 
-def test_an_interrupted_repair_resumes(
-    choose, examine, short_searches, monkeypatch, tmp_path, capfd
-):
-    """It is interrupted before and after its table is written, and during the exploration."""
-    monkeypatch.setattr(seats, "_GENERATIONS", 1)
-    moves, path = choose(1), overrides.table_path(tmp_path, 6, 0, 0)
-    player, save, make_act = make_player(moves), seats.save_table, seats.make_act
-    stops, calls = iter([True, False, False, True]), itertools.count()
-
-    def save_or_stop(path, table):
-        if next(stops, False):
-            raise KeyboardInterrupt
-        save(path, table)
-        if next(stops, False):
-            raise KeyboardInterrupt
-
-    def make_or_stop(agent):
-        act = make_act(agent)
-
-        def act_or_stop(states):
-            if next(calls) in (3, 9):
-                raise KeyboardInterrupt
-            return act(states)
-
-        return act_or_stop
-
-    monkeypatch.setattr(seats, "save_table", save_or_stop)
-    monkeypatch.setattr(seats, "make_act", make_or_stop)
-    monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-    statuses = []
-    while not {0, 1} & {*statuses}:
-        statuses.append(verify.main(["--lines", "first", "--repair", "1"]))
-    assert len(statuses) == 5 and next(calls) > 9
-    capfd.readouterr()
-    better, table, _ = with_table(moves, path)
-    answer = examine(player, "--repair", "1")
-    assert_counts(answer, better)
-    assert table.rounds == 1 and answer[0] == statuses[-1]
-
-
-def test_a_player_is_proved_and_repaired_from_python(choose, short_searches, tmp_path):
-    player, rounds = make_player(choose(1)), []
-    found = azjax.prove_seat(player, "first", tmp_path)
-    assert found.lost > 0 and not found.is_proof and not len(found.table.actions)
+def test_a_player_is_proved_and_repaired_from_python(tmp_path):
+    player, rounds = make_player(pile_moves(is_optimal=False), "misere_pile"), []
+    before = azjax.prove_seat(player, "first", tmp_path)
+    assert before.lost > 0 and not before.is_proof and not len(before.table.actions)
     better = azjax.repair(
         player, "first", 9, tmp_path, notify=lambda proof, table: rounds.append(proof.lost)
     )
     assert better.is_proof and better.lost == 0 < len(better.table.actions)
-    assert rounds[0] == found.lost and len(rounds) == better.table.rounds
-    with pytest.raises(ValueError, match="run_dir is None, and the player has none"):
-        azjax.prove_seat(player, "second")
+    assert rounds[0] == before.lost and len(rounds) == better.table.rounds
+    none = "run_dir is None, and the player has none"
+    assert_refused((lambda: azjax.prove_seat(player, "second"), none))
 
 
-def test_a_seat_that_cannot_be_saved_stays_lost(examine, short_searches):
+def test_a_seat_that_cannot_be_saved_stays_lost(examine):
     """The result is of the explored player, without the next override table."""
     moves = pile_moves(is_optimal=False)
     player = make_player(moves, "misere_pile")
-    answer = examine(player, "--repair", "1", seat="second", with_text=False)
+    answer = examine(player, "--repair", "1", seat="second")
     assert_counts(answer, moves, "second", misere_pile_rules)
     assert answer[1]["overrides"] == 0 < answer[1]["ends"]["lost"]

@@ -12,7 +12,7 @@ import pytest
 import azjax
 from azjax import games, training
 from azjax._commands import command
-from azjax.cli import custom, verify
+from azjax.cli import custom, labelled, verify
 from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
 from azjax.proof.labelled import count_errors, random_errors, rates
@@ -23,12 +23,15 @@ from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
 from experiments import label
-from refusals import check_program
+from guard import sharing
+from refusals import assert_refused, check_program
 from run_directories import make_run
+from small import conv
 
 CONFIG = dataclasses.replace(
     presets.smoke(presets.get("default")),
     game="connect_four",
+    network=conv(width=4, blocks=0, head_hidden=4),
     search=PUCT(num_simulations=4, c_puct=0.3, first_play_urgency="loss"),  # No default.
     seed=3,
 )
@@ -42,23 +45,35 @@ def run_dir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def state():
-    """A training state whose parameters differ from their average."""
-    found = training.make_state(PARTS, jax.random.key(3), training.make_mesh())
-    variables = jax.tree.map(lambda leaf: -leaf, found.learner.variables)
-    learner = found.learner._replace(variables=variables)
-    return found.replace(learner=learner, iteration=found.iteration + 1)
+def player(run_dir):
+    return azjax.load(run_dir)
+
+
+@pytest.fixture(scope="module")
+def answers(player):
+    """The scores and values of the network alone, and of its search with two simulations."""
+    config = dataclasses.replace(CONFIG.search, num_simulations=2)
+    search = make_search(config, PARTS.game, PARTS.evaluate)
+    searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
+    scores = np.eye(7)[searched.action]
+    values = np.asarray(searched.q_values)[np.arange(len(scores)), searched.action]
+    return player.evaluate(POSITIONS.states), (scores, values)
 
 
 # In training.
 
 
-def test_training_evaluates_the_averaged_network_without_search(state):
-    params = PARTS.network.fold(training.one_copy(state.learner.ema_params))
-    answers = jax.jit(lambda states: PARTS.evaluate(params, None, states))(POSITIONS.states)
-    expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers))
-    loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
-    LabelledEvaluation(PARTS, 1).on_iteration(loop)
+def test_training_evaluates_the_averaged_network_without_search(answers):
+    mesh = training.make_mesh(jax.devices()[:1])
+    with sharing():
+        state = training.make_state(PARTS, jax.random.key(3), mesh)
+        evaluation = LabelledEvaluation(PARTS, 1)
+        variables = jax.tree.map(lambda leaf: -leaf, state.learner.variables)
+        learner = state.learner._replace(variables=variables)
+        state = state.replace(learner=learner, iteration=state.iteration + 1)
+        loop = Loop(PARTS, state, None, 9, 0.0, record=Record(1, 0.0, 0, 0.0, {"loss": 0.0}))
+        evaluation.on_iteration(loop)
+    expected = rates(POSITIONS, count_errors(POSITIONS, lambda _: answers[0]))
     assert loop.record.errors == {
         "error": expected.errors["mean"].estimate,
         **{f"error/{name}": expected.errors[name].estimate for name in POSITIONS.classes},
@@ -68,8 +83,8 @@ def test_training_evaluates_the_averaged_network_without_search(state):
 
 def test_a_game_without_labelled_positions_is_refused():
     parts = PARTS._replace(game=azjax.make("tic_tac_toe"))
-    with pytest.raises(ValueError, match="tic_tac_toe has no labelled positions"):
-        LabelledEvaluation(parts, 1)
+    said = "tic_tac_toe has no labelled positions"
+    assert_refused((lambda: LabelledEvaluation(parts, 1), said))
 
 
 def test_the_first_and_the_last_iteration_and_every_few_are_evaluated(monkeypatch):
@@ -110,11 +125,9 @@ def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play():
 
 def test_labelling_needs_the_solver(monkeypatch, capfd):
     monkeypatch.setattr(label.importlib.util, "find_spec", lambda name: None)
-    assert label.main([]) == 2
-    out, err = capfd.readouterr()
-    assert out == "" and err.count("\n") == 1
     install = command("pip", "install", "bitbully", "bitbully-databases")
-    assert err.startswith(f"error: the solver is missing: install it with {install}; ")
+    said = f"error: the solver is missing: install it with {install}; "
+    check_program(label.main, [([], said)], capfd)
 
 
 def test_the_file_names_its_source():
@@ -127,7 +140,29 @@ def test_the_file_names_its_source():
 # A trained player.
 
 
-def test_verify_prints_errors_on_labelled_positions(run_dir, capfd):
+def test_verify_counts_errors_on_labelled_positions(run_dir, answers, capfd):
+    """Its search has the settings of the run."""
+    with sharing():
+        assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["game"], found["iteration"]) == ("connect_four", 0)
+    assert [agent["simulations"] for agent in found["players"]] == [0, 2]
+    for agent, (scores, values) in zip(found["players"], answers, strict=True):
+        tally = count_errors(POSITIONS, lambda _, given=(scores, values): given)
+        for name, counts in tally._asdict().items():
+            said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
+            assert agent["counts"][name] == said
+        errors = rates(POSITIONS, tally).errors
+        assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
+
+
+def test_verify_prints_tables_of_errors_and_blunders(run_dir, answers, monkeypatch, capfd):
+    policies = {0: answers[0], 2: answers[1], 3: answers[1]}
+
+    def evaluate(player, positions, number):
+        return count_errors(positions, lambda _: policies[number]), policies[number][0]
+
+    monkeypatch.setattr(labelled, "evaluate", evaluate)
     assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "3", "--limit", "1"]) == 0
     out, err = capfd.readouterr()
     assert err == ""
@@ -143,37 +178,11 @@ def test_verify_prints_errors_on_labelled_positions(run_dir, capfd):
         assert (words in out) == (words != "PROVED")
 
 
-def test_searches_have_the_settings_of_the_run(run_dir, capfd):
-    assert verify.main(["--run-dir", str(run_dir), "--simulations", "2", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    player = azjax.load(run_dir)
-    assert (found["game"], found["iteration"]) == ("connect_four", 0)
-    assert [agent["simulations"] for agent in found["players"]] == [0, 2]
-    search = make_search(
-        dataclasses.replace(CONFIG.search, num_simulations=2), PARTS.game, PARTS.evaluate
-    )
-    searched = jax.jit(search)(player.params, jax.random.key(9), POSITIONS.states)
-    scores = np.eye(7)[searched.action]
-    expected = np.asarray(searched.q_values)[np.arange(len(scores)), searched.action]
-    for agent, answers in zip(
-        found["players"], [player.evaluate(POSITIONS.states), (scores, expected)], strict=True
-    ):
-        tally = count_errors(POSITIONS, lambda _, answers=answers: answers)
-        for name, counts in tally._asdict().items():
-            said = dict(zip(POSITIONS.classes, counts.tolist(), strict=True))
-            assert agent["counts"][name] == said
-        errors = rates(POSITIONS, tally).errors
-        assert agent["rates"]["errors"] == {n: share._asdict() for n, share in errors.items()}
-
-
 def test_what_cannot_be_proved_is_refused(run_dir, monkeypatch, capfd):
     many = "connect_four has too many positions to enumerate"
     instead = "leave it out to count errors on labelled positions"
-    rows = [
-        (["--run-dir", str(run_dir), "--until", until], f"{many}, so --until {until} can", instead)
-        for until in ("perfect", "unbeatable")
-    ]
-    check_program(verify.main, rows, capfd)
+    until = ["--run-dir", str(run_dir), "--until", "unbeatable"]
+    check_program(verify.main, [(until, f"{many}, so --until unbeatable can", instead)], capfd)
     unlabelled = games.make("connect_four")._replace(positions=None)
     monkeypatch.setattr(custom.games, "make", lambda name: unlabelled)
     check_program(verify.main, [(["--run-dir", str(run_dir)], many)], capfd)

@@ -3,7 +3,7 @@
 `screens.txt` has the screens. Numbers are written as #, and their columns are not compared: boxes
 are checked by their edges. To renew it after a change, and then read the difference:
 
-    AZJAX_WRITE_SCREENS=1 python -m pytest tests/programs/test_screens.py
+    AZJAX_WRITE_SCREENS=1 python -m pytest tests/system/test_screens.py
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 
 import misere_pile
 from terminal import Terminal
-from test_interrupts import environment
+from trained import process_environment
 
 GOLDEN = pathlib.Path(__file__).with_name("screens.txt")
 DONE = "[done]"
@@ -104,7 +104,7 @@ def start(tmp_path, monkeypatch):
 
     def make(*programs, columns=100):
         command = ["-W", "error", "-c", PROGRAMS, json.dumps(programs)]
-        terminals.append(Terminal(command, environment(), columns, 40))
+        terminals.append(Terminal(command, os.environ | process_environment(), columns, 40))
         return Session(terminals[-1].__enter__())
 
     yield make
@@ -112,7 +112,6 @@ def start(tmp_path, monkeypatch):
         terminal.__exit__()
 
 
-@pytest.mark.slow
 def test_screens_of_a_training_and_its_player(start):
     smoke, run = ["--smoke", "--until", "perfect"], ["--run-dir", "run"]
     session = start(
@@ -139,7 +138,6 @@ def test_screens_of_a_training_and_its_player(start):
     compare("play, interrupted", str(session.terminal.emulator))
 
 
-@pytest.mark.slow
 def test_screens_of_other_trainings(start):
     endless = ["--smoke", "--no-report", "--until", "perfect", "--max-iterations", "100000"]
     custom = ["train", "--game", "pile.py:make", "--smoke", "--run-dir"]
