@@ -11,7 +11,6 @@ import pytest
 
 import azjax
 from azjax import games, training
-from azjax._commands import command
 from azjax.cli import custom, labelled, verify
 from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
@@ -22,7 +21,6 @@ from azjax.search import PUCT, make_search
 from azjax.training import loop as loops
 from azjax.training.loop import Loop
 from azjax.training.metrics import Record
-from experiments import label
 from guard import sharing
 from refusals import assert_refused, check_program
 from run_directories import make_run
@@ -118,16 +116,6 @@ def test_evaluation_costs_a_fiftieth_of_the_evaluations_of_self_play():
         most = 0.02 * number * plies * (simulations + 1) / devices
         assert len(POSITIONS.outcomes) <= most * every
         assert every == 1 or len(POSITIONS.outcomes) > most * (every - 1)
-
-
-# The source of the labels.
-
-
-def test_labelling_needs_the_solver(monkeypatch, capfd):
-    monkeypatch.setattr(label.importlib.util, "find_spec", lambda name: None)
-    install = command("pip", "install", "bitbully", "bitbully-databases")
-    said = f"error: the solver is missing: install it with {install}; "
-    check_program(label.main, [([], said)], capfd)
 
 
 def test_the_file_names_its_source():

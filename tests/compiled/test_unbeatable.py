@@ -3,6 +3,8 @@
 import functools
 import itertools
 import json
+import re
+import types
 
 import jax
 import numpy as np
@@ -13,7 +15,7 @@ from azjax.cli import custom, verify
 from azjax.games.rows import in_batches
 from azjax.games.square import cell_names
 from azjax.networks import Network
-from azjax.proof import deciding, exhaustive, overrides
+from azjax.proof import deciding, overrides
 from azjax.proof import seat as seats
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
@@ -183,13 +185,6 @@ def pile_moves(is_optimal):
     return moves
 
 
-def test_a_player_may_move_twice_in_a_row(examine):
-    moves = pile_moves(is_optimal=True)
-    answer = examine(make_player(moves, "misere_pile"))
-    assert_counts(answer, moves, "first", misere_pile_rules)
-    assert answer[1]["unbeatable"]
-
-
 # Samples.
 
 
@@ -207,20 +202,7 @@ def test_a_sample_proves_nothing(choose, examine, sample_comes_first):
     assert "NOT PROVED: no explored game is lost, but positions were left out" in text
     assert "UNBEATABLE" not in text and found["ends"]["lost"] == 0 < found["ends"]["won"]
     assert found["decisions"] < answers[None][1]["decisions"]
-
-
-def test_a_sample_may_lose_a_game(choose, examine):
-    moves = choose(1)
-    player = make_player(moves)
-    status, found, text = examine(player, "--most", "16", seat="second", with_text=True)
-    assert status == 1 and found["sampled"] and not found["unbeatable"]
-    assert "NOT PROVED" not in text and "UNBEATABLE" not in text
-    lost = explore(rules, moves.__getitem__, 1).lost
-    assert tuple(found["first_lost_game"]) in lost and found["ends"]["lost"] > 0
-    share, low, high = found["share_of_games_lost"]
-    games = found["games"]
-    assert games["lost"] / sum(games.values()) == pytest.approx(share)
-    assert low < share < high and f"{100 * share:.4g} [{100 * low:.3g}, {100 * high:.3g}]" in text
+    assert re.search(r"won .* [\d.]+ \[[\d.]+, [\d.]+\]", text)  # With its interval.
 
 
 # Other players in the same run directory.
@@ -253,66 +235,24 @@ def test_a_player_never_resumes_the_exploration_of_another(examine, tmp_path):
     assert len(digests | {seats._digest(player, table) for table in tables}) == 6
 
 
-def write_table(run_dir, moves, rounds=1, seat=0, simulations=0):
-    """Saves `{position: action}` as the override table of network #6; returns its path."""
-    path = overrides.table_path(run_dir, 6, seat, simulations)
-    path.parent.mkdir(exist_ok=True)
-    start = jax.device_get(bench("tic_tac_toe").game.init())
-    states = type(start)(
-        np.array([position.board for position in moves], np.int8),
-        np.array([position.player for position in moves], start.player.dtype),
-        np.zeros(len(moves), bool),
-    )
-    actions = np.array([*moves.values()], np.int32)
-    refuted = np.zeros((len(moves), 9), bool)
-    overrides.save_table(path, overrides.OverrideTable(states, actions, refuted, rounds))
-    return path
-
-
-def test_an_override_table_is_used_only_with_repair_rounds(choose, examine, tmp_path):
-    """Two tables with the same positions are used in turn; without `--repair`, neither."""
-    moves, tables = choose(1), [choose(2, is_optimal=True), choose(3)]
-    player = make_player(moves)
-    for table in tables:
-        write_table(tmp_path, {p: action for p, action in table.items() if not p.player})
-        answer = examine(player, "--repair", "1", with_text=table is tables[0])
-        assert_counts(answer, table)
-        assert answer[1]["overrides"] > 1000
-        if table is tables[0]:
-            assert f" alone, {answer[1]['overrides']:,} overrides, moving first" in answer[2]
-    assert_counts(alone := examine(player), moves)
-    assert alone[1]["overrides"] == 0
-    counts = [explore(rules, each.__getitem__, 0).games for each in (moves, *tables)]
-    assert counts[0] != counts[1] != counts[2] != counts[0]
-
-
 # Symmetric copies.
 
 
-def symmetry_breaking_moves(solution, positions, moves):
-    """Yields a position that the first player reaches, with an asymmetric move that loses."""
-    reached, rows = [], {position: row for row, position in enumerate(positions)}
-    explore(rules, lambda position: reached.append(position) or moves[position], 0)
-    for position in sorted({*reached}):
-        values = solution.action_values[solution.decisions[rows[position]]]
-        for action in rules.legal(position):
-            after = [rules.play(position, each)[0] for each in (action, moves[position])]
-            images = [rules.least_image(each) for each in after]
-            if values[action] == -1 and images[0] != images[1]:
-                yield {position: action}
-
-
 def test_a_move_that_breaks_symmetry_in_one_position_counts(choose, examine, solution, positions):
-    """The network is declared equivariant, but in one position it is not."""
-    moves = choose(2, is_equivariant=True, is_optimal=True)
-    faults = [*symmetry_breaking_moves(solution, positions, moves)]
-    for number in np.random.default_rng(1).permutation(len(faults))[:4]:
-        status, found, text = examine(make_player(moves | faults[number], symmetric=True))
-        assert status == 1 and not found["unbeatable"]
-        if not found["up_to_symmetry"]:
-            assert_counts((status, found, text), moves | faults[number])
+    """The network is declared equivariant, but in one position it is not, and loses."""
+    moves, faults = choose(2, is_equivariant=True, is_optimal=True), []
+    reached, losing = set(), solution.action_values[solution.decisions] == -1
+    explore(rules, lambda position: reached.add(position) or moves[position], 0)
+    for position, bad in zip(positions, losing, strict=True):
+        if position in reached and position.board.count(0) <= 5:
+            faults += [{position: action} for action in np.flatnonzero(bad).tolist()]
+    for number in np.random.default_rng(1).permutation(len(faults))[:9]:
+        answer = examine(make_player(moves | faults[number], symmetric=True))
+        assert answer[0] == 1 and not answer[1]["unbeatable"]
+        if not answer[1]["up_to_symmetry"]:
+            assert_counts(answer, moves | faults[number])
             break
-    assert not found["up_to_symmetry"]  # Only the comparison of all copies found it.
+    assert not answer[1]["up_to_symmetry"]  # Only the comparison of all copies found it.
 
 
 def test_a_random_search_is_refused(monkeypatch, tmp_path, capfd):
@@ -334,24 +274,40 @@ def with_table(moves, path):
     return moves | dict(zip(known, table.actions.tolist(), strict=True)), table, known
 
 
-def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_path):
+@pytest.fixture
+def notes(monkeypatch):
+    """What a repair makes: its players, their simulations, and the tables of its searches."""
+    notes = types.SimpleNamespace(agents=[], simulations=[], tables=[])
+    make_act, make_agent, make_analyze = seats.make_act, seats.make_agent, seats.make_analyze
+
+    def note(name, function, what):
+        def noted(*given):
+            getattr(notes, name).append(what(*given))
+            return function(*given)
+
+        return noted
+
+    monkeypatch.setattr(seats, "make_act", note("agents", make_act, lambda agent: agent.name))
+    monkeypatch.setattr(seats, "make_agent", note("simulations", make_agent, lambda _, n: n))
+    rows = note("tables", make_analyze, lambda game, decide, table: len(table.actions))
+    monkeypatch.setattr(seats, "make_analyze", rows)
+    return notes
+
+
+def test_symmetric_copies_are_repaired_alike(choose, examine, notes, monkeypatch, tmp_path):
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
-    make_act, names = seats.make_act, []
-
-    def make_and_note(agent):
-        names.append(agent.name)
-        return make_act(agent)
-
-    monkeypatch.setattr(seats, "make_act", make_and_note)
-    monkeypatch.setattr(seats, "_GENERATIONS", 10)
+    monkeypatch.setattr(seats, "_GENERATIONS", 4)
+    monkeypatch.setattr(seats, "_PATIENCE", 2)
     moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--repair", "1")
     better, _, known = with_table(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
-    assert [name.endswith(" overrides") for name in names] == [False] + [True] * (len(names) - 1)
-    assert len(names) > 2
+    has_table = [name.endswith(" overrides") for name in notes.agents]
+    assert has_table == [False] + [True] * (len(has_table) - 1) and len(has_table) > 3
+    # A search that does not end the losses is followed by a longer one.
+    assert [number for number in notes.simulations if number] == [16, 32]
     for cells in rules.symmetries():
         for position in known:
             image = rules.image(position, cells)
@@ -361,7 +317,7 @@ def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_p
 
 
 def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
-    choose, examine, monkeypatch, tmp_path, capfd
+    choose, examine, notes, monkeypatch, tmp_path, capfd
 ):
     """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
@@ -396,50 +352,19 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
     capfd.readouterr()
     better, table, _ = with_table(moves, path)
     content = path.read_bytes()
-    answer = examine(player, "--repair", "1", seat="second")  # There are no more rounds.
+    answer = examine(player, "--repair", "1", seat="second", with_text=True)  # No more rounds.
     assert_counts(answer, better, "second")
+    assert f" alone, {answer[1]['overrides']:,} overrides, moving second" in answer[2]
     assert table.rounds == 1 and answer[0] == statuses[-1] and path.read_bytes() == content
     assert answer[1]["ends"]["lost"] > 0  # Another round is possible.
+    # Without rounds, the table is not used.
+    assert_counts(alone := examine(player, seat="second"), moves, "second")
+    assert alone[1]["overrides"] == 0 < answer[1]["overrides"]
+    # The next round searches longer, and begins with the table.
+    del notes.simulations[:], notes.tables[:]
     examine(player, "--repair", "2", seat="second")
     assert with_table(moves, path)[1].rounds == 2
-
-
-@pytest.fixture
-def improve(monkeypatch, tmp_path):
-    """`(rounds, simulations, starts) -> simulations` of the agents of a repair."""
-
-    def improve(rounds, simulations=0, starts=()):
-        numbers, tables, player = [], [], make_player({})
-        table = overrides.empty_table(player.game)._replace(rounds=rounds)
-
-        def repair_games(game, table, lost, seat, analyze, symmetric):
-            tables.append(analyze)
-            return seats.Repaired(table, starts)
-
-        monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
-        for name in ("make_decide", "make_act", "override_agent"):
-            monkeypatch.setattr(seats, name, lambda *given: None)
-        monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
-        monkeypatch.setattr(seats, "repair_games", repair_games)
-        monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
-        monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
-        proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
-        seats._Games(player, 0, simulations, tmp_path / "table.npz", seats.finish).improve(proof)
-        assert all(each is table for each in tables)  # The search starts with its refuted moves.
-        return numbers
-
-    return improve
-
-
-def test_each_round_and_repairs_that_do_not_end_search_longer(improve, monkeypatch):
-    monkeypatch.setattr(seats, "_SHORTEST", 256)
-    for rounds, simulations, number in [
-        *[(0, 0, 256), (0, 1, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
-    ]:
-        assert improve(rounds, simulations) == [simulations, number]
-    monkeypatch.setattr(seats, "_GENERATIONS", 5)
-    monkeypatch.setattr(seats, "_PATIENCE", 2)
-    assert improve(rounds=1, starts=[(0,)]) == [0, 512, 1024, 2048]
+    assert max(notes.simulations) == 32 and notes.tables == [answer[1]["overrides"]]
 
 
 def test_a_player_is_proved_and_repaired_from_python(tmp_path):

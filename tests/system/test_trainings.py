@@ -18,7 +18,7 @@ from azjax.cli import train, verify
 from azjax.proof import certificate
 from azjax.runs.storage import read_summary
 from terminal import Terminal
-from trained import RUN, files, network_alone, process_environment
+from trained import RUN, network_alone, process_environment
 
 
 def train_in(run_dir, *arguments):
@@ -115,10 +115,11 @@ def test_a_process_killed_repeatedly_ends_the_same(trained, tmp_path):
                 process.kill()
             _, stderr = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), stderr
-    whole, killed = files(trained.run_dir), files(run_dir)
-    folder = f"checkpoints{os.sep}8"
-    last = [n for n in whole if n.startswith(folder) and n.endswith(".npz")]
-    assert len(last) == 2 and [n for n in last if whole[n] != killed[n]] == []
+    for name in ("player/arrays.npz", "state/arrays.npz"):
+        folders = [each / "checkpoints" / "8" / name for each in (trained.run_dir, run_dir)]
+        with np.load(folders[0]) as whole, np.load(folders[1]) as killed:
+            assert whole.files == killed.files
+            assert all(whole[key].tobytes() == killed[key].tobytes() for key in whole.files)
     losses = [[record["loss"] for record in records(each)] for each in (trained.run_dir, run_dir)]
     assert losses[0] == losses[1] and len(losses[0]) == 8
 
