@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import azjax
-from azjax import games, training
+from azjax import training
 from azjax.cli import custom, labelled, verify
 from azjax.games import connect_four
 from azjax.proof.callbacks import LabelledEvaluation
@@ -166,11 +166,13 @@ def test_verify_prints_tables_of_errors_and_blunders(run_dir, answers, monkeypat
         assert (words in out) == (words != "PROVED")
 
 
-def test_what_cannot_be_proved_is_refused(run_dir, monkeypatch, capfd):
+def test_what_cannot_be_proved_is_refused(run_dir, player, monkeypatch, capfd):
     many = "connect_four has too many positions to enumerate"
     instead = "leave it out to count errors on labelled positions"
-    until = ["--run-dir", str(run_dir), "--until", "unbeatable"]
-    check_program(verify.main, [(until, f"{many}, so --until unbeatable can", instead)], capfd)
-    unlabelled = games.make("connect_four")._replace(positions=None)
-    monkeypatch.setattr(custom.games, "make", lambda name: unlabelled)
-    check_program(verify.main, [(["--run-dir", str(run_dir)], many)], capfd)
+    rows = [("--until unbeatable", f"{many}, so --until unbeatable can", instead)]
+    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, player))
+    check_program(verify.main, rows, capfd)
+    parts = PARTS._replace(game=PARTS.game._replace(positions=None))
+    unlabelled = dataclasses.replace(player, parts=parts)
+    monkeypatch.setattr(custom, "open_run", lambda typed: (run_dir, unlabelled))
+    check_program(verify.main, [("", many)], capfd)

@@ -4,7 +4,6 @@ import functools
 import itertools
 import json
 import re
-import types
 
 import jax
 import numpy as np
@@ -15,7 +14,7 @@ from azjax.cli import custom, verify
 from azjax.games.rows import in_batches
 from azjax.games.square import cell_names
 from azjax.networks import Network
-from azjax.proof import deciding, overrides
+from azjax.proof import deciding, exhaustive, overrides
 from azjax.proof import seat as seats
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
@@ -129,9 +128,10 @@ def examine(tmp_path, monkeypatch, capfd):
 
     def examine(player, *arguments, seat="first", with_text=False):
         monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
-        status = verify.main(["--lines", seat, *arguments, "--json"])
-        found = json.loads(capfd.readouterr().out)
-        assert not with_text or verify.main(["--lines", seat, *arguments]) == status
+        with sharing():  # Explorations keep their programs for each game.
+            status = verify.main(["--lines", seat, *arguments, "--json"])
+            found = json.loads(capfd.readouterr().out)
+            assert not with_text or verify.main(["--lines", seat, *arguments]) == status
         return status, found, capfd.readouterr().out
 
     return examine
@@ -274,40 +274,23 @@ def with_table(moves, path):
     return moves | dict(zip(known, table.actions.tolist(), strict=True)), table, known
 
 
-@pytest.fixture
-def notes(monkeypatch):
-    """What a repair makes: its players, their simulations, and the tables of its searches."""
-    notes = types.SimpleNamespace(agents=[], simulations=[], tables=[])
-    make_act, make_agent, make_analyze = seats.make_act, seats.make_agent, seats.make_analyze
-
-    def note(name, function, what):
-        def noted(*given):
-            getattr(notes, name).append(what(*given))
-            return function(*given)
-
-        return noted
-
-    monkeypatch.setattr(seats, "make_act", note("agents", make_act, lambda agent: agent.name))
-    monkeypatch.setattr(seats, "make_agent", note("simulations", make_agent, lambda _, n: n))
-    rows = note("tables", make_analyze, lambda game, decide, table: len(table.actions))
-    monkeypatch.setattr(seats, "make_analyze", rows)
-    return notes
-
-
-def test_symmetric_copies_are_repaired_alike(choose, examine, notes, monkeypatch, tmp_path):
+def test_symmetric_copies_are_repaired_alike(choose, examine, monkeypatch, tmp_path):
     """Games that follow from a repair are repaired as well: only the first ones have no table."""
-    monkeypatch.setattr(seats, "_GENERATIONS", 4)
-    monkeypatch.setattr(seats, "_PATIENCE", 2)
+    make_act, has_table = seats.make_act, []
+
+    def make_and_note(agent):
+        has_table.append(agent.name.endswith(" overrides"))
+        return make_act(agent)
+
+    monkeypatch.setattr(seats, "make_act", make_and_note)
+    monkeypatch.setattr(seats, "_GENERATIONS", 10)
     moves, path = choose(1, is_equivariant=True), overrides.table_path(tmp_path, 6, 0, 0)
     player = make_player(moves, symmetric=True)
     answer = examine(player, "--repair", "1")
     better, _, known = with_table(moves, path)
     assert_counts(answer, better, same=rules.least_image)
     assert answer[1]["up_to_symmetry"] and answer[1]["overrides"] == len(known) > 0
-    has_table = [name.endswith(" overrides") for name in notes.agents]
-    assert has_table == [False] + [True] * (len(has_table) - 1) and len(has_table) > 3
-    # A search that does not end the losses is followed by a longer one.
-    assert [number for number in notes.simulations if number] == [16, 32]
+    assert has_table == [False] + [True] * (len(has_table) - 1) and len(has_table) > 2
     for cells in rules.symmetries():
         for position in known:
             image = rules.image(position, cells)
@@ -317,7 +300,7 @@ def test_symmetric_copies_are_repaired_alike(choose, examine, notes, monkeypatch
 
 
 def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
-    choose, examine, notes, monkeypatch, tmp_path, capfd
+    choose, examine, monkeypatch, tmp_path, capfd
 ):
     """It is interrupted before and after its table is written, and during the exploration."""
     monkeypatch.setattr(seats, "_GENERATIONS", 1)
@@ -347,7 +330,8 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
     monkeypatch.setattr(custom, "open_run", lambda typed: (tmp_path, player))
     statuses = []
     while not {0, 1} & {*statuses}:
-        statuses.append(verify.main(["--lines", "second", "--repair", "1"]))
+        with sharing():
+            statuses.append(verify.main(["--lines", "second", "--repair", "1"]))
     assert len(statuses) == 5 and next(calls) > 9
     capfd.readouterr()
     better, table, _ = with_table(moves, path)
@@ -360,20 +344,45 @@ def test_an_interrupted_repair_resumes_and_all_its_rounds_count(
     # Without rounds, the table is not used.
     assert_counts(alone := examine(player, seat="second"), moves, "second")
     assert alone[1]["overrides"] == 0 < answer[1]["overrides"]
-    # The next round searches longer, and begins with the table.
-    del notes.simulations[:], notes.tables[:]
-    examine(player, "--repair", "2", seat="second")
-    assert with_table(moves, path)[1].rounds == 2
-    assert max(notes.simulations) == 32 and notes.tables == [answer[1]["overrides"]]
+
+
+def test_each_round_and_repairs_that_do_not_end_search_longer(monkeypatch, tmp_path):
+    player, numbers, starts = make_player({}), [], []
+    monkeypatch.setattr(seats, "make_agent", lambda player, number: numbers.append(number))
+    for name in ("make_decide", "make_act", "override_agent"):
+        monkeypatch.setattr(seats, name, lambda *given: None)
+    monkeypatch.setattr(seats, "make_analyze", lambda game, decide, table: table)
+    monkeypatch.setattr(exhaustive, "explore", lambda *given, **settings: iter([None]))
+    monkeypatch.setattr(exhaustive, "lost_games", lambda folder: [(0,)])
+    monkeypatch.setattr(seats, "_SHORTEST", 256)
+    monkeypatch.setattr(seats, "_GENERATIONS", 5)
+    monkeypatch.setattr(seats, "_PATIENCE", 2)
+
+    def repair_games(game, table, lost, seat, analyze, symmetric):
+        assert analyze is table  # The search starts with the refuted moves.
+        return seats.Repaired(table, starts)
+
+    monkeypatch.setattr(seats, "repair_games", repair_games)
+    for rounds, simulations, *expected in [
+        *[(0, 0, 256), (0, 20, 320), (3, 0, 2048), (2, 20, 1280), (9, 0, 2**15)],
+        (1, 0, 512, 1024, 2048),  # Some games stay lost.
+    ]:
+        starts[:] = [(0,)] if len(expected) > 1 else []
+        table = overrides.empty_table(player.game)._replace(rounds=rounds)
+        proof = seats.SeatProof(None, tmp_path, False, 0, 0.0, table)
+        seats._Games(player, 0, simulations, tmp_path / "t.npz", seats.finish).improve(proof)
+        assert numbers == [simulations, *expected]
+        del numbers[:]
 
 
 def test_a_player_is_proved_and_repaired_from_python(tmp_path):
     player, rounds = make_player(pile_moves(is_optimal=False), "misere_pile"), []
-    before = azjax.prove_seat(player, "first", tmp_path)
+    with sharing():
+        before = azjax.prove_seat(player, "first", tmp_path)
+        better = azjax.repair(
+            player, "first", 9, tmp_path, notify=lambda proof, table: rounds.append(proof.lost)
+        )
     assert before.lost > 0 and not before.is_proof and not len(before.table.actions)
-    better = azjax.repair(
-        player, "first", 9, tmp_path, notify=lambda proof, table: rounds.append(proof.lost)
-    )
     assert better.is_proof and better.lost == 0 < len(better.table.actions)
     assert rounds[0] == before.lost and len(rounds) == better.table.rounds
     none = "run_dir is None, and the player has none"
