@@ -95,7 +95,7 @@ def compiling_once():
         share(certificates, "make_certifier", lambda parts, _, *given: None if given else (parts,))
         make_records = behavior.make_records
         patch.setattr(
-            behavior, "make_records", lambda c, parts: once(parts, lambda: make_records(c, parts))
+            behavior, "make_records", lambda *given: once(given, lambda: make_records(*given))
         )
         share(callbacks, "make_summary", lambda game, _: (game,))
         patch.setattr(certificates, "search_policy", network_alone)
