@@ -126,6 +126,7 @@ def test_an_interrupt_loses_nothing(tmp_path):
     assert az.load(tmp_path / "run").iteration == 2
 
 
+@pytest.mark.compiles(1)  # The random games of other rules.
 def test_custom_parts_are_trained_resumed_and_loaded(tmp_path, monkeypatch, capfd):
     """By the program, which names their file, and then from Python."""
     monkeypatch.chdir(tmp_path)

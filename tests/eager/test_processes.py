@@ -205,12 +205,18 @@ def test_new_settings_fit_the_devices_and_those_of_a_resumed_run_stay(monkeypatc
     assert mesh.size == 3 and fitted.replay.shards == 3 == parts.replay.shards
     assert fitted.selfplay.games % 3 == fitted.learner.batch_size % 3 == 0
     assert capfd.readouterr().err.startswith("3 devices: selfplay.games ")
+    # Several processes use all devices, also for a resumed run, whose settings they must divide.
+    monkeypatch.setattr(program, "_make_mesh", lambda shards, fixed: mesh)
+    with pytest.raises(ValueError, match="replay.shards is 2"):
+        program._fit(config, make_parts(config), resume=True, keep=())
+    monkeypatch.undo()
     named = dataclasses.replace(config, parts="mine.py:make")
     assert program._fit(named, make_parts(config), resume=False, keep=())[0] == named
 
 
 def test_given_settings_are_not_rounded(tmp_path, monkeypatch, capfd):
     use_devices(3, monkeypatch)
+    monkeypatch.setattr(program, "_compile", None)
     short = f"--smoke --run-dir {tmp_path}/run --selfplay.games=16"
     check_program(train.main, [(short, "selfplay.games is 16", "such as 18")], capfd)
     assert [*tmp_path.iterdir()] == []
