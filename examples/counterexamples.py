@@ -16,12 +16,12 @@ import tempfile
 import jax
 import numpy as np
 
+from azjax.exact import exhaustive
+from azjax.exact.moves import replay
 from azjax.games import solver
 from azjax.games.base import choose
-from azjax.proof import exhaustive
 from azjax.proof.certificate import network_policy
 from azjax.proof.labelled import in_slices
-from azjax.proof.lines import replay
 from azjax.proof.verify import verify_outputs
 from azjax.runs import presets
 from azjax.runs.config import make_parts

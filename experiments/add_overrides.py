@@ -21,11 +21,10 @@ import tyro
 
 from azjax._commands import command
 from azjax.cli import console, launch, lines
+from azjax.exact.overrides import load_table, prune, table_path
+from azjax.exact.seat import SEATS
 from azjax.players import network_agent
-from azjax.players.oriented import join, oriented_overrides
-from azjax.proof.overrides import load_table, table_path
-from azjax.proof.pruning import prune
-from azjax.proof.seat import SEATS
+from azjax.players.overrides import join, oriented_overrides
 from azjax.runs import pretrained
 
 

@@ -12,10 +12,10 @@ import tyro
 from azjax import _interrupts as interrupts
 from azjax._settings import MOST_SIMULATIONS, Count, Range, check
 from azjax.cli import console, custom, labelled, launch, lines
+from azjax.exact import sampling
 from azjax.games.base import Game, State, choose, name_actions
 from azjax.games.positions import ILLEGAL, Positions
 from azjax.proof import certificate as certificates
-from azjax.proof import sampling
 from azjax.proof.labelled import in_slices
 from azjax.runs.loading import is_pretrained
 from azjax.runs.player import Player

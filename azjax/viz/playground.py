@@ -18,7 +18,7 @@ import numpy as np
 
 from azjax.drawing import node
 from azjax.networks.quantized import symmetry_group
-from azjax.players.oriented import Overrides
+from azjax.players.overrides import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, path_of
 from azjax.viz import networks

@@ -10,9 +10,9 @@ import jax
 
 from azjax import games
 from azjax.cli import console
+from azjax.exact import exhaustive
+from azjax.exact.deciding import make_act, make_agent
 from azjax.games import solver
-from azjax.proof import exhaustive
-from azjax.proof.deciding import make_act, make_agent
 from azjax.runs import presets
 from azjax.runs.config import make_parts
 from azjax.runs.player import Player

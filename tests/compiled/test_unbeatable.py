@@ -11,11 +11,11 @@ import pytest
 
 import azjax
 from azjax.cli import custom, verify
+from azjax.exact import deciding, exhaustive, overrides
+from azjax.exact import seat as seats
 from azjax.games.rows import in_batches
 from azjax.games.square import cell_names
 from azjax.networks import Network
-from azjax.proof import deciding, exhaustive, overrides
-from azjax.proof import seat as seats
 from azjax.runs.player import Player
 from azjax.search import PUCT, UCT
 from azjax.search.evaluators import network_evaluator

@@ -340,8 +340,8 @@ def test_a_resumable_search_equals_the_search(algorithm):
     keys = jax.random.split(jax.random.key(0), ROWS)
     whole = jit(make_search(config, a_bench.game, a_bench.evaluate))(table, keys, states)
     search = make_resumable(config, a_bench.game, a_bench.evaluate)
-    grow, budget = jit(search.grow), np.int32(16)
-    tree, done = jit(search.start)(table, keys, states, budget), 0
+    grow, budget = jit(search.step), np.int32(16)
+    tree, done = jit(search.init)(table, keys, states, budget), 0
     assert (tree.node_visits[:, 0] == 1).all()
     for count in (3, 5, 8):
         tree = grow(table, keys, states, budget, tree, np.int32(done), np.int32(count))

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 ORDER = [
     *["_settings", "_promotion", "_files", "_commands", "_processes"],
     *["_interrupts", "drawing"],
-    *["games", "networks", "search", "players", "training", "runs", "proof", "viz"],
+    *["games", "networks", "search", "players", "training", "runs", "proof", "exact", "viz"],
     *["callbacks", "program", "cli"],
 ]
 FILES = [path for name in ("azjax", "experiments") for path in sorted((ROOT / name).rglob("*.py"))]

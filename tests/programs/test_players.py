@@ -16,10 +16,10 @@ from azjax import runs, training
 from azjax.cli import custom, players, verify
 from azjax.cli.players import expand, make_agent, make_agents
 from azjax.cli.specs import HELP, KINDS, SHIPPED
+from azjax.exact import overrides
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.players import anytime_agent, minimax_agent, random_agent
-from azjax.proof import overrides
 from azjax.runs import checkpoint, presets, pretrained
 from azjax.runs.config import make_parts
 from azjax.search import PUCT, UCT, Gumbel

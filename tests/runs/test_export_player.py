@@ -17,7 +17,7 @@ from azjax.cli import export as program
 from azjax.games.base import init_batch, random_action
 from azjax.networks import MLPConfig, ResNetConfig
 from azjax.networks.quantized import VALUES, make_quantized
-from azjax.players.oriented import oriented_overrides
+from azjax.players.overrides import oriented_overrides
 from azjax.runs import export as exports
 from azjax.runs.export import name_leaves
 from azjax.search import PUCT, UCT, Gumbel

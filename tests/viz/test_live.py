@@ -12,8 +12,7 @@ import pytest
 import dots
 from azjax import games
 from azjax.games.base import random_action
-from azjax.networks import MLPConfig, ResNetConfig, from_module, resnet_inference
-from azjax.networks.convolution import FORMS
+from azjax.networks import MLPConfig, ResNetConfig, from_module
 from azjax.networks.mlp import MLP
 from azjax.players.openings import random_openings
 from azjax.runs import presets
@@ -247,8 +246,6 @@ def test_the_page_computes_the_outputs_of_large_networks(module, large, dtype, w
     assert packed["width"] == (width or {"float32": 4, "bfloat16": 2}[dtype])
     exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), player.params)
     infer = large.parts.network.infer
-    if (large.kind, dtype) == ("conv", "bfloat16"):  # The default form of convolutions differs.
-        infer = functools.partial(resnet_inference.infer, FORMS["xla"], 1, False)
     encoding = large.parts.network.encoding
     legal = np.asarray(jax.vmap(large.game.legal_actions)(large.states))
     observed = jax.vmap(lambda state: large.game.observe(state, encoding))(large.states)

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.networks import MLPConfig, ResNetConfig, resnet_inference
-from azjax.networks.convolution import FORMS, Form
+from azjax.networks import MLPConfig, ResNetConfig
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.viz import networks
+from reference import network as reference
 
 DEEP = 12  # Layers; sorted by name, the last ones come before the third.
 CONFIGS = {
@@ -63,14 +63,16 @@ def compute(packed, planes):
     """Computes the outputs of a packed network."""
     layers = read(packed)
     if packed["kind"] == "resnet":
-        form = FORMS["xla"] if "policy_conv" in layers else Form(jnp.matmul, convolves=False)
+        layout = "conv" if "policy_conv" in layers else "dense"
+        norm, blocks = "layer" if packed["norm"] else "none", packed["blocks"]
         for name in layers if "policy_conv" in layers else ():
             kernel = layers[name]["kernel"]
             if name == "stem" or name.startswith("block"):
                 layers[name]["kernel"] = kernel.reshape(3, 3, -1, kernel.shape[1])
             elif name.endswith("_conv"):
                 layers[name]["kernel"] = kernel[None, None]
-        return resnet_inference.infer(form, packed["blocks"], packed["norm"], layers, planes)
+        config = ResNetConfig(layers=layout, norm=norm, blocks=blocks)
+        return reference.outputs(config, {"params": layers}, planes)[:2]
 
     def dense(name, x):
         return x @ layers[name]["kernel"] + layers[name]["bias"]

@@ -16,7 +16,7 @@ from azjax import games
 from azjax.games.base import init_batch
 from azjax.networks import MLPConfig
 from azjax.networks.rounding import quantize
-from azjax.players.oriented import oriented_overrides
+from azjax.players.overrides import oriented_overrides
 from azjax.runs.config import Config, make_parts
 from azjax.runs.player import Player
 from azjax.runs.pretrained import names

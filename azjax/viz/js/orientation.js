@@ -1,5 +1,5 @@
 // The canonical orientation of boards, and moves that depend on it; see `azjax/networks/orientation.py`
-// and `azjax/players/oriented.py`.
+// and `azjax/players/overrides.py`.
 
 /**
  * Turns planes into their canonical orientation, the smallest of their symmetric copies.
