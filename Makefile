@@ -44,7 +44,7 @@ pictures: $(VENV)/dev ## Draw the pictures of the README and the guide from the 
 	$(RUN) -m experiments.pictures $(ARGS)
 
 playground: $(VENV)/runtime ## Write the page on which visitors play, docs/playground/index.html
-	$(RUN) docs/make_playground.py
+	$(RUN) docs/playground/make.py
 
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)

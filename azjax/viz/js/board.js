@@ -1,7 +1,8 @@
 import { boardText, cellName, playerToMove, stoneName } from "./cells.js";
 import { svg } from "./dom.js";
 
-const CELL = 30; // Drawing units; a board of any size has the same coordinates.
+/** The width of a cell. */
+export const CELL = 30; // Drawing units; a board of any size has the same coordinates.
 const MARGIN = 2;
 const SMALL = 8; // Pixels; in smaller cells stones are drawn larger.
 
@@ -57,7 +58,7 @@ function boardParts(cells, shape, { heat, labels, last, line, discs, marks, onCe
   const parts = [svg("rect", { ...size, rx: 3, class: "az-paper" })];
   heat?.forEach((value, cell) => value > 0 && parts.push(heatCell(place(cell), value)));
   parts.push(svg("path", { d: gridPath(shape), class: "az-grid" }));
-  if (last !== null && last !== undefined) parts.push(lastCell(place(last)));
+  if (last !== null && last !== undefined) parts.push(lastSquare(place(last)));
   cells.forEach((stone, cell) => {
     if (stone) parts.push(discs ? discShape(place(cell), stone) : stoneShape(place(cell), stone, bold ? 1.3 : 1));
     else if (labels?.[cell]) parts.push(cellLabel(place(cell), labels[cell]));
@@ -79,7 +80,7 @@ function heatCell([x, y], value) {
   return svg("rect", { x, y, width: CELL, height: CELL, class: "az-heat", "fill-opacity": opacity });
 }
 
-function lastCell([x, y]) {
+function lastSquare([x, y]) {
   const side = CELL - 4;
   return svg("rect", { x: x + 2, y: y + 2, width: side, height: side, rx: 3, class: "az-last" });
 }

@@ -66,7 +66,7 @@ export function labelText(search, id, gain, isPlayed) {
   if (parent === null) return "";
   const name = moveLabel(search, parent, action);
   if (aboutSearch(search).algorithm === "uct") return name;
-  return `${name}  P ${share(search.arrival(id, 0).P)}`;
+  return `${name}  P ${shortShare(search.arrival(id, 0).P)}`;
 }
 
 /** Writes the number of nodes in a fold. */
@@ -132,7 +132,7 @@ function makeGhost(search, { id, action, width, height }) {
     svg("title", {}, `${playerName(player)}: ${moveName(search, id, action)}, ${words}`),
     svg("text", { x: width / 2, y: -5, class: "az-edge-label" }, moveLabel(search, id, action)),
     svg("rect", { width, height, rx: 4 }),
-    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : share(P)),
+    svg("text", { x: width / 2, y: 13 }, isUct ? "\u221e" : shortShare(P)),
   );
   return { group };
 }
@@ -145,7 +145,7 @@ function valueText(search, id, Q) {
 }
 
 /** A probability without its leading zero. */
-function share(P) {
+function shortShare(P) {
   return fixed(P).replace(/^0/, "");
 }
 

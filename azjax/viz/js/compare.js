@@ -5,7 +5,7 @@ import { settingFields, whyNotSet } from "./settings.js";
 import { movePlayed } from "./review.js";
 import { listWords, playerName, sentence } from "./words.js";
 
-const ENDS = { 1: "win", 0: "draw", "-1": "loss" };
+const VALUE_WORDS = { 1: "win", 0: "draw", "-1": "loss" };
 const OTHER = { algorithm: "puct", evaluator: "uniform" }; // How the second search differs.
 
 /** Two searches of the page's position with different settings, compared with perfect play. */
@@ -88,7 +88,7 @@ class Panel {
     const wrong = tied.filter((move) => !optimal.includes(move));
     const would = before > 0 ? "not keep the win" : "lose the draw";
     const among = tied.length > 1 && wrong.length ? ` ${sentence(listWords(wrong.map((move) => game.moveName(position, move))))}, ${wrong.length} of the ${tied.length} tied moves, would ${would}.` : "";
-    if (after === before) return h("strong", { class: "az-right" }, `This keeps the ${ENDS[before]}.${among}`);
-    return h("strong", { class: "az-mistake" }, `A blunder: a ${ENDS[before]} becomes a ${ENDS[after]}.${among}`);
+    if (after === before) return h("strong", { class: "az-right" }, `This keeps the ${VALUE_WORDS[before]}.${among}`);
+    return h("strong", { class: "az-mistake" }, `A blunder: a ${VALUE_WORDS[before]} becomes a ${VALUE_WORDS[after]}.${among}`);
   }
 }

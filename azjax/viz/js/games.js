@@ -9,7 +9,7 @@ import { openTable, spellMove } from "./table.js";
 
 const WORDS = ["one", "two", "three", "four", "five", "six"];
 
-const opened = new WeakMap();
+const gamesOf = new WeakMap();
 
 /**
  * Returns the game of a component's data, with `table`, a `PositionTable` or null.
@@ -25,10 +25,10 @@ const opened = new WeakMap();
 export function openGame(data) {
   const table = openTable(data);
   if (!table) return withTable(gameNamed(data.game), null);
-  if (!opened.has(table)) {
-    opened.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
+  if (!gamesOf.has(table)) {
+    gamesOf.set(table, table.hasRules ? withTable(gameNamed(data.game), table) : tableGame(data, table));
   }
-  return opened.get(table);
+  return gamesOf.get(table);
 }
 
 /** Adds a table to the rules of a game, and reads only positions that are in it. */

@@ -1,13 +1,12 @@
-import { cellButton, cellLabel, stoneShape } from "./board.js";
+import { CELL, cellButton, cellLabel, stoneShape } from "./board.js";
 import { boardText, cellName, stoneName } from "./cells.js";
 import { svg } from "./dom.js";
 
 // Boards of Hex, as `azjax/games/hexagons.py` draws them: a rhombus of hexagons whose sides have the
 // color of the player who connects them.
 
-const CELL = 30; // Drawing units, the width of a hexagon.
 const HIGH = (2 * CELL) / Math.sqrt(3);
-const MARGIN = 3;
+const HEX_MARGIN = 3;
 
 /** Draws a board; the options are those of `board`, without `shape` and `line`. */
 export function hexBoard(cells, options = {}) {
@@ -23,7 +22,7 @@ export function hexBoard(cells, options = {}) {
     "aria-label": options.label ?? `board ${rows.join(" ")}`,
     "data-board": text,
   };
-  return svg("svg", attributes, svg("g", { transform: `translate(${MARGIN} ${MARGIN})` }, parts(cells, n, options)));
+  return svg("svg", attributes, svg("g", { transform: `translate(${HEX_MARGIN} ${HEX_MARGIN})` }, parts(cells, n, options)));
 }
 
 /** Draws a board as a group inside a larger picture, with its corner at (x, y), `size` wide. */
@@ -40,7 +39,7 @@ export function hexAspect(n) {
 }
 
 function sizeOf(n) {
-  return [(1.5 * n - 0.5) * CELL + 2 * MARGIN, (0.75 * n + 0.25) * HIGH + 2 * MARGIN];
+  return [(1.5 * n - 0.5) * CELL + 2 * HEX_MARGIN, (0.75 * n + 0.25) * HIGH + 2 * HEX_MARGIN];
 }
 
 function parts(cells, n, { heat, labels, last, marks, onCell, scale = 1 }) {

@@ -7,14 +7,13 @@ import { encoding } from "./encoding.js";
 import { loop } from "./loop.js";
 import { play } from "./play.js";
 import { proof } from "./proof.js";
-import { playground } from "./playground.js";
 import { tour } from "./tour.js";
 import { training } from "./training.js";
-import { unbeaten } from "./unbeaten.js";
 import { explorer } from "./explorer.js";
 import { keepInAddress, Place } from "./place.js";
 
-const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, playground, proof, tour, training, unbeaten };
+/** The components of pages by their names; a page may add some. */
+export const COMPONENTS = { atlas, compare, encoding, explorer, loop, play, proof, tour, training };
 const THEMES = ["system", "light", "dark"];
 const THEME_CLASSES = {
   dark: ["dark", "dark-theme", "vscode-dark", "vscode-high-contrast"],

@@ -157,7 +157,7 @@ class Walk {
   #replies() {
     const { game } = this;
     const position = this.#here;
-    if (position.over) return h("p", { class: "az-proof-end", role: "status" }, endWords(this.lines.below(position)));
+    if (position.over) return h("p", { class: "az-proof-end", role: "status" }, proofEnd(this.lines.below(position)));
     const rows = this.lines.moves(position).map((action) => {
       const count = this.lines.below(game.step(position, action));
       const kinds = ["won", "drawn", "lost"].map((kind) => h("td", { "data-kind": kind }, String(count[kind])));
@@ -172,7 +172,7 @@ class Walk {
   }
 }
 
-function endWords({ won, drawn }) {
+function proofEnd({ won, drawn }) {
   if (won) return "The network has won. Go back to any position above and choose another reply.";
   if (drawn) return "A draw. Go back to any position above and choose another reply.";
   return "The network has lost. The proof counts this game as a loss.";

@@ -5,7 +5,7 @@ import { networkOf, openNetworks, opinionOf } from "./network.js";
 import { picture } from "./picture.js";
 import { playerName } from "./words.js";
 
-const ENDS = { 1: "wins", 0: "draws", "-1": "loses" };
+const RESULT_VERBS = { 1: "wins", 0: "draws", "-1": "loses" };
 
 /** The outputs of a run's networks for the page's position, one column per iteration. */
 export function training(root, data, place) {
@@ -17,13 +17,13 @@ export function training(root, data, place) {
     const position = game.read(place.get("board")) ?? game.init();
     root.dataset.board = game.text(position);
     blunders?.show(networkOf(networks, place.get("iteration")));
-    replace(body, position.over ? ended(game, position) : opinions(game, networks, position, place));
+    replace(body, position.over ? overWords(game, position) : opinions(game, networks, position, place));
   };
   replace(root, body, blunders?.element);
   place.follow((names) => (!names.length || names.some((name) => name === "board" || name === "iteration")) && draw());
 }
 
-function ended(game, position) {
+function overWords(game, position) {
   const hint = h("p", { class: "az-hint" }, "The game is over here, so there is nothing to evaluate.");
   return h("div", { class: "az-columns" }, picture(game, position, { size: 150 }), hint);
 }
@@ -43,10 +43,10 @@ function opinions(game, networks, position, place) {
   const values = outputs.map(({ value }) => h("td", { "data-value": value }, signed(value)));
   const rows = legal.map((action) => {
     const name = [game.moveName(position, action), optimal.includes(action) ? h("span", { class: "az-keeps", title: "keeps the value" }, " \u25cf") : null];
-    return h("tr", {}, h("th", { scope: "row" }, name), outputs.map(({ policy, move }) => share(policy[action], move === action)));
+    return h("tr", {}, h("th", { scope: "row" }, name), outputs.map(({ policy, move }) => shareCell(policy[action], move === action)));
   });
   const caption = h("caption", {}, `Each network\u2019s probability for each move of ${mover}, and its value for ${mover}`);
-  const truth = table ? `With perfect play ${mover} ${ENDS[table.truth(row)]}. A dot marks each move that keeps this result; a frame marks a network\u2019s most likely move.` : "A frame marks a network\u2019s most likely move.";
+  const truth = table ? `With perfect play ${mover} ${RESULT_VERBS[table.truth(row)]}. A dot marks each move that keeps this result; a frame marks a network\u2019s most likely move.` : "A frame marks a network\u2019s most likely move.";
   return [
     h(
       "div",
@@ -68,7 +68,7 @@ function opinions(game, networks, position, place) {
   ];
 }
 
-function share(p, best) {
+function shareCell(p, best) {
   const style = { "--az-share": `${(100 * p).toFixed(1)}%` };
   return h("td", { class: best ? "az-share az-share-best" : "az-share", style, "data-share": p }, percent(p));
 }

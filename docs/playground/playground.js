@@ -1,9 +1,9 @@
-import { h, pushButton, replace } from "./dom.js";
-import { explorer } from "./explorer.js";
-import { Place } from "./place.js";
-import { Match } from "./play.js";
+import { h, pushButton, replace } from "../../azjax/viz/js/dom.js";
+import { explorer } from "../../azjax/viz/js/explorer.js";
+import { Place } from "../../azjax/viz/js/place.js";
+import { Match } from "../../azjax/viz/js/play.js";
 import { openShipped } from "./shipped.js";
-import { listWords, playerName } from "./words.js";
+import { listWords, playerName } from "../../azjax/viz/js/words.js";
 
 /** The mark of a move from an override table. */
 export const MARK = "\u25cf";

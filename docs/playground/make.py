@@ -1,7 +1,8 @@
-"""The playground: a page on which visitors play against the players that come with azjax.
+"""Writes the playground, `index.html`: visitors play against the players that come with azjax.
 
 The page contains the integers of their networks and their override tables, so it needs neither
-Python nor a network connection. `js/shipped.js` opens what `pack_shipped` packs.
+Python nor a network connection. `shipped.js` opens what `pack_shipped` packs, and `proofs.json` has
+the results of exhaustive play. The page about a training, `training.html`, is written next to it.
 """
 
 import base64
@@ -10,23 +11,28 @@ import hashlib
 import json
 import os
 import pathlib
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
+from exhibition import draw_exhibition
 
+import azjax
+from azjax.cli import explain
+from azjax.cli.custom import Typed
 from azjax.drawing import node
 from azjax.networks.quantized import symmetry_group
 from azjax.players.oriented import Overrides
 from azjax.runs.player import Player
 from azjax.runs.pretrained import load_pretrained, names, path_of
 from azjax.viz import networks
-from azjax.viz.exhibition import draw_exhibition
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
 from azjax.viz.positions import board_text
 
+FOLDER = pathlib.Path(__file__).parent
 FIRST = "connect_four"  # The player that the page starts with.
 SHOWN = (FIRST, "tic_tac_toe", "hex:6")  # Those with a file are on the page.
 MOST_BYTES = 4_000_000
@@ -60,7 +66,7 @@ def write_playground(
         Section("Can you beat it?", kind="unbeaten", data=data),
         Section("How such a player learns", element=_link_training()),
     ]
-    page = write_page(path, _TITLE, sections)
+    page = write_page(path, _TITLE, sections, FOLDER / "main.js", [FOLDER / "playground.css"])
     size = page.stat().st_size
     if size > MOST_BYTES:
         page.unlink()
@@ -125,7 +131,7 @@ def sha256_of(name: str) -> str:
 
 
 def pack_shipped(name: str, proof: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Packs a player that comes with azjax, for `openShipped` in `js/shipped.js`."""
+    """Packs a player that comes with azjax, for `openShipped` in `shipped.js`."""
     packed = pack_player(load_pretrained(name))
     packed["about"] |= {"name": name, "sha256": sha256_of(name), "proof": proof}
     return packed
@@ -165,3 +171,18 @@ def pack_player(player: Player) -> dict[str, Any]:
 def _columns(overrides: Overrides) -> dict[str, np.ndarray]:
     """Returns a table with transposed planes, which compress better."""
     return {"planes": overrides.planes.T, "actions": overrides.actions}
+
+
+def write_training() -> None:
+    """Trains tic-tac-toe until the player is perfect, and writes the page about this run."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = pathlib.Path(folder, "tic_tac_toe")
+        azjax.train("tic_tac_toe", run_dir, report=False)
+        explain.explain(explain.Options(out=FOLDER / TRAINING, typed=Typed(run_dir)))
+
+
+if __name__ == "__main__":
+    write_training()
+    available = pack_available(read_proofs(FOLDER / "proofs.json"))
+    page = write_playground(FOLDER / "index.html", azjax.load(FIRST), available)
+    print(f"{page}: {page.stat().st_size:,} bytes")

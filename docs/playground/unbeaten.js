@@ -1,10 +1,10 @@
-import { h, pushButton, replace } from "./dom.js";
-import { picture } from "./picture.js";
+import { h, pushButton, replace } from "../../azjax/viz/js/dom.js";
+import { picture } from "../../azjax/viz/js/picture.js";
 import { MARK, openIn, resultWords } from "./playground.js";
-import { playerName } from "./words.js";
+import { playerName } from "../../azjax/viz/js/words.js";
 
 const RANDOM_LINES = 100;
-const SLICE = 40; // Milliseconds between events.
+const LINES_SLICE = 40; // Milliseconds between events.
 const END_WORDS = { won: "This player wins.", drawn: "The game is drawn.", lost: "You win." };
 
 /** The first player of a page against every reply: the visitor chooses the replies. */
@@ -129,7 +129,7 @@ class Replies {
     clearTimeout(this.timer);
     const ends = { won: 0, drawn: 0, lost: 0 };
     const go = (left) => {
-      const until = performance.now() + SLICE;
+      const until = performance.now() + LINES_SLICE;
       let rest = left;
       while (rest && performance.now() < until) {
         ends[this.#randomLine()] += 1;
