@@ -44,7 +44,7 @@ pictures: $(VENV)/dev ## Draw the pictures of the README and the guide from the 
 	$(RUN) -m experiments.pictures $(ARGS)
 
 playground: $(VENV)/runtime ## Write the page on which visitors play, docs/playground/index.html
-	$(RUN) docs/playground/make.py
+	$(RUN) docs/playground/playground.py
 
 lab: $(VENV)/notebook ## Open the notebooks in JupyterLab
 	$(RUN) -m jupyterlab experiments/notebooks $(ARGS)

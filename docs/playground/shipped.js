@@ -6,7 +6,7 @@ import { observe } from "../../azjax/viz/js/layers.js";
 import { orient, splitArrays } from "../../azjax/viz/js/quantized.js";
 import { Search } from "../../azjax/viz/js/search.js";
 
-// Players that come with azjax, as `pack_shipped` in `make.py` packs them.
+// Players that come with azjax, as `pack_shipped` in `playground.py` packs them.
 
 const playersOf = new WeakMap();
 
