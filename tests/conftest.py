@@ -139,17 +139,6 @@ def firefox():
         yield tab
 
 
-@pytest.fixture(scope="module")
-def module(browser):
-    """A blank page that knows the functions of the page's sources."""
-    from javascript import import_sources
-
-    tab = browser.new_page()
-    import_sources(tab)
-    yield tab
-    tab.close()
-
-
 @pytest.fixture(scope="session")
 def barriers():
     """`find(page) -> list` of what axe-core calls a serious or critical violation."""

